@@ -1,0 +1,166 @@
+"""HTTP as values: the request a driver is asked to send, and what came back.
+
+Nothing here opens a connection. A driver turns an `HttpRequest` into bytes, and turns what it
+meets into an `HttpResponse` or a `TransportFailure`; all decisions are taken on these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import attrs
+
+MEBIBYTE = 1024 * 1024
+
+API_BODY_LIMIT = 8 * MEBIBYTE
+"""Most bytes, after decoding, that a reply of the service may have."""
+
+Headers = tuple[tuple[str, str], ...]
+"""Header fields in the order in which they were sent or received."""
+
+
+@attrs.frozen(kw_only=True)
+class HttpRequest:
+    """A request for a driver to send, complete but for the API key.
+
+    Args:
+        method: `GET`, `POST` or `DELETE`.
+        url: Absolute URL.
+        headers: Header fields to send. Never `Authorization`: the driver adds it last.
+        body: Bytes to send, or None for a request without a body.
+        authorized: Whether the request wants the API key. The driver still adds the key only
+            when the URL is of the service's own origin.
+        paid: Whether the service may charge for this request. It then goes out on a new
+            connection, or on one used within the last second and still alive, because a
+            keep-alive connection that the server has just closed would leave open whether
+            the request was accepted.
+        public_host_only: Whether the address that the host name resolves to must be public.
+        body_limit: Most bytes of the decoded reply that a driver may read, or None for no limit.
+        idle_timeout: Seconds that may pass without a byte of the reply, or None to be bound by
+            the deadline alone.
+    """
+
+    method: str
+    url: str = attrs.field(repr=lambda url: repr(without_query(url)))
+    headers: Headers = ()
+    body: bytes | None = attrs.field(default=None, repr=lambda body: _sized(body))
+    authorized: bool = False
+    paid: bool = False
+    public_host_only: bool = False
+    body_limit: int | None = API_BODY_LIMIT
+    idle_timeout: float | None = None
+
+
+@attrs.frozen
+class HttpHead:
+    """The status line and headers of a reply."""
+
+    status: int
+    headers: Headers = ()
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of the header *name*, whatever its case, or None."""
+        return find_header(self.headers, name)
+
+
+@attrs.frozen
+class HttpResponse:
+    """A whole reply: status, headers and the decoded body."""
+
+    status: int
+    headers: Headers = ()
+    body: bytes = attrs.field(default=b"", repr=lambda body: _sized(body))
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of the header *name*, whatever its case, or None."""
+        return find_header(self.headers, name)
+
+
+class Phase(StrEnum):
+    """How far an exchange had come when it failed."""
+
+    RESOLVE = "resolve"
+    """Looking up the host's address."""
+    CONNECT = "connect"
+    """Opening the connection."""
+    PROXY = "proxy"
+    """Asking a proxy for a tunnel."""
+    TLS = "tls"
+    """The TLS handshake."""
+    SEND = "send"
+    """Sending the request: some of it may have arrived."""
+    HEAD = "head"
+    """Waiting for, or reading, the status line and headers."""
+    BODY = "body"
+    """Reading the reply's body."""
+
+
+class Reason(StrEnum):
+    """Why an exchange failed."""
+
+    NAME_RESOLUTION = "name resolution"
+    REFUSED = "connection refused"
+    UNREACHABLE = "unreachable"
+    PROXY_REFUSED = "proxy refused"
+    CERTIFICATE = "certificate"
+    TLS = "tls"
+    RESET = "connection reset"
+    CLOSED = "connection closed"
+    TIMED_OUT = "timed out"
+    TRUNCATED = "truncated"
+    TOO_LARGE = "too large"
+    MALFORMED = "malformed reply"
+    PRIVATE_ADDRESS = "private address"
+    LOCAL_LIMIT = "local limit"
+    """Out of file descriptors, or another limit of this machine."""
+    INTERRUPTED = "interrupted"
+    OTHER = "other"
+
+
+@attrs.frozen(kw_only=True)
+class TransportFailure:
+    """An exchange that gave no whole reply.
+
+    Args:
+        phase: How far it had come.
+        sent: Whether any byte of the request itself was handed to the socket. This alone
+            decides whether a create may have been accepted.
+        reason: Why it failed.
+        bytes_sent: Bytes handed to the socket, for people to read.
+        partial: The part of the reply that had arrived, at most 64 KiB.
+        status: The reply's status, if its head had arrived.
+        detail: What the operating system or library said, without the key or a URL's query.
+    """
+
+    phase: Phase
+    sent: bool
+    reason: Reason
+    bytes_sent: int = 0
+    partial: bytes = attrs.field(default=b"", repr=lambda body: _sized(body))
+    status: int | None = None
+    detail: str = ""
+
+    def __str__(self) -> str:
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{self.reason} in phase {self.phase}{detail}"
+
+
+def find_header(headers: Iterable[tuple[str, str]], name: str) -> str | None:
+    """Return the first value of the header *name*, whatever its case, or None."""
+    wanted = name.lower()
+    for field, value in headers:
+        if field.lower() == wanted:
+            return value
+    return None
+
+
+def without_query(url: str) -> str:
+    """Return *url* without query and fragment, which may hold a signature, for people to read."""
+    bare = url.partition("#")[0]
+    path, mark, _ = bare.partition("?")
+    return f"{path}?..." if mark else path
+
+
+def _sized(body: bytes | None) -> str:
+    return "None" if body is None else f"<{len(body)} bytes>"

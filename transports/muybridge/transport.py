@@ -1,0 +1,95 @@
+"""What a transport is: one method that sends a described request and hands over the reply.
+
+A transport moves bytes and reports faults. It decides nothing: no retry, no redirect, no cookie,
+no credentials of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from muybridge_protocol.http import (
+    HttpHead,
+    HttpRequest,
+    HttpResponse,
+    TransportFailure,
+)
+
+PARTIAL_LIMIT = 64 * 1024
+"""Most bytes of an incomplete reply that a failure keeps."""
+
+
+class TransportError(Exception):
+    """An exchange that gave no whole reply; *failure* says how far it came."""
+
+    def __init__(self, failure: TransportFailure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+class StreamedReply(Protocol):
+    """A reply whose head has arrived and whose body is still to be read."""
+
+    @property
+    def head(self) -> HttpHead:
+        """The status line and headers."""
+        ...
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the decoded body piece by piece.
+
+        Raises:
+            TransportError: The body ended early, was malformed, stalled, took longer than the
+                exchange may, or grew over the request's limit.
+        """
+        ...
+
+
+class Transport(Protocol):
+    """Sends requests. Safe to use from many threads."""
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> AbstractContextManager[StreamedReply]:
+        """Send *request* and hand over its reply; leaving the context ends the exchange.
+
+        Args:
+            request: What to send, exactly as described.
+            timeout: Seconds that the whole exchange may take, from looking up the name to the
+                last byte of the body, however slowly the bytes come in.
+            authorization: The value of the `Authorization` header, or None to send none. A
+                transport neither keeps nor shows it.
+
+        Raises:
+            TransportError: On entering, when there is no whole head.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close every idle connection."""
+        ...
+
+
+def exchange(
+    transport: Transport,
+    request: HttpRequest,
+    *,
+    timeout: float,
+    authorization: str | None = None,
+) -> HttpResponse:
+    """Send *request* and read its whole reply.
+
+    Args:
+        transport: The transport to send it with.
+        request: What to send.
+        timeout: Seconds that the whole exchange may take.
+        authorization: The value of the `Authorization` header, or None.
+
+    Raises:
+        TransportError: There is no whole reply; what had arrived is kept in its failure.
+    """
+    with transport.stream(request, timeout=timeout, authorization=authorization) as reply:
+        body = b"".join(reply.pieces())
+        return HttpResponse(reply.head.status, reply.head.headers, body)
