@@ -20,6 +20,10 @@ Headers = tuple[tuple[str, str], ...]
 """Header fields in the order in which they were sent or received."""
 
 
+def _sized(body: bytes | None) -> str:
+    return "None" if body is None else f"<{len(body)} bytes>"
+
+
 @attrs.frozen(kw_only=True)
 class HttpRequest:
     """A request for a driver to send, complete but for the API key.
@@ -44,7 +48,7 @@ class HttpRequest:
     method: str
     url: str = attrs.field(repr=lambda url: repr(without_query(url)))
     headers: Headers = ()
-    body: bytes | None = attrs.field(default=None, repr=lambda body: _sized(body))
+    body: bytes | None = attrs.field(default=None, repr=_sized)
     authorized: bool = False
     paid: bool = False
     public_host_only: bool = False
@@ -70,7 +74,7 @@ class HttpResponse:
 
     status: int
     headers: Headers = ()
-    body: bytes = attrs.field(default=b"", repr=lambda body: _sized(body))
+    body: bytes = attrs.field(default=b"", repr=_sized)
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header *name*, whatever its case, or None."""
@@ -137,7 +141,7 @@ class TransportFailure:
     sent: bool
     reason: Reason
     bytes_sent: int = 0
-    partial: bytes = attrs.field(default=b"", repr=lambda body: _sized(body))
+    partial: bytes = attrs.field(default=b"", repr=_sized)
     status: int | None = None
     detail: str = ""
 
@@ -160,7 +164,3 @@ def without_query(url: str) -> str:
     bare = url.partition("#")[0]
     path, mark, _ = bare.partition("?")
     return f"{path}?..." if mark else path
-
-
-def _sized(body: bytes | None) -> str:
-    return "None" if body is None else f"<{len(body)} bytes>"

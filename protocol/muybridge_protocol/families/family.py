@@ -1,0 +1,414 @@
+"""What a family is, and the check of a create request against its rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.rules import (
+    Alias,
+    Ineffective,
+    Kind,
+    Notice,
+    Problem,
+    Relation,
+    ValueRule,
+    shown,
+    with_article,
+)
+
+if TYPE_CHECKING:
+    from muybridge_protocol.families.request import MediaRequest
+
+HOUR = 3600
+DAY = 24 * HOUR
+
+
+@attrs.frozen
+class Unlisted:
+    """A model that the tables do not know, sent on purpose.
+
+    The rules of single models are skipped for it; all other rules of the family hold.
+
+    Args:
+        name: The model's name as the service knows it.
+
+    Raises:
+        ValueError: The name is blank.
+    """
+
+    name: str
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
+            raise ValueError(f"{self.name!r} is no model name; give the name the service uses")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Media(StrEnum):
+    """What a family makes."""
+
+    IMAGE = "image"
+    VIDEO = "video"
+
+
+@attrs.frozen
+class Pacing:
+    """How often a result is asked for (spec, "Polling guidance").
+
+    Args:
+        shortest: Seconds before the first query, and between the first queries.
+        longest: Seconds that the interval grows to.
+        minimum: Seconds that the service states as its minimum, or None.
+        assumed: Whether the specification is silent and this is our choice.
+    """
+
+    shortest: float
+    longest: float
+    minimum: float | None = None
+    assumed: bool = False
+
+
+@attrs.frozen
+class Retention:
+    """How long a result's URL works (spec, "Result retention").
+
+    Args:
+        seconds: Seconds from the task's creation, or None where the specification gives none.
+        record_too: Whether the task record is deleted as well.
+        note: What the specification says in words.
+    """
+
+    seconds: int | None
+    record_too: bool = False
+    note: str = ""
+
+
+@attrs.frozen
+class Model:
+    """A model of a family, and the limits that hold for it alone.
+
+    Args:
+        name: The `model` value on the wire.
+        limits: Rules by wire name, on top of the family's own.
+        defaults: Defaults of the service by wire name that differ from the family's.
+        pacing: Its own row of the polling guidance, or None for the family's.
+        billing: How it is billed, where the specification says so.
+        note: What else sets it apart.
+    """
+
+    name: str
+    limits: Mapping[str, ValueRule] = attrs.field(factory=dict, hash=False)
+    defaults: Mapping[str, object] = attrs.field(factory=dict, hash=False)
+    pacing: Pacing | None = None
+    billing: str = ""
+    note: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Field:
+    """One field of a create request.
+
+    Args:
+        name: Its name in Python.
+        wire: Its name on the wire.
+        kind: Its JSON type.
+        required: Whether the service requires it.
+        rules: What its value must satisfy, whatever the model.
+        service_default: What the service takes when it is not sent, or None.
+        doc: What it is for.
+    """
+
+    name: str
+    wire: str
+    kind: Kind
+    required: bool
+    rules: tuple[ValueRule, ...]
+    service_default: object
+    doc: str
+
+    def problem(self, value: object, rules: tuple[ValueRule, ...]) -> Problem | None:
+        """Return the first problem of *value* under *rules*, or None."""
+        if not self.kind.accepts(value):
+            return Problem(
+                self.wire,
+                value,
+                "type",
+                f"{shown(value)} is not {with_article(self.kind)}",
+                "leave the field out to get the service's default"
+                if value is None and not self.required
+                else f"use {with_article(self.kind)}",
+            )
+        for rule in rules:
+            complaint = rule.complaint(value)
+            if complaint:
+                return Problem(self.wire, value, rule.name, complaint, rule.accepted)
+        return None
+
+
+@attrs.frozen
+class Report:
+    """What a check of a request found.
+
+    Args:
+        problems: What the service would not accept.
+        notices: Settings that are accepted but have no effect.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request may be sent."""
+        return not self.problems
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Family:
+    """A family of models that share a create call.
+
+    Args:
+        name: Its name in the specification, such as `imga`.
+        media: What it makes.
+        create_path: Path of the create call below the base URL.
+        create_object: `object` of its task records.
+        result_object: `object` of its result records, or None where not shown.
+        models: Its models; empty where not shown.
+        relations: Rules between its fields.
+        aliases: Legacy names of its fields.
+        ineffective: When a setting has no effect.
+        pacing: How often to poll.
+        retention: How long results are kept.
+        body_shown: Whether the specification shows the request body in full. Only then is an
+            unknown field a mistake; otherwise it travels as it is.
+        resolution: Its highest resolution, in words.
+        duration: Its durations, in words; "" for images.
+        omits_error: Whether its task records leave `error` out unless the status is `failed`.
+        starts_processing: Whether its create call may report `processing` already.
+        makes_audio: Whether its videos may have sound.
+        notes: What depends on the media itself and so cannot be checked before sending.
+    """
+
+    name: str
+    media: Media
+    create_path: str
+    create_object: str
+    result_object: str | None
+    models: tuple[Model, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    aliases: tuple[Alias, ...] = ()
+    ineffective: tuple[Ineffective, ...] = ()
+    pacing: Pacing
+    retention: Retention
+    body_shown: bool = True
+    resolution: str = ""
+    duration: str = ""
+    omits_error: bool = False
+    starts_processing: bool = False
+    makes_audio: bool = False
+    notes: tuple[str, ...] = ()
+
+    request: type[MediaRequest] = attrs.field(init=False, repr=False)
+    fields: tuple[Field, ...] = attrs.field(init=False, repr=False)
+    _fields_by_wire: Mapping[str, Field] = attrs.field(init=False, repr=False)
+    _models_by_name: Mapping[str, Model] = attrs.field(init=False, repr=False)
+
+    def field(self, wire: str) -> Field | None:
+        """Return the field with the wire name *wire*, or None."""
+        return self._fields_by_wire.get(wire)
+
+    def model(self, name: str | None) -> Model | None:
+        """Return the model called *name*, or None where the tables do not know it."""
+        return None if name is None else self._models_by_name.get(name)
+
+    def pacing_of(self, model: str | None) -> Pacing:
+        """Return how often to poll a task of *model*."""
+        known = self.model(model)
+        return known.pacing if known is not None and known.pacing is not None else self.pacing
+
+    def check(
+        self,
+        body: Mapping[str, object],
+        *,
+        extra: Mapping[str, object] | None = None,
+        keep_unknown: bool = False,
+    ) -> Report:
+        """Check a create request's *body*, given by wire names.
+
+        Args:
+            body: The fields as they would be sent.
+            extra: Fields that travel unchecked beside them.
+            keep_unknown: Whether fields and models that the tables do not know are let through.
+
+        Returns:
+            All problems and notices, in the order of the family's fields.
+        """
+        problems: list[Problem] = []
+        model_name = body.get("model")
+        model = self.model(model_name) if isinstance(model_name, str) else None
+        limits = model.limits if model is not None else {}
+        body, conflicts = self._without_aliases(body)
+        problems += conflicts
+        void = self._ineffective_in(body, model)
+        for field in self.fields:
+            wire = field.wire
+            if wire not in body:
+                if field.required:
+                    problems.append(_missing(field))
+                continue
+            value = body[wire]
+            rules = field.rules
+            if wire in limits and wire not in void:
+                rules = (*rules, limits[wire])
+            if wire == "model" and (isinstance(value, Unlisted) or keep_unknown):
+                rules = ()
+                value = value.name if isinstance(value, Unlisted) else value
+            problem = field.problem(value, rules)
+            if problem is None:
+                problem = _unwritable(wire, value)
+            if problem is not None:
+                problems.append(problem)
+        if self.body_shown and not keep_unknown:
+            problems += [self._unknown(wire, body[wire]) for wire in body if self._is_unknown(wire)]
+        problems += self._problems_of_extra(extra or {})
+        effective = {wire: value for wire, value in body.items() if wire not in void}
+        for relation in self.relations:
+            problems += relation.problems(effective, model.name if model is not None else None)
+        return Report(tuple(problems), tuple(void.values()))
+
+    def parse(
+        self,
+        body: Mapping[str, object],
+        *,
+        extra: Mapping[str, object] | None = None,
+        keep_unknown: bool = False,
+    ) -> MediaRequest:
+        """Return the typed request that *body*, given by wire names, stands for.
+
+        Args:
+            body: The fields as they would be sent.
+            extra: Fields that travel unchecked beside them.
+            keep_unknown: Whether fields and models that the tables do not know are let through,
+                as `extra` and `Unlisted`.
+
+        Raises:
+            InvalidRequest: The service would not accept the request.
+        """
+        report = self.check(body, extra=extra, keep_unknown=keep_unknown)
+        if not report.ok:
+            raise InvalidRequest(self.name, report.problems)
+        arguments: dict[str, Any] = {}
+        unknown: dict[str, object] = {}
+        for wire, value in body.items():
+            known = self.field(wire)
+            if known is None:
+                unknown[wire] = value
+            elif wire == "model" and isinstance(value, str) and self._is_unlisted(value):
+                arguments["model"] = Unlisted(value)
+            else:
+                arguments[known.name] = value
+        return self.request(**arguments, extra={**unknown, **(extra or {})})
+
+    def _is_unlisted(self, model: str) -> bool:
+        return bool(self.models) and model not in self._models_by_name
+
+    def _without_aliases(
+        self, body: Mapping[str, object]
+    ) -> tuple[Mapping[str, object], list[Problem]]:
+        conflicts: list[Problem] = []
+        for alias in self.aliases:
+            if alias.legacy not in body:
+                continue
+            body = dict(body)
+            value = body.pop(alias.legacy)
+            if body.setdefault(alias.field, value) != value:
+                conflicts.append(
+                    Problem(
+                        alias.legacy,
+                        value,
+                        "alias",
+                        f"conflicts with {alias.field}, whose old name it is",
+                        f"send {alias.field} alone",
+                    )
+                )
+        return body, conflicts
+
+    def _ineffective_in(
+        self, body: Mapping[str, object], model: Model | None
+    ) -> dict[str, Notice]:
+        name = model.name if model is not None else None
+        return {
+            rule.field: Notice(rule.field, rule.why)
+            for rule in self.ineffective
+            if rule.applies(body, name)
+        }
+
+    def _is_unknown(self, wire: str) -> bool:
+        return wire not in self._fields_by_wire
+
+    def _unknown(self, wire: str, value: object) -> Problem:
+        known = self.suggestion(wire)
+        hint = f"did you mean {known}?" if known else f"use {', '.join(self._fields_by_wire)}"
+        return Problem(wire, value, "unknown_field", f"family {self.name} has no such field", hint)
+
+    def suggestion(self, wire: str) -> str | None:
+        """Return the field that *wire* is probably a misspelling of, or None."""
+        from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+
+        plain = {known.replace("_", "").lower(): known for known in self._fields_by_wire}
+        close = get_close_matches(wire.replace("_", "").lower(), plain, n=1)
+        return plain[close[0]] if close else None
+
+    def _problems_of_extra(self, extra: Mapping[str, object]) -> list[Problem]:
+        problems: list[Problem] = []
+        for wire, value in extra.items():
+            known = self.field(wire)
+            if known is not None:
+                problems.append(
+                    Problem(
+                        wire,
+                        value,
+                        "extra",
+                        "is a known field and does not belong in extra",
+                        f"set {known.name} instead",
+                    )
+                )
+            else:
+                problem = _unwritable(wire, value)
+                if problem is not None:
+                    problems.append(problem)
+        return problems
+
+
+def _missing(field: Field) -> Problem:
+    accepted = field.rules[0].accepted if field.rules else f"use {with_article(field.kind)}"
+    return Problem(field.wire, None, "required", "is required", accepted)
+
+
+def _unwritable(wire: str, value: object) -> Problem | None:
+    if isinstance(value, int | float):
+        writable = abs(value) < 1e300  # noqa: PLR2004  far beyond any setting; NaN is not below it
+    elif isinstance(value, str) and value.isascii():
+        writable = True
+    else:
+        writable = _as_json(value) is not None
+    if writable:
+        return None
+    return Problem(
+        wire, value, "json", f"{shown(value)} cannot be written as JSON", "use plain JSON values"
+    )
+
+
+def _as_json(value: object) -> bytes | None:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        return None

@@ -1,0 +1,228 @@
+"""How one statement of a family's rules becomes a typed request that checks itself.
+
+A family's module declares a request class. The class's annotations are the types, `setting` adds
+the rules, and `Family` holds what is not a field: models, relations, pacing, retention.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+
+import attrs
+
+from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
+from muybridge_protocol.families.family import Family, Field, Unlisted
+from muybridge_protocol.rules import Alias, Kind, OneOf, Text, ValueRule
+
+def setting(
+    *rules: ValueRule,
+    doc: str,
+    wire: str = "",
+    service_default: object = None,
+    default: Any = attrs.NOTHING,
+) -> Any:
+    """Declare one field of a request class.
+
+    Args:
+        rules: What its value must satisfy, on top of its annotated type.
+        doc: What it is for.
+        wire: Its name on the wire, where that differs from the Python name.
+        service_default: What the service takes when it is not sent.
+        default: None for a field that may be left out.
+    """
+    return attrs.field(
+        default=default,
+        metadata={
+            "rules": rules,
+            "wire": wire,
+            "doc": doc,
+            "service_default": service_default,
+        },
+    )
+
+
+_C = TypeVar("_C")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting, attrs.field))
+def _request_class(cls: type[_C]) -> type[_C]:
+    return attrs.frozen(kw_only=True)(cls)
+
+
+@_request_class
+class MediaRequest:
+    """A create request of one of the families; each has a class of its own.
+
+    A value is checked when it is made. Only what was set is sent.
+
+    Args:
+        extra: Fields that travel unchecked, for what the specification does not show.
+
+    Raises:
+        InvalidRequest: The service would not accept it. All problems are listed.
+    """
+
+    family: ClassVar[Family]
+
+    extra: Mapping[str, object] = attrs.field(factory=dict, hash=False)
+
+    def __attrs_post_init__(self) -> None:
+        family = self.family
+        for alias in family.aliases:
+            self._adopt(alias)
+        body = self._body()
+        report = family.check(body, extra=self.extra)
+        if not report.ok:
+            raise InvalidRequest(family.name, report.problems)
+        for field in family.fields:
+            if field.kind is Kind.STRINGS and field.wire in body:
+                object.__setattr__(self, field.name, tuple(body[field.wire]))
+        object.__setattr__(self, "extra", json.loads(json.dumps(dict(self.extra))))
+        for notice in report.notices:
+            warnings.warn(str(notice), IgnoredSetting, stacklevel=3)
+
+    @property
+    def model_name(self) -> str | None:
+        """The model's name as it is sent, or None where the request names none."""
+        model = getattr(self, "model", None)
+        return None if model is None else str(model)
+
+    def to_body(self) -> dict[str, object]:
+        """Return the request's JSON body by wire names: what was set, and nothing else."""
+        body = self._body()
+        for wire, value in body.items():
+            if isinstance(value, Unlisted):
+                body[wire] = value.name
+            elif isinstance(value, tuple):
+                body[wire] = list(value)
+        return {**body, **self.extra}
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, object], *, keep_unknown: bool = False) -> Self:
+        """Return the request that *body*, given by wire names, stands for.
+
+        Args:
+            body: The fields as they would be sent.
+            keep_unknown: Whether fields and models that the tables do not know are let through.
+
+        Raises:
+            InvalidRequest: The service would not accept the request.
+        """
+        request = cls.family.parse(body, keep_unknown=keep_unknown)
+        return typing.cast("Self", request)
+
+    def _body(self) -> dict[str, Any]:
+        body: dict[str, Any] = {}
+        for field in self.family.fields:
+            value = getattr(self, field.name)
+            if value is not None or field.required:
+                body[field.wire] = value
+        return body
+
+    def _adopt(self, alias: Alias) -> None:
+        """Move a value given under a legacy name to the field's own, unless they conflict."""
+        legacy, field = self.family.field(alias.legacy), self.family.field(alias.field)
+        assert legacy is not None  # noqa: S101  `media_request` has checked the names
+        assert field is not None  # noqa: S101  as above
+        old, new = getattr(self, legacy.name), getattr(self, field.name)
+        if old is not None and (new is None or new == old):
+            object.__setattr__(self, field.name, old)
+            object.__setattr__(self, legacy.name, None)
+
+
+R = TypeVar("R", bound=MediaRequest)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
+def media_request(family: Family) -> Callable[[type[R]], type[R]]:
+    """Make a class the request of *family*: read its fields, and tie the two together."""
+
+    def decorate(cls: type[R]) -> type[R]:
+        request = _request_class(cls)
+        hints = typing.get_type_hints(request)
+        fields = tuple(
+            _field(attribute, hints[attribute.name])
+            for attribute in attrs.fields(request)
+            if attribute.name != "extra"
+        )
+        request.family = family
+        # Frozen against everybody else: these four complete the value.
+        object.__setattr__(family, "request", request)
+        object.__setattr__(family, "fields", fields)
+        object.__setattr__(family, "_fields_by_wire", {field.wire: field for field in fields})
+        object.__setattr__(family, "_models_by_name", {model.name: model for model in family.models})
+        _check_names(family)
+        request.__doc__ = _docstring(family)
+        return request
+
+    return decorate
+
+
+def _field(attribute: attrs.Attribute[Any], hint: object) -> Field:
+    kind, options = _read_hint(hint)
+    rules: tuple[ValueRule, ...] = attribute.metadata["rules"]
+    if options:
+        rules = (OneOf(options), *rules)
+    return Field(
+        name=attribute.name,
+        wire=attribute.metadata["wire"] or attribute.name,
+        kind=kind,
+        required=attribute.default is attrs.NOTHING,
+        rules=rules,
+        service_default=attribute.metadata["service_default"],
+        doc=attribute.metadata["doc"],
+    )
+
+
+def _read_hint(hint: object) -> tuple[Kind, tuple[str | int, ...]]:
+    """Return the JSON type, and the values of a Literal, that an annotation stands for."""
+    parts = typing.get_args(hint) if isinstance(hint, types.UnionType) or _is_union(hint) else (hint,)
+    (part,) = (part for part in parts if part not in (type(None), Unlisted))
+    if typing.get_origin(part) is Literal:
+        options = typing.get_args(part)
+        return (Kind.STRING if isinstance(options[0], str) else Kind.INTEGER), options
+    return _KINDS[part], ()
+
+
+def _is_union(hint: object) -> bool:
+    return typing.get_origin(hint) is typing.Union
+
+
+_KINDS: dict[object, Kind] = {
+    str: Kind.STRING,
+    int: Kind.INTEGER,
+    float: Kind.NUMBER,
+    bool: Kind.BOOLEAN,
+    Sequence[str]: Kind.STRINGS,
+}
+
+
+def _check_names(family: Family) -> None:
+    """Refuse a family whose parts name a model or field that it does not have."""
+    model = family.field("model")
+    options = next((r.options for r in model.rules if isinstance(r, OneOf)), ()) if model else ()
+    if options != tuple(known.name for known in family.models):
+        raise TypeError(f"{family.name}: the model annotation and the table of models differ")
+    named = [wire for known in family.models for wire in (*known.limits, *known.defaults)]
+    named += [name for alias in family.aliases for name in (alias.legacy, alias.field)]
+    named += [rule.field for rule in family.ineffective]
+    for wire in named:
+        if family.field(wire) is None:
+            raise TypeError(f"{family.name}: there is no field {wire}")
+
+
+def _docstring(family: Family) -> str:
+    lines = [f"A create request of family `{family.name}` (spec, `POST {family.create_path}`)."]
+    lines += ["", "Args:"]
+    for field in family.fields:
+        rules = "; ".join(rule.accepted for rule in field.rules if not isinstance(rule, Text))
+        default = "" if field.service_default is None else f" Default {field.service_default}."
+        lines.append(f"    {field.name}: {field.doc}{f' ({rules})' if rules else ''}.{default}")
+    lines.append("    extra: Fields that travel unchecked.")
+    lines += ["", "Raises:", "    InvalidRequest: The service would not accept it."]
+    return "\n".join(lines)
