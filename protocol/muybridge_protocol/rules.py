@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeGuard
 from urllib.parse import urlsplit
 
 import attrs
@@ -83,9 +83,12 @@ class Kind(StrEnum):
             case Kind.BOOLEAN:
                 return isinstance(value, bool)
             case Kind.STRINGS:
-                return isinstance(value, list | tuple) and all(
-                    isinstance(item, str) for item in value
-                )
+                return is_array(value) and all(isinstance(item, str) for item in value)
+
+
+def is_array(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
+    """Whether *value* becomes a JSON array."""
+    return isinstance(value, list | tuple)
 
 
 def with_article(kind: Kind) -> str:
@@ -184,6 +187,24 @@ class Text:
 
 
 @attrs.frozen
+class ModelName:
+    """The string can be a model's name: it is not blank and is fit to print."""
+
+    name: ClassVar[str] = "model_name"
+
+    @property
+    def accepted(self) -> str:
+        """What the rule accepts."""
+        return "use the name that the service uses"
+
+    def complaint(self, value: object) -> str | None:
+        """Return what is wrong with *value*, or None."""
+        if isinstance(value, str) and value.strip() and value.isprintable():
+            return None
+        return f"{shown(value)} is no model name"
+
+
+@attrs.frozen
 class Items:
     """The array has from *low* to *high* items."""
 
@@ -198,7 +219,7 @@ class Items:
 
     def complaint(self, value: object) -> str | None:
         """Return what is wrong with *value*, or None."""
-        count = len(value) if isinstance(value, Sequence) else 0
+        count = len(value) if is_array(value) else 0
         if self.low <= count <= self.high:
             return None
         return f"there {'is 1 item' if count == 1 else f'are {count} items'}"
@@ -258,12 +279,14 @@ class MediaUrl:
             forms.append("asset://<id>")
         if self.base64:
             forms.append("a data:...;base64 URI")
+        if self.bare_base64:
+            forms.append("plain base64")
         return f"use {_either(forms)}"
 
     def complaint(self, value: object) -> str | None:
         """Return what is wrong with *value*, or None."""
         items = [value] if isinstance(value, str) else value
-        if not isinstance(items, list | tuple):
+        if not is_array(items):
             return f"{shown(value)} is not a URL"
         for item in items:
             complaint = self._complaint(item) if isinstance(item, str) else "not a string"
@@ -301,17 +324,16 @@ def is_public_host(host: str) -> bool:
 
     A name is judged by its form alone: what it resolves to is for a driver to see.
     """
-    name = host.rstrip(".").lower()
+    name = host.partition("%")[0].rstrip(".").lower()
     if not name or name == "localhost" or name.endswith((".localhost", ".local", ".internal")):
         return False
+    # A last label that is a number makes resolvers read the whole as an address.
+    if ":" not in name and not _NUMBER.fullmatch(name.rpartition(".")[2]):
+        return True
     try:
-        address = ipaddress.ip_address(name.split("%")[0])
-    except ValueError:
-        # A last label that is a number makes resolvers read the whole as an address in one of
-        # its old notations (decimal, octal, hexadecimal, short).
-        last = name.rsplit(".", 1)[-1]
-        return not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", last, re.ASCII)
-    return is_public_address(address)
+        return is_public_address(ipaddress.ip_address(name))
+    except ValueError:  # an old notation of an address: decimal, octal, hexadecimal or short
+        return False
 
 
 def is_public_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
@@ -325,6 +347,7 @@ def is_public_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) ->
     return address.is_global and not address.is_multicast
 
 
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -509,7 +532,7 @@ class FewerWith:
     def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
         """Yield what is wrong with *values*."""
         items = values.get(self.field)
-        if self.other in values and isinstance(items, list | tuple) and len(items) > self.high:
+        if self.other in values and is_array(items) and len(items) > self.high:
             yield Problem(
                 self.field,
                 items,
@@ -547,7 +570,10 @@ def shown(value: object, limit: int = 80) -> str:
     """Return *value* as a message shows it: short, on one line, a URL without its query."""
     if isinstance(value, str) and "://" in value:
         value = value.partition("?")[0]
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer too long, or an array nested too deeply
+        text = f"this {type(value).__name__}"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 

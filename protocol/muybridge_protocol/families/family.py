@@ -14,6 +14,7 @@ from muybridge_protocol.rules import (
     Alias,
     Ineffective,
     Kind,
+    ModelName,
     Notice,
     Problem,
     Relation,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 HOUR = 3600
 DAY = 24 * HOUR
 
+_UNLISTED_RULE = ModelName()
+
 
 @attrs.frozen
 class Unlisted:
@@ -39,14 +42,15 @@ class Unlisted:
         name: The model's name as the service knows it.
 
     Raises:
-        ValueError: The name is blank.
+        ValueError: The name is blank or not fit to print.
     """
 
     name: str
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
-            raise ValueError(f"{self.name!r} is no model name; give the name the service uses")
+        complaint = _UNLISTED_RULE.complaint(self.name)
+        if complaint:
+            raise ValueError(f"{complaint}; {_UNLISTED_RULE.accepted}")
 
     def __str__(self) -> str:
         return self.name
@@ -91,6 +95,12 @@ class Retention:
     note: str = ""
 
 
+Limits = Mapping[str, tuple[ValueRule, ...]]
+"""Rules by wire name."""
+
+_NO_LIMITS: Limits = {}
+
+
 @attrs.frozen
 class Model:
     """A model of a family, and the limits that hold for it alone.
@@ -105,8 +115,8 @@ class Model:
     """
 
     name: str
-    limits: Mapping[str, ValueRule] = attrs.field(factory=dict, hash=False)
-    defaults: Mapping[str, object] = attrs.field(factory=dict, hash=False)
+    limits: Limits = attrs.field(factory=dict[str, tuple[ValueRule, ...]], hash=False)
+    defaults: Mapping[str, object] = attrs.field(factory=dict[str, object], hash=False)
     pacing: Pacing | None = None
     billing: str = ""
     note: str = ""
@@ -254,7 +264,7 @@ class Family:
         problems: list[Problem] = []
         model_name = body.get("model")
         model = self.model(model_name) if isinstance(model_name, str) else None
-        limits = model.limits if model is not None else {}
+        limits = model.limits if model is not None else _NO_LIMITS
         body, conflicts = self._without_aliases(body)
         problems += conflicts
         void = self._ineffective_in(body, model)
@@ -267,9 +277,9 @@ class Family:
             value = body[wire]
             rules = field.rules
             if wire in limits and wire not in void:
-                rules = (*rules, limits[wire])
+                rules = (*rules, *limits[wire])
             if wire == "model" and (isinstance(value, Unlisted) or keep_unknown):
-                rules = ()
+                rules = (_UNLISTED_RULE,)
                 value = value.name if isinstance(value, Unlisted) else value
             problem = field.problem(value, rules)
             if problem is None:
@@ -341,9 +351,7 @@ class Family:
                 )
         return body, conflicts
 
-    def _ineffective_in(
-        self, body: Mapping[str, object], model: Model | None
-    ) -> dict[str, Notice]:
+    def _ineffective_in(self, body: Mapping[str, object], model: Model | None) -> dict[str, Notice]:
         name = model.name if model is not None else None
         return {
             rule.field: Notice(rule.field, rule.why)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from muybridge_protocol.families.family import DAY, Family, Media, Model, Pacing, Retention, Unlisted
+from muybridge_protocol.families.family import (
+    DAY,
+    Family,
+    Media,
+    Model,
+    Pacing,
+    Retention,
+    Unlisted,
+)
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
 from muybridge_protocol.rules import (
     Ineffective,
@@ -27,13 +35,13 @@ IMGB = Family(
     models=(
         Model(
             "imgb-2",
-            limits={"image_urls": at_most(6)},
+            limits={"image_urls": (at_most(6),)},
             billing="by quality tier",
             note="up to 4K",
         ),
         Model(
             "imgb-2-r",
-            limits={"resolution": one_of("1k"), "image_urls": at_most(16)},
+            limits={"resolution": (one_of("1k"),), "image_urls": (at_most(16),)},
             billing="by resolution",
             note="1K only",
         ),
@@ -84,6 +92,4 @@ class ImgbRequest(MediaRequest):
         doc="Exact size in pixels; overrides resolution and ratio",
         default=None,
     )
-    image_urls: Sequence[str] | None = setting(
-        MediaUrl(), doc="Reference images", default=None
-    )
+    image_urls: Sequence[str] | None = setting(MediaUrl(), doc="Reference images", default=None)

@@ -17,15 +17,16 @@ import attrs
 
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Field, Unlisted
-from muybridge_protocol.rules import Alias, Kind, OneOf, Text, ValueRule
+from muybridge_protocol.rules import Alias, Kind, OneOf, Text, ValueRule, is_array
+
 
 def setting(
     *rules: ValueRule,
     doc: str,
     wire: str = "",
     service_default: object = None,
-    default: Any = attrs.NOTHING,
-) -> Any:
+    default: object = attrs.NOTHING,
+) -> Any:  # noqa: ANN401  a field's type is its annotation, not this
     """Declare one field of a request class.
 
     Args:
@@ -49,7 +50,9 @@ def setting(
 _C = TypeVar("_C")
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting, attrs.field))
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(setting, attrs.field)
+)
 def _request_class(cls: type[_C]) -> type[_C]:
     return attrs.frozen(kw_only=True)(cls)
 
@@ -69,7 +72,7 @@ class MediaRequest:
 
     family: ClassVar[Family]
 
-    extra: Mapping[str, object] = attrs.field(factory=dict, hash=False)
+    extra: Mapping[str, object] = attrs.field(factory=dict[str, object], hash=False)
 
     def __attrs_post_init__(self) -> None:
         family = self.family
@@ -80,8 +83,9 @@ class MediaRequest:
         if not report.ok:
             raise InvalidRequest(family.name, report.problems)
         for field in family.fields:
-            if field.kind is Kind.STRINGS and field.wire in body:
-                object.__setattr__(self, field.name, tuple(body[field.wire]))
+            value = body.get(field.wire)
+            if is_array(value):
+                object.__setattr__(self, field.name, tuple(value))
         object.__setattr__(self, "extra", json.loads(json.dumps(dict(self.extra))))
         for notice in report.notices:
             warnings.warn(str(notice), IgnoredSetting, stacklevel=3)
@@ -98,7 +102,7 @@ class MediaRequest:
         for wire, value in body.items():
             if isinstance(value, Unlisted):
                 body[wire] = value.name
-            elif isinstance(value, tuple):
+            elif is_array(value):
                 body[wire] = list(value)
         return {**body, **self.extra}
 
@@ -116,8 +120,8 @@ class MediaRequest:
         request = cls.family.parse(body, keep_unknown=keep_unknown)
         return typing.cast("Self", request)
 
-    def _body(self) -> dict[str, Any]:
-        body: dict[str, Any] = {}
+    def _body(self) -> dict[str, object]:
+        body: dict[str, object] = {}
         for field in self.family.fields:
             value = getattr(self, field.name)
             if value is not None or field.required:
@@ -147,7 +151,7 @@ def media_request(family: Family) -> Callable[[type[R]], type[R]]:
         hints = typing.get_type_hints(request)
         fields = tuple(
             _field(attribute, hints[attribute.name])
-            for attribute in attrs.fields(request)
+            for attribute in attrs.fields(typing.cast("type[attrs.AttrsInstance]", request))
             if attribute.name != "extra"
         )
         request.family = family
@@ -155,7 +159,9 @@ def media_request(family: Family) -> Callable[[type[R]], type[R]]:
         object.__setattr__(family, "request", request)
         object.__setattr__(family, "fields", fields)
         object.__setattr__(family, "_fields_by_wire", {field.wire: field for field in fields})
-        object.__setattr__(family, "_models_by_name", {model.name: model for model in family.models})
+        object.__setattr__(
+            family, "_models_by_name", {model.name: model for model in family.models}
+        )
         _check_names(family)
         request.__doc__ = _docstring(family)
         return request
@@ -181,7 +187,7 @@ def _field(attribute: attrs.Attribute[Any], hint: object) -> Field:
 
 def _read_hint(hint: object) -> tuple[Kind, tuple[str | int, ...]]:
     """Return the JSON type, and the values of a Literal, that an annotation stands for."""
-    parts = typing.get_args(hint) if isinstance(hint, types.UnionType) or _is_union(hint) else (hint,)
+    parts = typing.get_args(hint) if _is_union(hint) else (hint,)
     (part,) = (part for part in parts if part not in (type(None), Unlisted))
     if typing.get_origin(part) is Literal:
         options = typing.get_args(part)
@@ -190,7 +196,8 @@ def _read_hint(hint: object) -> tuple[Kind, tuple[str | int, ...]]:
 
 
 def _is_union(hint: object) -> bool:
-    return typing.get_origin(hint) is typing.Union
+    # A Literal beside a class makes the one kind of union, classes alone the other.
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 _KINDS: dict[object, Kind] = {

@@ -38,8 +38,8 @@ VIDEOS = Family(
     duration="4-15 s",
     notes=(
         "Each reference image is under 20 MB.",
-        "Reference videos last at most 15 s in all, have at most 200 MB in all, and each has a "
-        "resolution between 720 px and 2160 px.",
+        "Reference videos last at most 15 s in all and have at most 200 MB in all.",
+        "Each reference video has a resolution between 720 px and 2160 px.",
     ),
 )
 
@@ -55,21 +55,15 @@ class VideosRequest(MediaRequest):
     resolution: Literal["720p"] | None = setting(
         doc="Resolution", service_default="720p", default=None
     )
-    first_image: str | None = setting(
-        MediaUrl(), doc="First frame; with last_image", default=None
-    )
-    last_image: str | None = setting(
-        MediaUrl(), doc="Last frame; with first_image", default=None
-    )
+    first_image: str | None = setting(MediaUrl(), doc="First frame; with last_image", default=None)
+    last_image: str | None = setting(MediaUrl(), doc="Last frame; with first_image", default=None)
     reference_images: Sequence[str] | None = setting(
         at_most(4), MediaUrl(), wire="referenceImages", doc="Reference images", default=None
     )
     reference_videos: Sequence[str] | None = setting(
         at_most(3), MediaUrl(), wire="referenceVideos", doc="Reference videos", default=None
     )
-    image: str | None = setting(
-        MediaUrl(), doc="Legacy name of first_image", default=None
-    )
+    image: str | None = setting(MediaUrl(), doc="Legacy name of first_image", default=None)
     last_frame_image: str | None = setting(
         MediaUrl(), wire="lastFrameImage", doc="Legacy name of last_image", default=None
     )
