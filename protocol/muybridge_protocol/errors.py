@@ -59,6 +59,10 @@ class InvalidRequest(LocalError):
         return "\n".join([f"{heading} (nothing was sent):", *lines])
 
 
+class UnknownFamily(LocalError):
+    """The service has no family of that name."""
+
+
 class InvalidKey(LocalError):
     """The API key is missing or cannot be sent as it is. The message never shows it."""
 

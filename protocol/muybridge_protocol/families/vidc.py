@@ -1,0 +1,72 @@
+"""Family `vidc` (spec, `POST /v1/vidc/videos`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
+from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.rules import (
+    Between,
+    Excludes,
+    FewerWith,
+    Ineffective,
+    Items,
+    MediaUrl,
+    Text,
+    at_most,
+    together,
+)
+
+_FOLLOWS_VIDEO = "is ignored: the output follows the reference video"
+
+VIDC = Family(
+    name="vidc",
+    media=Media.VIDEO,
+    create_path="/v1/vidc/videos",
+    create_object="video",
+    result_object="video",
+    models=(Model("vidc_o3"),),
+    relations=(
+        FewerWith("referenceImages", 4, "referenceVideos"),
+        *together("first_image", "last_image"),
+        Excludes(("first_image", "last_image"), ("referenceImages", "referenceVideos")),
+    ),
+    ineffective=(
+        Ineffective("duration", _FOLLOWS_VIDEO, other="referenceVideos"),
+        Ineffective("ratio", _FOLLOWS_VIDEO, other="referenceVideos"),
+    ),
+    pacing=Pacing(30, 60),
+    retention=Retention(None, note="temporary; the duration is not given"),
+    resolution="varies",
+    duration="3-15 s",
+    notes=("The reference video lasts 3-10 s; the output has its duration and ratio.",),
+)
+
+
+@media_request(VIDC)
+class VidcRequest(MediaRequest):
+    model: Literal["vidc_o3"] | Unlisted = setting(doc="The model")
+    prompt: str = setting(Text(), doc="What the video shows")
+    duration: int | None = setting(
+        Between(3, 15),
+        doc="Length in seconds; ignored with reference_videos",
+        service_default=3,
+        default=None,
+    )
+    ratio: Literal["9:16", "1:1", "16:9"] | None = setting(
+        doc="Aspect ratio; ignored with reference_videos", service_default="9:16", default=None
+    )
+    reference_images: Sequence[str] | None = setting(
+        Items(1, 7),
+        MediaUrl(),
+        wire="referenceImages",
+        doc="Reference images; at most 4 with reference_videos",
+        default=None,
+    )
+    first_image: str | None = setting(MediaUrl(), doc="First frame; with last_image", default=None)
+    last_image: str | None = setting(MediaUrl(), doc="Last frame; with first_image", default=None)
+    reference_videos: Sequence[str] | None = setting(
+        at_most(1), MediaUrl(), wire="referenceVideos", doc="Reference video", default=None
+    )

@@ -1,0 +1,90 @@
+"""Family `vidg` (spec, `POST /v1/vidg/videos`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
+from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.rules import Between, MediaUrl, NotSet, Text, at_most, one_of
+
+_PUBLIC_URLS = MediaUrl(base64=False, public=True)
+
+VIDG = Family(
+    name="vidg",
+    media=Media.VIDEO,
+    create_path="/v1/vidg/videos",
+    create_object="video",
+    result_object="video",
+    models=(
+        Model("vidg_video3", limits={"image_urls": (at_most(7),)}, billing="per second"),
+        Model(
+            "vidg_video3_pro",
+            limits={
+                "duration": (NotSet("the model always makes 10 s"),),
+                "aspect_ratio": (one_of("16:9"),),
+                "resolution": (one_of("720p"),),
+            },
+            billing="per call",
+            note="always 10 s, 16:9, 720p; how many reference images it takes is not shown",
+        ),
+        Model(
+            "vidg_video3_max",
+            limits={
+                "duration": (one_of(6, 10, 12, 16, 20, 30),),
+                "aspect_ratio": (one_of("16:9", "9:16", "1:1"),),
+                "image_urls": (at_most(5), _PUBLIC_URLS),
+            },
+            billing="per second",
+            note="no base64 images",
+        ),
+        Model(
+            "vidg_video3_stable",
+            limits={
+                "duration": (one_of(6, 10),),
+                "image_urls": (at_most(7), _PUBLIC_URLS),
+            },
+            billing="per call",
+            note="no base64 images",
+        ),
+    ),
+    pacing=Pacing(30, 60),
+    retention=Retention(None, note="temporary; the duration is not given"),
+    resolution="720p",
+    duration="6-30 s",
+)
+
+
+@media_request(VIDG)
+class VidgRequest(MediaRequest):
+    model: (
+        Literal["vidg_video3", "vidg_video3_pro", "vidg_video3_max", "vidg_video3_stable"]
+        | Unlisted
+    ) = setting(doc="The model")
+    prompt: str = setting(Text(), doc="What the video shows")
+    duration: int | None = setting(
+        Between(6, 30),
+        doc=(
+            "Length in seconds; 6, 10, 12, 16, 20 or 30 for vidg_video3_max, 6 or 10 for "
+            "vidg_video3_stable, not to be set for vidg_video3_pro"
+        ),
+        service_default=10,
+        default=None,
+    )
+    aspect_ratio: Literal["16:9", "9:16", "1:1", "3:2", "2:3"] | None = setting(
+        doc="Aspect ratio; 3:2 and 2:3 not for vidg_video3_max, only 16:9 for vidg_video3_pro",
+        service_default="16:9",
+        default=None,
+    )
+    resolution: Literal["480p", "720p"] | None = setting(
+        doc="Resolution; only 720p for vidg_video3_pro", service_default="720p", default=None
+    )
+    image_urls: Sequence[str] | None = setting(
+        MediaUrl(bare_base64=True),
+        doc=(
+            "Reference images; at most 7 for vidg_video3 and vidg_video3_stable, 5 for "
+            "vidg_video3_max"
+        ),
+        default=None,
+    )

@@ -1,0 +1,26 @@
+"""Family `vidm` (spec, `POST /v1/vidm/videos`), whose models and request body are not shown."""
+
+from __future__ import annotations
+
+from muybridge_protocol.families.family import Family, Media, Pacing, Retention
+from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.rules import ModelName, Text
+
+VIDM = Family(
+    name="vidm",
+    media=Media.VIDEO,
+    create_path="/v1/vidm/videos",
+    create_object="video",
+    result_object=None,
+    pacing=Pacing(30, 60, assumed=True),
+    retention=Retention(None, note="not shown"),
+    body_shown=False,
+    resolution="4K",
+    duration="4-15 s",
+)
+
+
+@media_request(VIDM)
+class VidmRequest(MediaRequest):
+    model: str | None = setting(ModelName(), doc="The model", default=None)
+    prompt: str | None = setting(Text(), doc="What the video shows", default=None)

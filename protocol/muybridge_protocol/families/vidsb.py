@@ -1,0 +1,106 @@
+"""Family `vidsb` (spec, `POST /v1/vidsb/videos`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from muybridge_protocol.families.family import (
+    DAY,
+    Family,
+    Media,
+    Model,
+    Pacing,
+    Retention,
+    Unlisted,
+)
+from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.rules import (
+    Between,
+    Excludes,
+    Items,
+    MediaUrl,
+    RequiredFor,
+    Requires,
+    Text,
+    at_most,
+)
+
+_FAST = Pacing(10, 20, minimum=10)
+_FRAME = MediaUrl(base64=False, assets=True, public=True)
+_REFERENCE = MediaUrl(base64=False, assets=True)
+# The service excludes frames beside reference videos, and these models require the videos.
+_NEEDS_VIDEO = "needs a reference video, and so never takes first_image or last_image"
+
+VIDSB = Family(
+    name="vidsb",
+    media=Media.VIDEO,
+    create_path="/v1/vidsb/videos",
+    create_object="video",
+    result_object="video",
+    models=(
+        Model("vidsb_2_0", note=_NEEDS_VIDEO),
+        Model("vidsb_2_0_fast", pacing=_FAST, note=f"faster; {_NEEDS_VIDEO}"),
+        Model("vidsb_2_0_pro", note="high quality"),
+        Model("vidsb_2_0_fast_pro", pacing=_FAST, note="faster; high quality"),
+    ),
+    relations=(
+        RequiredFor("referenceVideos", ("vidsb_2_0", "vidsb_2_0_fast")),
+        Requires("last_image", "first_image"),
+        Excludes(
+            ("first_image", "last_image"),
+            ("referenceImages", "referenceVideos", "referenceAudios"),
+        ),
+    ),
+    pacing=Pacing(20, 40, minimum=10),
+    retention=Retention(DAY, note="1 day"),
+    resolution="varies by model",
+    duration="4-15 s",
+    makes_audio=True,
+    notes=(
+        "An image is JPEG, PNG, WebP, BMP, TIFF or GIF.",
+        "An image has 300-6000 px per side and is 0.4 to 2.5 times as wide as high.",
+        "A reference image with human faces or virtual avatars must be an asset.",
+        "Each reference video is 480p or 720p and lasts 2-15 s; all together last at most 15 s.",
+        "Each reference sound is WAV or MP3, lasts 2-15 s and has at most 15 MB.",
+        "All reference sounds together last at most 15 s.",
+        "The service chooses its backend model from the reference videos.",
+    ),
+)
+
+
+@media_request(VIDSB)
+class VidsbRequest(MediaRequest):
+    model: (
+        Literal["vidsb_2_0", "vidsb_2_0_fast", "vidsb_2_0_pro", "vidsb_2_0_fast_pro"] | Unlisted
+    ) = setting(doc="The model")
+    prompt: str = setting(Text(), doc="What the video shows")
+    duration: int | None = setting(
+        Between(4, 15), doc="Length in seconds", service_default=5, default=None
+    )
+    aspect_ratio: Literal["16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "adaptive"] | None = setting(
+        doc="Aspect ratio", service_default="16:9", default=None
+    )
+    generate_audio: bool | None = setting(
+        wire="generateAudio",
+        doc="Whether the video has sound in step with it",
+        service_default=True,
+        default=None,
+    )
+    first_image: str | None = setting(
+        _FRAME, doc="First frame; not with reference media", default=None
+    )
+    last_image: str | None = setting(_FRAME, doc="Last frame; needs first_image", default=None)
+    reference_images: Sequence[str] | None = setting(
+        Items(1, 9), _REFERENCE, wire="referenceImages", doc="Reference images", default=None
+    )
+    reference_videos: Sequence[str] | None = setting(
+        at_most(3),
+        _REFERENCE,
+        wire="referenceVideos",
+        doc="Reference videos; needed by vidsb_2_0 and vidsb_2_0_fast",
+        default=None,
+    )
+    reference_audios: Sequence[str] | None = setting(
+        at_most(3), _REFERENCE, wire="referenceAudios", doc="Reference sounds", default=None
+    )
