@@ -301,7 +301,8 @@ class ServiceUnreachable(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The service gave no valid reply for {self.silent:.0f} s: {self.reason}."
+        length = f" for {self.silent:.0f} s" if self.silent >= 1 else ""
+        return f"The service gave no valid reply{length}: {self.reason}."
 
 
 class TaskNotFound(Refused):
@@ -396,16 +397,16 @@ class AssetDeleteFailed(AssetError):
 
 
 class AssetDeletePresumed(AssetDeleteFailed):
-    """The service does not know the asset, after an earlier try whose reply was lost.
+    """The service did not delete the asset now, after an earlier try whose reply was lost.
 
-    That try has probably deleted it.
+    That try may have deleted it.
     """
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return (
-            f"Asset {self.asset_id} is probably deleted: the reply to a first try was lost, and "
-            f"to a second the service answered {self.code} {self.msg}".rstrip() + "."
+            f"Asset {self.asset_id} may be deleted already: the reply to an earlier try was lost, "
+            f"and to the last one the service answered {self.code} {self.msg}".rstrip() + "."
         )
 
 

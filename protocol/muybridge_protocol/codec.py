@@ -1,0 +1,181 @@
+"""JSON in and out: strict about what it reads, and one converter for typed records.
+
+A reply is read as UTF-8 JSON (a byte order mark is tolerated) without duplicate names, NaN,
+infinities or trailing data. A record's required fields must have their type; of any other field a
+value of an unexpected type is read as None, because a paid task must not be lost over it. The raw
+record keeps what came.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import cattrs
+from cattrs.gen import make_dict_structure_fn, override
+
+JsonObject = dict[str, Any]
+
+RAW_LIMIT: Final = 64 * 1024
+"""Most bytes of a reply that an error keeps."""
+
+
+class InvalidJson(ValueError):
+    """Bytes that are not the JSON that was expected; the message says why."""
+
+
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise InvalidJson("a name stands twice in an object")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise InvalidJson("a number is out of range")
+    return number
+
+
+def _no_constant(text: str) -> float:
+    raise InvalidJson(f"{text} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object_without_duplicates,
+    parse_float=_finite,
+    parse_constant=_no_constant,
+)
+
+
+def read_json(body: bytes | str) -> Any:
+    """Return the JSON value that *body* is.
+
+    Raises:
+        InvalidJson: It is no JSON, or not strictly.
+    """
+    try:
+        text = body if isinstance(body, str) else body.decode("utf-8-sig")
+        return _DECODER.decode(text)
+    except InvalidJson:
+        raise
+    except UnicodeDecodeError:
+        raise InvalidJson("it is not UTF-8") from None
+    except RecursionError:
+        raise InvalidJson("it is nested too deeply") from None
+    except ValueError as error:
+        said = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
+        raise InvalidJson(f"it is not JSON: {said}" if body else "it is empty") from None
+
+
+def read_object(body: bytes | str) -> JsonObject:
+    """Return the JSON object that *body* is.
+
+    Raises:
+        InvalidJson: It is no JSON object.
+    """
+    value = read_json(body)
+    if not isinstance(value, dict):
+        raise InvalidJson("it is not a JSON object")
+    return value
+
+
+def write_json(value: object) -> bytes:
+    """Return *value* as compact UTF-8 JSON."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def readable(text: str, limit: int = 500) -> str:
+    """Return *text* fit for a message: on one line, without control characters, not too long."""
+    shown = "".join(mark if mark.isprintable() else " " for mark in text[: limit + 1]).strip()
+    return shown if len(shown) <= limit else f"{shown[:limit]}..."
+
+
+_CLOSED_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,256})"')
+
+
+def find_id(raw: bytes) -> str | None:
+    """Return what looks like an id in *raw*, which need not be whole, or None."""
+    match = _CLOSED_ID.search(raw)
+    return match[1].decode("utf-8", "replace") if match else None
+
+
+def error_message(body: bytes) -> str:
+    """Return what an error reply says, fit for a message, or "". Its shape is not specified."""
+    try:
+        said: object = read_json(body)
+    except InvalidJson:
+        text = body[:RAW_LIMIT].decode("utf-8", "replace").strip()
+        return "" if text.startswith("<") else readable(text, 200)
+    for name in ("error", "message", "msg", "detail"):
+        if isinstance(said, dict) and said.get(name):
+            said = said[name]
+    return readable(said if isinstance(said, str) else json.dumps(said))
+
+
+converter: Final = cattrs.Converter(detailed_validation=False)
+"""Turns records into values and back. What it cannot read raises `InvalidJson`."""
+
+
+def _strict(kind: type, article: str) -> Callable[[Any, Any], Any]:
+    def structure(value: Any, _: Any) -> Any:
+        if type(value) is not kind:
+            raise InvalidJson(f"{readable(repr(value), 40)} is not {article} {kind.__name__}")
+        return value
+
+    return structure
+
+
+def _lenient(*kinds: type) -> Callable[[Any, Any], Any]:
+    def structure(value: Any, _: Any) -> Any:
+        return value if type(value) in kinds else None
+
+    return structure
+
+
+converter.register_structure_hook(str, _strict(str, "a"))
+converter.register_structure_hook(int, _strict(int, "an"))
+converter.register_structure_hook(str | None, _lenient(str))
+converter.register_structure_hook(int | None, _lenient(int))
+converter.register_structure_hook(float | None, _lenient(float, int))
+converter.register_structure_hook(int | float | None, _lenient(int, float))
+
+
+def as_it_came(value: Any, _: Any) -> Any:
+    """Read a value as itself."""
+    return value
+
+
+_T = TypeVar("_T")
+
+
+def record_reader(
+    kind: type[_T],
+    *,
+    rename: Mapping[str, str],
+    hooks: Mapping[str, Callable[[Any, Any], Any]],
+) -> Callable[[JsonObject], _T]:
+    """Return a function that reads a record as *kind*.
+
+    Args:
+        kind: An attrs class.
+        rename: Names in the record, by name of the field, where the two differ.
+        hooks: How to read a field's value, by name of the field, where its type does not tell.
+    """
+    overrides = {
+        name: override(rename=rename.get(name), struct_hook=hooks.get(name))
+        for name in {*rename, *hooks}
+    }
+    structure = make_dict_structure_fn(kind, converter, **overrides)  # type: ignore[arg-type]  # its overrides share **kwargs with options
+
+    def read(record: JsonObject) -> _T:
+        try:
+            return structure(record, kind)
+        except KeyError as missing:
+            raise InvalidJson(f"it has no {missing.args[0]}") from None
+
+    return read

@@ -1,0 +1,108 @@
+"""The create call: a typed request in, a task out (spec, "Task record")."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import attrs
+
+from muybridge_protocol.codec import InvalidJson, read_object, readable, write_json
+from muybridge_protocol.errors import Refused
+from muybridge_protocol.events import Submitted
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.http import HttpRequest, HttpResponse
+from muybridge_protocol.operations.operation import API_TIMEOUT, api_headers
+from muybridge_protocol.operations.paid import PaidOperation
+from muybridge_protocol.service import Service
+from muybridge_protocol.tasks import Status, Task, read_task
+
+CREATE_DEADLINE = 300.0
+"""Seconds that a create may take with all its tries."""
+
+
+def encode(request: MediaRequest, service: Service) -> HttpRequest:
+    """Return the create call for *request*, complete but for the key."""
+    body = write_json(request.to_body())
+    return HttpRequest(
+        method="POST",
+        url=service.url(request.family.create_path),
+        headers=api_headers(body),
+        body=body,
+        authorized=True,
+        paid=True,
+    )
+
+
+@attrs.frozen(kw_only=True)
+class Create(PaidOperation[Task]):
+    """Create a task.
+
+    Args:
+        request: What to generate.
+        http_request: The same as it is sent.
+        wall_offset: What to add to the driver's clock to get Unix seconds.
+    """
+
+    request: MediaRequest = attrs.field(repr=False)
+    http_request: HttpRequest
+    wall_offset: float
+
+    @classmethod
+    def start(
+        cls,
+        request: MediaRequest,
+        service: Service,
+        *,
+        now: float,
+        wall: float,
+        seed: int = 0,
+        timeout: float = API_TIMEOUT,
+    ) -> Self:
+        """Return the operation at its beginning.
+
+        Args:
+            request: What to generate.
+            service: Where the service is.
+            now: Seconds on the driver's clock.
+            wall: Unix seconds at the same moment.
+            seed: Any number; the waits between tries are drawn from it.
+            timeout: Seconds that one exchange may take.
+        """
+        return cls(
+            service=service,
+            seed=seed,
+            timeout=timeout,
+            due=now,
+            deadline=now + max(CREATE_DEADLINE, timeout),
+            request=request,
+            http_request=encode(request, service),
+            wall_offset=wall - now,
+        )
+
+    def _request(self) -> HttpRequest:
+        return self.http_request
+
+    def _read(self, response: HttpResponse, now: float) -> Self:
+        try:
+            record = read_object(response.body)
+        except InvalidJson as error:
+            return self._ambiguous(f"the reply cannot be read: {error}", response=response)
+        try:
+            task = read_task(
+                record,
+                family=self.request.family.name,
+                requested_model=self.request.model_name,
+                submitted_at=now + self.wall_offset,
+            )
+        except InvalidJson as error:
+            if record.get("status") == Status.FAILED and not record.get("id"):
+                said = record.get("error")
+                return self._settle(
+                    Refused(
+                        status=response.status,
+                        message=readable(said) if isinstance(said, str) else "",
+                        body=response.body,
+                    )
+                )
+            return self._ambiguous(f"the reply has no usable id: {error}", response=response)
+        return self._settle(task, Submitted(task))

@@ -1,0 +1,139 @@
+"""Deleting an asset for good (spec, `DELETE {base_url}/vidsb/asset/{assetId}`)."""
+
+from __future__ import annotations
+
+import json
+from typing import Self
+
+import attrs
+
+from muybridge_protocol.codec import InvalidJson, error_message, read_object, readable
+from muybridge_protocol.delivery import DELETE, RETRIES, Verdict, backoff, refusal, retry_after
+from muybridge_protocol.errors import (
+    AssetDeleteFailed,
+    AssetDeletePresumed,
+    AssetDeleteUnknown,
+    NotSent,
+    ProtocolViolation,
+    ServiceError,
+)
+from muybridge_protocol.events import WillRetry
+from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.operations.operation import API_TIMEOUT, Operation, api_headers
+from muybridge_protocol.service import Service, check_identifier
+
+SUCCESS = "0"
+"""The one `code` that means success: this string."""
+
+
+@attrs.frozen(kw_only=True)
+class DeleteAsset(Operation[None]):
+    """Delete an asset.
+
+    Args:
+        asset_id: The asset's id.
+        tries: Tries that have failed.
+        uncertain: Whether an earlier try may have deleted it.
+    """
+
+    asset_id: str
+    tries: int = 0
+    uncertain: bool = False
+
+    @classmethod
+    def start(
+        cls,
+        asset_id: str,
+        service: Service,
+        *,
+        now: float,
+        seed: int = 0,
+        timeout: float = API_TIMEOUT,
+    ) -> Self:
+        """Return the operation at its beginning.
+
+        Args:
+            asset_id: The asset's id, with or without `asset://`.
+            service: Where the service is.
+            now: Seconds on the driver's clock.
+            seed: Any number; the waits between tries are drawn from it.
+            timeout: Seconds that one exchange may take.
+
+        Raises:
+            InvalidIdentifier: The id holds what an id does not.
+        """
+        bare = asset_id.removeprefix("asset://")
+        check_identifier(bare, "asset id")
+        return cls(service=service, seed=seed, timeout=timeout, due=now, asset_id=bare)
+
+    def receive(self, response: HttpResponse, now: float) -> Self:
+        """Return the operation after a whole reply."""
+        match DELETE.judge_status(response.status):
+            case Verdict.ANSWER:
+                return self._read(response)
+            case Verdict.MISSING if self.uncertain:
+                said = error_message(response.body)
+                return self._settle(
+                    AssetDeletePresumed(asset_id=self.asset_id, code="status 404", msg=said)
+                )
+            case Verdict.REFUSED | Verdict.MISSING:
+                return self._settle(refusal(response))
+            case Verdict.VIOLATION:
+                reason = f"a redirect (status {response.status})"
+                return self._settle(ProtocolViolation(reason=reason, status=response.status))
+            case Verdict.THROTTLED:
+                return self._retry(f"status {response.status}", now, refusal(response), response)
+            case _:
+                # A status that is not listed leaves open whether the asset was deleted.
+                return attrs.evolve(self, uncertain=True)._retry(
+                    f"status {response.status}", now, None, response
+                )
+
+    def fail(self, failure: TransportFailure, now: float) -> Self:
+        """Return the operation after an exchange without a whole reply."""
+        unsent = NotSent(failure=failure, attempts=self.tries + 1)
+        if DELETE.judge_failure(failure) is Verdict.NOT_SENT and not self.uncertain:
+            return self._settle(unsent)
+        if failure.sent:
+            return attrs.evolve(self, uncertain=True)._retry(str(failure), now, None)
+        return self._retry(str(failure), now, unsent)
+
+    def _request(self) -> HttpRequest:
+        return HttpRequest(
+            method="DELETE",
+            url=self.service.url(f"/vidsb/asset/{self.asset_id}"),
+            headers=api_headers(None),
+            authorized=True,
+        )
+
+    def _read(self, response: HttpResponse) -> Self:
+        try:
+            record = read_object(response.body)
+            code, said = record["code"], record.get("msg")
+        except (InvalidJson, KeyError) as error:
+            why = "the reply has no code" if isinstance(error, KeyError) else str(error)
+            return self._settle(AssetDeleteUnknown(asset_id=self.asset_id, reason=why))
+        if code == SUCCESS:
+            return self._settle(None)
+        kind = AssetDeletePresumed if self.uncertain else AssetDeleteFailed
+        shown = readable(code, 80) if isinstance(code, str) else f"{json.dumps(code)}, no string"
+        msg = readable(said) if isinstance(said, str) else ""
+        return self._settle(kind(asset_id=self.asset_id, code=shown, msg=msg))
+
+    def _retry(
+        self,
+        reason: str,
+        now: float,
+        last: ServiceError | None,
+        response: HttpResponse | None = None,
+    ) -> Self:
+        """Try again, or end as *last*, or as unknown where an earlier try may have succeeded."""
+        tries = self.tries + 1
+        if tries >= RETRIES:
+            if last is None or self.uncertain:
+                last = AssetDeleteUnknown(asset_id=self.asset_id, reason=reason)
+            return self._settle(last)
+        asked = retry_after(response) if response is not None else None
+        delay = backoff(self.seed, tries) if asked is None else min(asked, self.timeout)
+        event = WillRetry("delete", reason, delay, tries)
+        return attrs.evolve(self, tries=tries, due=now + delay, events=(event,))

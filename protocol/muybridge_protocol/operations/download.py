@@ -1,0 +1,396 @@
+"""Downloading a result: without the key, resumed where it broke off, checked at its end.
+
+The state machine decides what to fetch and where its bytes go; a driver moves them. `accept` reads
+the head of a reply, `take` counts each piece of its body, and `end` says that the body is over.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import Self
+
+import attrs
+
+from muybridge_protocol.codec import InvalidJson, read_object
+from muybridge_protocol.delivery import DOWNLOAD, LONGEST_WAIT, Verdict, backoff, retry_after
+from muybridge_protocol.errors import (
+    DownloadFailed,
+    InvalidAddress,
+    LinkExpired,
+    ServiceError,
+)
+from muybridge_protocol.events import DownloadProgress, WillRetry
+from muybridge_protocol.http import Headers, HttpHead, HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.operations.operation import (
+    API_TIMEOUT,
+    USER_AGENT,
+    Fetch,
+    Operation,
+    Send,
+    Settled,
+    Wait,
+)
+from muybridge_protocol.operations.poll import result_query
+from muybridge_protocol.service import Service, resolve_location
+from muybridge_protocol.tasks import Task, read_result
+
+DOWNLOAD_TIMEOUT = 3600.0
+"""Seconds that a download may take unless said otherwise."""
+IDLE_TIMEOUT = 60.0
+"""Seconds without a byte after which a connection is given up and the rest fetched anew."""
+SIZE_LIMIT = 4 * 1024**3
+"""Most bytes that a download may have unless said otherwise: 4 GiB."""
+HOPS = 5
+"""Most redirects that are followed."""
+FRUITLESS_TRIES = 5
+"""Tries in a row that may bring nothing new."""
+
+
+@attrs.frozen(kw_only=True)
+class Saved:
+    """A download as it lies on disk, whole or in part.
+
+    Args:
+        size: Bytes.
+        content_type: The media type that the server gave, such as `video/mp4`, or "".
+        length_verified: Whether the server told the length beforehand and it was right.
+    """
+
+    size: int
+    content_type: str
+    length_verified: bool
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    """What is known of the part of a file that has been saved, so that the rest can be asked for.
+
+    Args:
+        offset: Bytes saved so far.
+        validator: A strong `ETag` or a `Last-Modified` of the file, or None: then the file is
+            fetched from its beginning.
+        total: Bytes of the whole file, or None where not known.
+    """
+
+    offset: int = 0
+    validator: str | None = None
+    total: int | None = None
+
+
+class Stage(Enum):
+    """What a download is doing."""
+
+    FETCHING = auto()
+    READING = auto()
+    REFRESHING = auto()
+
+
+@attrs.frozen(kw_only=True)
+class Download(Operation[Saved]):
+    """Download a result.
+
+    Args:
+        url: Where it is.
+        task: Whose result it is, or None where only the link is known.
+        deadline: When to stop, on the driver's clock.
+        size_limit: Most bytes, or None for no limit.
+        part: What has been saved so far.
+        stage: What it is doing.
+        hops: Redirects that were followed since the link was given.
+        refreshed: Whether a fresh link has been asked for already.
+        fruitless: Tries in a row that brought nothing new.
+        fetched: Bytes that this try has brought.
+        content_type: The media type that the server gave.
+    """
+
+    url: str | None
+    task: Task | None
+    deadline: float
+    size_limit: int | None = SIZE_LIMIT
+    part: Part = Part()
+    stage: Stage = Stage.FETCHING
+    hops: int = 0
+    refreshed: bool = False
+    fruitless: int = 0
+    fetched: int = 0
+    content_type: str = ""
+
+    @classmethod
+    def start(
+        cls,
+        url: str | None,
+        service: Service,
+        *,
+        task: Task | None = None,
+        part: Part | None = None,
+        now: float,
+        seed: int = 0,
+        timeout: float = API_TIMEOUT,
+        deadline: float | None = None,
+        size_limit: int | None = SIZE_LIMIT,
+    ) -> Self:
+        """Return the operation at its beginning.
+
+        Args:
+            url: Where the result is, or None to ask the service for the link first.
+            service: Where the service is.
+            task: Whose result it is, or None where only the link is known.
+            part: What an earlier download has saved, or None.
+            now: Seconds on the driver's clock.
+            seed: Any number; the waits between tries are drawn from it.
+            timeout: Seconds that a query for a fresh link may take.
+            deadline: When to stop, on the driver's clock, or None for an hour from now.
+            size_limit: Most bytes, or None for no limit.
+
+        Raises:
+            InvalidAddress: The URL is not one that results are downloaded from.
+            ValueError: Neither a link nor a task is given.
+        """
+        if url is not None:
+            service.check_download(url)
+        elif task is None:
+            raise ValueError("a download needs a link or a task")
+        return cls(
+            service=service,
+            seed=seed,
+            timeout=timeout,
+            due=now,
+            url=url,
+            task=task,
+            deadline=now + DOWNLOAD_TIMEOUT if deadline is None else deadline,
+            size_limit=size_limit,
+            part=part if part is not None else Part(),
+            stage=Stage.FETCHING if url is not None else Stage.REFRESHING,
+            refreshed=url is None,
+        )
+
+    def next_action(self, now: float) -> Send | Wait | Fetch | Settled[Saved]:  # type: ignore[override]  # a download alone has pieces to fetch
+        """Return what to do next, at *now*."""
+        if self.settled is not None:
+            return self.settled
+        if now >= self.deadline:
+            return Settled(self._error("it took too long"))
+        if now < self.due:
+            return Wait(min(self.due, self.deadline))
+        if self.stage is Stage.REFRESHING and self.task is not None:
+            query = result_query(self.task, self.service)
+            return Send(query, min(now + self.timeout, self.deadline))
+        return Fetch(self._fetch_request(), self.deadline)
+
+    def accept(self, head: HttpHead, now: float) -> Self:
+        """Return the operation after a reply's head.
+
+        If its `stage` is then `READING`, the body's bytes belong at `part.offset`, and whatever
+        stood from there on is to be dropped. Otherwise the body is of no interest.
+        """
+        if head.status == 416:  # noqa: PLR2004  the part is not a part of this file
+            return self._start_over("the saved part does not fit", now)
+        match DOWNLOAD.judge_status(head.status):
+            case Verdict.ANSWER:
+                return self._begin(head, now)
+            case Verdict.REDIRECT:
+                return self._redirect(head, now)
+            case Verdict.MISSING:
+                return self._refresh(head.status, now)
+            case Verdict.REFUSED:
+                return self._settle(self._error(f"status {head.status}", head.status))
+            case _:
+                asked = min(retry_after(head) or 0.0, LONGEST_WAIT)
+                return self._retry(f"status {head.status}", now, at_least=asked)
+
+    def take(self, piece: bytes) -> Self:
+        """Return the operation after a piece of the body, to be saved if it has not settled."""
+        if self.fetched == 0 and self.part.offset == 0 and _looks_like_text(piece):
+            return self._settle(self._error("the reply is a page or a message, no media"))
+        offset = self.part.offset + len(piece)
+        total = self.part.total
+        if self.size_limit is not None and offset > self.size_limit:
+            return self._settle(self._too_large())
+        if total is not None and offset > total:
+            return self._settle(self._error("more bytes came than were announced"))
+        return attrs.evolve(
+            self,
+            part=attrs.evolve(self.part, offset=offset),
+            fetched=self.fetched + len(piece),
+            events=(DownloadProgress(offset, total),),
+        )
+
+    def end(self, now: float) -> Self:
+        """Return the operation after the body has come to its end."""
+        if self.settled is not None or self.stage is not Stage.READING:
+            return self
+        total = self.part.total
+        if total is not None and self.part.offset < total:
+            return self._retry("the file broke off", now)
+        if self.part.offset == 0:
+            return self._retry("the file is empty", now)
+        return self._settle(
+            Saved(
+                size=self.part.offset,
+                content_type=self.content_type,
+                length_verified=total is not None,
+            )
+        )
+
+    def receive(self, response: HttpResponse, now: float) -> Self:
+        """Return the operation after the reply to the query for a fresh link."""
+        if DOWNLOAD.judge_status(response.status) is not Verdict.ANSWER:
+            reason = f"a fresh link was asked for, and answered with status {response.status}"
+            if response.status >= 500 or response.status == 429:  # noqa: PLR2004  may pass
+                return self._retry(reason, now, at_least=retry_after(response) or 0.0)
+            return self._settle(self._link_expired(reason, response.status))
+        try:
+            result = read_result(read_object(response.body), family=None)
+            if self.task is None or result.id != self.task.id:
+                return self._settle(self._error("the service answered for another task"))
+            if result.url is None:
+                reason = f"the service has no link for it (status {result.status})"
+                return self._settle(self._link_expired(reason))
+            self.service.check_download(result.url)
+        except (InvalidJson, InvalidAddress) as error:
+            return self._settle(self._error(f"the service's reply gives no link: {error}"))
+        return attrs.evolve(
+            self, url=result.url, stage=Stage.FETCHING, hops=0, due=now, events=()
+        )
+
+    def fail(self, failure: TransportFailure, now: float) -> Self:
+        """Return the operation after an exchange that broke off."""
+        if DOWNLOAD.judge_failure(failure) is Verdict.NOT_SENT:
+            return self._settle(self._error(str(failure)))
+        return self._retry(str(failure), now)
+
+    def _fetch_request(self) -> HttpRequest:
+        assert self.url is not None  # noqa: S101  without a link the stage is REFRESHING
+        headers: Headers = (
+            ("Accept", "*/*"),
+            ("Accept-Encoding", "identity"),
+            ("User-Agent", USER_AGENT),
+        )
+        if self.part.offset and self.part.validator is not None:
+            headers = (
+                *headers,
+                ("Range", f"bytes={self.part.offset}-"),
+                ("If-Range", self.part.validator),
+            )
+        return HttpRequest(
+            method="GET",
+            url=self.url,
+            headers=headers,
+            public_host_only=not self.service.is_own_host(self.url),
+            body_limit=None,
+            idle_timeout=IDLE_TIMEOUT,
+        )
+
+    def _begin(self, head: HttpHead, now: float) -> Self:
+        content_type = (head.header("Content-Type") or "").partition(";")[0].strip().lower()
+        if content_type in _NO_MEDIA or (head.header("Content-Encoding") or "identity") not in (
+            "identity",
+            "",
+        ):
+            return self._settle(self._error(f"the reply is {content_type or 'encoded'}, no media"))
+        length = _whole_number(head.header("Content-Length"))
+        offset, total = 0, length
+        if head.status == 206:  # noqa: PLR2004  the rest that was asked for
+            first, last, total = _content_range(head.header("Content-Range"))
+            offset = self.part.offset
+            fits = self.part.total is None or total is None or total == self.part.total
+            if first != offset or not fits or (total is not None and last != total - 1):
+                return self._start_over("another part came than was asked for", now)
+        elif head.status != 200:  # noqa: PLR2004  a success that brings no file
+            return self._settle(self._error(f"status {head.status}", head.status))
+        if self.size_limit is not None and total is not None and total > self.size_limit:
+            return self._settle(self._too_large())
+        return attrs.evolve(
+            self,
+            stage=Stage.READING,
+            part=Part(offset=offset, validator=_validator(head), total=total),
+            content_type=content_type,
+            fetched=0,
+            events=(DownloadProgress(offset, total),),
+        )
+
+    def _redirect(self, head: HttpHead, now: float) -> Self:
+        location = head.header("Location")
+        if self.hops >= HOPS or location is None or self.url is None:
+            reason = "too many redirects" if location else f"status {head.status} leads nowhere"
+            return self._settle(self._error(reason, head.status))
+        try:
+            url = self.service.check_download(resolve_location(self.url, location))
+        except InvalidAddress as error:
+            return self._settle(self._error(f"a redirect was not followed: {error}", head.status))
+        return attrs.evolve(self, url=url, hops=self.hops + 1, due=now, events=())
+
+    def _refresh(self, status: int, now: float) -> Self:
+        """Ask the service for a fresh link, once, where the task is known."""
+        if self.task is None or self.refreshed:
+            reason = f"the link does not work any more (status {status})"
+            return self._settle(self._link_expired(reason, status))
+        return attrs.evolve(self, stage=Stage.REFRESHING, refreshed=True, due=now, events=())
+
+    def _start_over(self, reason: str, now: float) -> Self:
+        return attrs.evolve(self, part=Part())._retry(reason, now)
+
+    def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:
+        fruitless = 1 if self.fetched else self.fruitless + 1
+        if fruitless >= FRUITLESS_TRIES:
+            return self._settle(self._error(reason))
+        delay = max(backoff(self.seed, fruitless), min(at_least, LONGEST_WAIT))
+        stage = Stage.FETCHING if self.stage is Stage.READING else self.stage
+        return attrs.evolve(
+            self,
+            stage=stage,
+            fruitless=fruitless,
+            fetched=0,
+            due=now + delay,
+            events=(WillRetry("download", reason, delay, fruitless),),
+        )
+
+    def _error(self, reason: str, status: int | None = None) -> ServiceError:
+        return DownloadFailed(reason=reason, status=status, task=self.task)
+
+    def _link_expired(self, reason: str, status: int | None = None) -> ServiceError:
+        return LinkExpired(reason=reason, status=status, task=self.task)
+
+    def _too_large(self) -> ServiceError:
+        return self._error(f"the file has more than {self.size_limit} bytes")
+
+
+_NO_MEDIA = frozenset(
+    {
+        "text/html",
+        "text/plain",
+        "text/xml",
+        "application/json",
+        "application/problem+json",
+        "application/xml",
+        "application/xhtml+xml",
+    }
+)
+
+
+def _looks_like_text(piece: bytes) -> bool:
+    """Whether a body begins like HTML, XML or JSON, which no PNG, JPEG, WebP or MP4 does."""
+    return piece.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"<", b"{", b"[")
+
+
+def _validator(head: HttpHead) -> str | None:
+    etag = (head.header("ETag") or "").strip()
+    if re.fullmatch(r'"[\x21\x23-\x7e]*"', etag, re.ASCII):
+        return etag
+    modified = (head.header("Last-Modified") or "").strip()
+    return modified if re.fullmatch(r"[A-Za-z0-9,: ]{10,40}", modified, re.ASCII) else None
+
+
+def _whole_number(text: str | None) -> int | None:
+    return int(text) if text and re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) else None
+
+
+def _content_range(text: str | None) -> tuple[int | None, int | None, int | None]:
+    match = re.fullmatch(
+        r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)", (text or "").strip(), re.ASCII
+    )
+    if match is None:
+        return None, None, None
+    total = None if match[3] == "*" else int(match[3])
+    return int(match[1]), int(match[2]), total

@@ -1,0 +1,123 @@
+"""A request that the service charges for: sent at most once, unless it certainly did nothing."""
+
+from __future__ import annotations
+
+from typing import Self, TypeVar
+
+import attrs
+
+from muybridge_protocol.codec import RAW_LIMIT, find_id
+from muybridge_protocol.delivery import (
+    CREATE,
+    LONGEST_WAIT,
+    THROTTLED_TRIES,
+    UNSENT_TRIES,
+    Verdict,
+    backoff,
+    refusal,
+    retry_after,
+)
+from muybridge_protocol.errors import CreateAmbiguous, NotSent, RateLimited
+from muybridge_protocol.events import Ambiguous, Throttled, WillRetry
+from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.operations.operation import Operation
+from muybridge_protocol.service import is_identifier
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@attrs.frozen(kw_only=True)
+class PaidOperation(Operation[T_co]):
+    """An operation whose request may be charged.
+
+    It ends as a value, `NotSent`, `Refused` or `CreateAmbiguous`, and only before the first byte
+    was sent, or after a 429, is it tried again.
+
+    Args:
+        deadline: When to stop trying, on the driver's clock.
+        unsent: Tries that never reached the service.
+        throttled: Tries that were answered 429.
+    """
+
+    deadline: float
+    unsent: int = 0
+    throttled: int = 0
+
+    def receive(self, response: HttpResponse, now: float) -> Self:
+        """Return the operation after a whole reply."""
+        verdict = CREATE.judge_status(response.status)
+        if verdict is Verdict.ANSWER:
+            return self._read(response, now)
+        if _holds_id(response.body):
+            # A refusal that names a task contradicts itself: the task may exist and be charged.
+            return self._ambiguous(
+                f"status {response.status}, but the reply names an id", response=response
+            )
+        if verdict is Verdict.THROTTLED:
+            return self._throttle(response, now)
+        if verdict is Verdict.REFUSED:
+            return self._settle(refusal(response))
+        return self._ambiguous(f"status {response.status}", response=response)
+
+    def fail(self, failure: TransportFailure, now: float) -> Self:
+        """Return the operation after an exchange without a whole reply."""
+        verdict = CREATE.judge_failure(failure)
+        if verdict is Verdict.AMBIGUOUS:
+            return self._ambiguous(str(failure), failure=failure)
+        tries = self.unsent + 1
+        delay = backoff(self.seed, tries)
+        if verdict is Verdict.NOT_SENT or tries >= UNSENT_TRIES or now + delay > self.deadline:
+            return self._settle(NotSent(failure=failure, attempts=tries))
+        return attrs.evolve(
+            self,
+            unsent=tries,
+            due=now + delay,
+            events=(WillRetry(self._name, str(failure), delay, tries),),
+        )
+
+    @property
+    def _name(self) -> str:
+        return "create"
+
+    def _read(self, response: HttpResponse, now: float) -> Self:
+        """Return the operation after a reply with a status of success."""
+        raise NotImplementedError
+
+    def _throttle(self, response: HttpResponse, now: float) -> Self:
+        tries = self.throttled + 1
+        asked = retry_after(response)
+        delay = backoff(self.seed, tries) if asked is None else asked
+        if tries >= THROTTLED_TRIES or delay > LONGEST_WAIT or now + delay > self.deadline:
+            error = refusal(response)
+            if isinstance(error, RateLimited):
+                error.retry_after = asked
+            return self._settle(error)
+        return attrs.evolve(
+            self, throttled=tries, due=now + delay, events=(Throttled(self._name, delay),)
+        )
+
+    def _ambiguous(
+        self,
+        reason: str,
+        *,
+        response: HttpResponse | None = None,
+        failure: TransportFailure | None = None,
+    ) -> Self:
+        raw = b""
+        status = None
+        if response is not None:
+            raw, status = response.body, response.status
+        elif failure is not None:
+            raw, status = failure.partial, failure.status
+        error = CreateAmbiguous(
+            reason=reason,
+            failure=failure,
+            status=status,
+            raw=raw[:RAW_LIMIT],
+            candidate_id=find_id(raw),
+        )
+        return self._settle(error, Ambiguous(reason))
+
+
+def _holds_id(body: bytes) -> bool:
+    return is_identifier(find_id(body))

@@ -1,0 +1,329 @@
+"""Asking for a result until the task ends (spec, `GET /v1/result/{id}`)."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import attrs
+
+from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, read_object
+from muybridge_protocol.delivery import LONGEST_WAIT, POLL, Verdict, backoff, refusal, retry_after
+from muybridge_protocol.errors import (
+    ProtocolViolation,
+    ResultExpired,
+    ResultIncomplete,
+    ServiceError,
+    ServiceUnreachable,
+    TaskCancelled,
+    TaskFailed,
+    TaskNotFound,
+    WaitTimeout,
+)
+from muybridge_protocol.events import Polled, Throttled, WillRetry
+from muybridge_protocol.families.family import Pacing
+from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.operations.operation import (
+    API_TIMEOUT,
+    Operation,
+    Send,
+    Settled,
+    Wait,
+    api_headers,
+)
+from muybridge_protocol.service import Service
+from muybridge_protocol.tasks import (
+    Result,
+    Status,
+    Task,
+    is_terminal,
+    may_follow,
+    read_result,
+)
+
+UNKNOWN_PACING = Pacing(5, 30, assumed=True)
+"""How often a task is asked for of which only the id is known."""
+GROWTH = 1.25
+"""What the interval is multiplied with after each reply, up to the pacing's longest."""
+WAIT_TIMEOUT = 3600.0
+"""Seconds that waiting for a result may take unless said otherwise."""
+SILENCE_LIMIT = 600.0
+"""Seconds without one valid reply after which waiting is given up."""
+NEWBORN = 60.0
+"""Seconds after its creation in which a task that is not found may yet appear."""
+UNREADABLE_TRIES = 3
+"""How many more times a reply that cannot be read, or lacks its URL, is asked for."""
+QUERY_TRIES = 3
+"""How often a single query is tried in all."""
+LAST_CALL = 5.0
+"""Seconds before the deadline at which a task is asked for that has not answered before."""
+
+
+def result_query(task: Task, service: Service) -> HttpRequest:
+    """Return the result query for *task*, complete but for the key."""
+    return HttpRequest(
+        method="GET",
+        url=service.url(f"/v1/result/{task.id}"),
+        headers=api_headers(None),
+        authorized=True,
+    )
+
+
+@attrs.frozen(kw_only=True)
+class Poll(Operation[Result]):
+    """Ask for a task's result, once or until it ends.
+
+    Args:
+        task: The task.
+        once: Whether the first valid reply is the outcome, whatever its status.
+        pacing: How often to ask.
+        started: When it began, on the driver's clock.
+        deadline: When to stop, on the driver's clock, or None for never.
+        born: When the task was created, on the driver's clock, or None where not known.
+        interval: Seconds until the next query.
+        heard: When the last valid reply came, on the driver's clock.
+        result: The last valid reply, or None.
+        failures: Tries that have failed in a row.
+        unreadable: Replies in a row that could not be read.
+        incomplete: Replies in a row that were completed without a URL.
+    """
+
+    task: Task
+    once: bool = False
+    pacing: Pacing
+    started: float
+    deadline: float | None
+    born: float | None
+    interval: float
+    heard: float
+    result: Result | None = None
+    failures: int = 0
+    unreadable: int = 0
+    incomplete: int = 0
+
+    @classmethod
+    def start(
+        cls,
+        task: Task,
+        service: Service,
+        *,
+        now: float,
+        wall: float,
+        seed: int = 0,
+        timeout: float = API_TIMEOUT,
+        wait: float | None = WAIT_TIMEOUT,
+        poll_interval: float | None = None,
+    ) -> Self:
+        """Return the operation that waits for *task* to end.
+
+        A task that this library has just created is first asked for after one interval; a task
+        of which only the id is known may be old, and is asked for at once.
+
+        Args:
+            task: The task to wait for.
+            service: Where the service is.
+            now: Seconds on the driver's clock.
+            wall: Unix seconds at the same moment.
+            seed: Any number; the waits between tries are drawn from it.
+            timeout: Seconds that one exchange may take.
+            wait: Seconds to wait in all, or None for no limit.
+            poll_interval: Seconds between queries, or None for the specification's pace.
+        """
+        pacing = _pacing(task) if poll_interval is None else Pacing(poll_interval, poll_interval)
+        began = task.began_at
+        born = None if began is None else min(now, began - wall + now)
+        due = now if born is None else max(now, born + pacing.shortest)
+        poll = cls(
+            service=service,
+            seed=seed,
+            timeout=timeout,
+            due=due,
+            task=task,
+            pacing=pacing,
+            started=now,
+            deadline=None if wait is None else now + wait,
+            born=born,
+            interval=pacing.shortest,
+            heard=now,
+        )
+        if task.status in (Status.FAILED, Status.CANCELLED):
+            return poll._finish(task.to_result())
+        return poll._before_the_deadline(now)
+
+    @classmethod
+    def query(
+        cls,
+        task: Task,
+        service: Service,
+        *,
+        now: float,
+        wall: float,
+        seed: int = 0,
+        timeout: float = API_TIMEOUT,
+    ) -> Self:
+        """Return the operation that asks for *task* once; the arguments are those of `start`."""
+        poll = cls.start(task, service, now=now, wall=wall, seed=seed, timeout=timeout, wait=None)
+        return attrs.evolve(poll, once=True, due=now, settled=None, events=())
+
+    def next_action(self, now: float) -> Send | Wait | Settled[Result]:
+        """Return what to do next, at *now*."""
+        if self.settled is not None:
+            return self.settled
+        if self.deadline is not None and now >= self.deadline:
+            return Settled(self._timeout())
+        action = Operation.next_action(self, now)
+        if self.deadline is None:
+            return action
+        match action:
+            case Send(request, deadline):
+                return Send(request, min(deadline, self.deadline))
+            case Wait(until):
+                return Wait(min(until, self.deadline))
+            case Settled():
+                return action
+
+    def receive(self, response: HttpResponse, now: float) -> Self:
+        """Return the operation after a whole reply."""
+        status = response.status
+        match POLL.judge_status(status):
+            case Verdict.ANSWER:
+                return self._read(response, now)
+            case Verdict.REFUSED:
+                return self._settle(refusal(response, self.task))
+            case Verdict.MISSING:
+                return self._missing(response, now)
+            case Verdict.THROTTLED:
+                return self._throttle(response, now)
+            case Verdict.VIOLATION:
+                return self._settle(self._violation(f"a redirect (status {status})", response))
+            case _:
+                return self._retry(f"status {status}", now, at_least=retry_after(response) or 0.0)
+
+    def fail(self, failure: TransportFailure, now: float) -> Self:
+        """Return the operation after an exchange without a whole reply."""
+        if POLL.judge_failure(failure) is Verdict.NOT_SENT:
+            silent = now - self.heard
+            return self._settle(
+                ServiceUnreachable(silent=silent, reason=str(failure), task=self.task)
+            )
+        return self._retry(str(failure), now)
+
+    def _request(self) -> HttpRequest:
+        return result_query(self.task, self.service)
+
+    def _read(self, response: HttpResponse, now: float) -> Self:
+        try:
+            result = read_result(read_object(response.body), family=self.task.family)
+        except InvalidJson as error:
+            return self._not_understood(f"the reply cannot be read: {error}", response, now)
+        if result.id != self.task.id:
+            return self._settle(self._violation("it is about another task", response))
+        before = self.result.status if self.result is not None else None
+        if not may_follow(before, result.status):
+            reason = f"the task was {before} and is now said to be {result.status}"
+            return self._settle(self._violation(reason, response))
+        heard = attrs.evolve(
+            self,
+            result=result,
+            heard=now,
+            failures=0,
+            unreadable=0,
+            events=(Polled(result, changed=result.status != (before or self.task.status)),),
+        )
+        if self.once:
+            return attrs.evolve(heard, settled=Settled(result))
+        if is_terminal(result.status):
+            return heard._end(result, now)
+        interval = min(self.pacing.longest, self.interval * GROWTH)
+        return attrs.evolve(heard, due=now + self.interval, interval=interval)
+
+    def _end(self, result: Result, now: float) -> Self:
+        if result.status != Status.COMPLETED or result.url is not None:
+            return self._finish(result)
+        if self.incomplete >= UNREADABLE_TRIES:
+            error = ResultIncomplete(result=result, task=self.task)
+            return attrs.evolve(self, settled=Settled(error))
+        return attrs.evolve(self, incomplete=self.incomplete + 1, due=now + self.interval)
+
+    def _finish(self, result: Result) -> Self:
+        outcome: Result | ServiceError = result
+        if result.status == Status.FAILED:
+            outcome = TaskFailed(result=result, task=self.task)
+        elif result.status == Status.CANCELLED:
+            outcome = TaskCancelled(result=result, task=self.task)
+        return attrs.evolve(self, settled=Settled(outcome))
+
+    def _missing(self, response: HttpResponse, now: float) -> Self:
+        age = None if self.born is None else now - self.born
+        if age is not None and age <= NEWBORN and not self.once:
+            return self._retry("the service does not know the task yet (status 404)", now)
+        family = self.task.known_family
+        lost = family is not None and family.retention.record_too
+        kept = family.retention.seconds if family is not None else None
+        kind = TaskNotFound
+        if lost and age is not None and kept is not None and age >= kept:
+            kind = ResultExpired
+        told = refusal(response, self.task)
+        return self._settle(
+            kind(status=told.status, message=told.message, body=told.body, task=self.task)
+        )
+
+    def _throttle(self, response: HttpResponse, now: float) -> Self:
+        asked = retry_after(response)
+        delay = backoff(self.seed, self.failures + 1) if asked is None else asked
+        delay = max(self.interval, min(delay, LONGEST_WAIT))
+        return self._again(delay, now, f"status {response.status}", Throttled("poll", delay))
+
+    def _not_understood(self, reason: str, response: HttpResponse, now: float) -> Self:
+        tries = self.unreadable + 1
+        if tries > UNREADABLE_TRIES:
+            return self._settle(self._violation(reason, response))
+        return attrs.evolve(self, unreadable=tries)._retry(reason, now)
+
+    def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:
+        delay = max(
+            backoff(self.seed, self.failures + 1),
+            min(at_least, LONGEST_WAIT),
+            self.pacing.minimum or 0.0,
+        )
+        return self._again(delay, now, reason, WillRetry("poll", reason, delay, self.failures + 1))
+
+    def _again(
+        self, delay: float, now: float, reason: str, event: WillRetry | Throttled
+    ) -> Self:
+        """Ask again after *delay* seconds, unless there has been no valid reply for too long."""
+        failures = self.failures + 1
+        silent = now - self.heard
+        if silent >= SILENCE_LIMIT or (self.once and failures >= QUERY_TRIES):
+            return self._settle(ServiceUnreachable(silent=silent, reason=reason, task=self.task))
+        again = attrs.evolve(self, failures=failures, due=now + delay, events=(event,))
+        return again._before_the_deadline(now)
+
+    def _before_the_deadline(self, now: float) -> Self:
+        """Ask once before the deadline, if there has been no reply and would be none."""
+        if self.deadline is None or self.result is not None or self.due < self.deadline:
+            return self
+        last_call = self.deadline - min(LAST_CALL, (self.deadline - self.started) / 2)
+        return attrs.evolve(self, due=last_call) if now < last_call else self
+
+    def _timeout(self) -> WaitTimeout:
+        assert self.deadline is not None  # noqa: S101  only a deadline brings this about
+        return WaitTimeout(
+            waited=self.deadline - self.started,
+            status=self.result.status if self.result is not None else self.task.status,
+            task=self.task,
+        )
+
+    def _violation(self, reason: str, response: HttpResponse) -> ProtocolViolation:
+        return ProtocolViolation(
+            reason=reason,
+            status=response.status,
+            raw=response.body[:RAW_LIMIT],
+            task=self.task,
+        )
+
+
+def _pacing(task: Task) -> Pacing:
+    family = task.known_family
+    if family is None:
+        return UNKNOWN_PACING
+    return family.pacing_of(task.requested_model or task.model)

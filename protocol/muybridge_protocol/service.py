@@ -1,0 +1,209 @@
+"""Where the service is, which addresses may see the API key, and what may stand in a path."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urljoin, urlsplit
+
+import attrs
+
+from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey
+from muybridge_protocol.http import without_query
+from muybridge_protocol.rules import is_public_host
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*", re.ASCII)
+_IDENTIFIER_LIMIT = 256
+_KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
+_PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def is_identifier(text: object) -> bool:
+    """Whether *text* may stand in a path as a task id, asset id or model name."""
+    return (
+        isinstance(text, str)
+        and len(text) <= _IDENTIFIER_LIMIT
+        and _IDENTIFIER.fullmatch(text) is not None
+    )
+
+
+def check_identifier(text: object, what: str) -> str:
+    """Return *text* if it may stand in a path.
+
+    Args:
+        text: The task id, asset id or model name.
+        what: What it is, for the message.
+
+    Raises:
+        InvalidIdentifier: It is empty, too long, or holds other characters than letters, digits
+            and `_ - ~ : = + @` with dots between them.
+    """
+    if isinstance(text, str) and is_identifier(text):
+        return text
+    shown = repr(text)
+    raise InvalidIdentifier(
+        f"{shown if len(shown) <= 80 else shown[:77] + '...'} is no {what}: "  # noqa: PLR2004  a line
+        "use letters, digits and _ - ~ : = + @, with single dots between them. Nothing was sent."
+    )
+
+
+def check_key(key: str) -> str:
+    """Return the API key without the one line end that a key file has.
+
+    Raises:
+        InvalidKey: It is empty, or holds white space, control or non-ASCII characters. The
+            message does not contain it.
+    """
+    for line_end in ("\r\n", "\n"):
+        if key.endswith(line_end):
+            key = key[: -len(line_end)]
+            break
+    if not key:
+        raise InvalidKey("The API key is empty. Set MUYBRIDGE_API_KEY, or give api_key.")
+    if not _KEY.fullmatch(key):
+        raise InvalidKey(
+            "The API key holds white space, control or non-ASCII characters, which cannot be sent. "
+            "Copy it again; it is not shown here."
+        )
+    return key
+
+
+def is_loopback(host: str) -> bool:
+    """Whether *host* is this machine, judged by its form alone."""
+    name = host.rstrip(".").lower()
+    return (
+        name in ("localhost", "::1")
+        or name.endswith(".localhost")
+        or re.fullmatch(r"127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}", name, re.ASCII) is not None
+    )
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port of *url*.
+
+    Raises:
+        InvalidAddress: It has none of them, or holds a user name or password.
+    """
+    bare = without_query(url)
+    if not url.isascii() or any(ord(mark) <= 0x20 or mark in "\x7f\\" for mark in url):  # noqa: PLR2004  space
+        raise InvalidAddress("The address holds white space, control or non-ASCII characters.")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise InvalidAddress(f"{bare} is no address.") from None
+    if parts.scheme not in _DEFAULT_PORTS or not host:
+        raise InvalidAddress(f"{_without_login(bare)} is no http(s) address.")
+    if "@" in parts.netloc:
+        raise InvalidAddress(f"{_without_login(bare)}: a user name or password may not stand here.")
+    return parts.scheme, host, port if port is not None else _DEFAULT_PORTS[parts.scheme]
+
+
+def _without_login(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"
+
+
+@attrs.frozen(kw_only=True)
+class Service:
+    """The service's addresses (spec, "Addresses").
+
+    Args:
+        base_url: For images, videos and assets. https, unless its host is loopback.
+        text_base_url: For text, or None.
+        allow_plain_http: Whether base_url may be plain http on any host. The key then travels
+            in clear text.
+
+    Raises:
+        InvalidAddress: An address cannot be used.
+    """
+
+    base_url: str
+    text_base_url: str | None = None
+    allow_plain_http: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        scheme, host, _ = origin_of(self.base_url)
+        if scheme != "https" and not is_loopback(host) and not self.allow_plain_http:
+            raise InvalidAddress(
+                f"{_shown(self.base_url)} is plain http: the API key would travel in clear text. "
+                "Use https, or say allow_plain_http=True."
+            )
+        for url in filter(None, (self.base_url, self.text_base_url)):
+            origin_of(url)
+            if "?" in url or "#" in url:
+                raise InvalidAddress(f"{_shown(url)}: a base URL has no query and no fragment.")
+        object.__setattr__(self, "base_url", self.base_url.rstrip("/"))
+        if self.text_base_url is not None:
+            object.__setattr__(self, "text_base_url", self.text_base_url.rstrip("/"))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the service runs on this machine."""
+        return is_loopback(origin_of(self.base_url)[1])
+
+    def url(self, path: str) -> str:
+        """Return the absolute URL of *path*, which begins with one slash, below the base URL.
+
+        Raises:
+            InvalidAddress: The path leaves the service's origin or cannot be sent as it is.
+        """
+        segments = path.partition("?")[0].split("/")
+        if not _PATH.fullmatch(path) or any(_is_dots(segment) for segment in segments):
+            raise InvalidAddress(
+                f"{path[:80]!r} is no path of the service: begin with one slash, and use no "
+                "address, dot segments, white space or fragment. Nothing was sent."
+            )
+        return f"{self.base_url}{path}"
+
+    def owns(self, url: str) -> bool:
+        """Whether *url* is of the service's own origin, which alone may see the API key."""
+        try:
+            origin = origin_of(url)
+        except InvalidAddress:
+            return False
+        own = [self.base_url, *filter(None, (self.text_base_url,))]
+        return origin in map(origin_of, own)
+
+    def check_download(self, url: str) -> str:
+        """Return *url* if a result may be downloaded from there.
+
+        Raises:
+            InvalidAddress: It is neither https on a public host nor on base_url's own host.
+        """
+        scheme, host, _ = origin_of(url)
+        own_scheme, own_host, _ = origin_of(self.base_url)
+        if host == own_host:
+            if scheme == "https" or own_scheme == "http":
+                return url
+        elif scheme == "https" and is_public_host(host):
+            return url
+        raise InvalidAddress(
+            f"{_shown(url)} is not downloaded from: use https on a public host, "
+            "or the service's own host."
+        )
+
+    def is_own_host(self, url: str) -> bool:
+        """Whether *url* is on base_url's own host."""
+        return origin_of(url)[1] == origin_of(self.base_url)[1]
+
+
+def resolve_location(url: str, location: str) -> str:
+    """Return the absolute URL that a `Location` header given by *url* points to.
+
+    Raises:
+        InvalidAddress: It points nowhere.
+    """
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        raise InvalidAddress("The redirect's address cannot be read.") from None
+
+
+def _is_dots(segment: str) -> bool:
+    return segment.lower().replace("%2e", ".") in (".", "..")
+
+
+def _shown(url: str) -> str:
+    return _without_login(without_query(url))

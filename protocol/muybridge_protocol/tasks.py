@@ -1,0 +1,339 @@
+"""Tasks and results: the records of the service, and what may follow what.
+
+The transitions (spec, "States and transitions") are data. A service may report fewer states than
+it passes through, so skipped states are legal; statuses that the specification does not name are
+kept as they came and count as not terminal; a terminal status never changes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import attrs
+
+from muybridge_protocol.codec import (
+    InvalidJson,
+    JsonObject,
+    as_it_came,
+    read_object,
+    readable,
+    record_reader,
+)
+from muybridge_protocol.errors import InvalidToken
+from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families.family import Family
+from muybridge_protocol.http import without_query
+from muybridge_protocol.service import check_identifier, is_identifier
+
+TOKEN_VERSION = 1
+
+
+class Status(StrEnum):
+    """The statuses that the specification names."""
+
+    QUEUED = "queued"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+
+TRANSITIONS: Mapping[Status | None, frozenset[Status]] = {
+    None: frozenset({Status.QUEUED, Status.PROCESSING, Status.FAILED}),
+    Status.QUEUED: frozenset({Status.PROCESSING, Status.CANCELLED}),
+    Status.PROCESSING: frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED}),
+    Status.COMPLETED: frozenset(),
+    Status.FAILED: frozenset(),
+    Status.CANCELLED: frozenset(),
+}
+"""The steps that a task takes; None stands before its creation."""
+
+
+def is_terminal(status: str) -> bool:
+    """Whether a task with *status* is at its end."""
+    return status in TERMINAL
+
+
+def may_follow(before: str | None, after: str) -> bool:
+    """Whether *after* may be reported once *before* was."""
+    return before is None or before == after or not is_terminal(before)
+
+
+_KNOWN: Mapping[str, Status] = {status.value: status for status in Status}
+
+
+def _status(status: Any, _: Any) -> str:
+    if not isinstance(status, str):
+        raise InvalidJson("its status is not a string")
+    return _KNOWN.get(status, status)
+
+
+def _optional_status(status: Any, _: Any) -> str | None:
+    return _KNOWN.get(status, status) if isinstance(status, str) else None
+
+
+def _error_text(error: Any, _: Any) -> str | None:
+    if error is None or isinstance(error, str):
+        return error
+    return readable(json.dumps(error))
+
+
+def _shown_url(url: str | None) -> str:
+    return repr(url if url is None else without_query(url))
+
+
+@attrs.frozen(kw_only=True)
+class Task:
+    """A task that the service has accepted (spec, "Task record").
+
+    Args:
+        id: The task's identifier.
+        family: The family that it was created in, or None where only the id is known.
+        model: The model that the service names.
+        requested_model: The model that was asked for, which sets the polling pace.
+        status: The status at creation. A status that the specification does not name is a
+            plain string.
+        object: The record's `object`.
+        created: When the service created it, Unix seconds.
+        error: Why it failed, or None.
+        submitted_at: When this library learnt the id, Unix seconds by this machine's clock.
+        raw: The record as it came.
+    """
+
+    id: str
+    family: str | None = None
+    model: str | None = None
+    requested_model: str | None = None
+    status: Status | str | None = None
+    object: str | None = None
+    created: int | None = None
+    error: str | None = None
+    submitted_at: float | None = None
+    raw: Mapping[str, Any] = attrs.field(factory=dict, repr=False, eq=False)
+
+    @property
+    def known_family(self) -> Family | None:
+        """The family's rules and tables, or None where only the id is known."""
+        return None if self.family is None else FAMILIES.get(self.family)
+
+    @property
+    def began_at(self) -> float | None:
+        """When the task began, Unix seconds, by the best clock that is known."""
+        return self.submitted_at if self.submitted_at is not None else self.created
+
+    @property
+    def unknown(self) -> Mapping[str, Any]:
+        """The record's fields that the specification does not name."""
+        return {name: value for name, value in self.raw.items() if name not in _TASK_FIELDS}
+
+    def to_token(self) -> str:
+        """Return the task as one line of JSON, from which `from_token` goes on anywhere.
+
+        It holds wall-clock times and no secret.
+        """
+        fields = {name: getattr(self, name) for name in _TOKEN_FIELDS}
+        told = {name: value for name, value in fields.items() if value is not None}
+        return json.dumps({"muybridge_task": TOKEN_VERSION, **told}, separators=(",", ":"))
+
+    @classmethod
+    def from_token(cls, token: str) -> Task:
+        """Return the task that *token* stands for.
+
+        Raises:
+            InvalidToken: It is no token, or of a newer version than this library knows.
+        """
+        try:
+            fields = read_object(token)
+            version = fields.pop("muybridge_task", None)
+            if version != TOKEN_VERSION:
+                raise InvalidToken(
+                    f"This is no task token of version {TOKEN_VERSION}; a newer muybridge may "
+                    "have written it."
+                )
+            task = _structure_token(fields)
+        except InvalidJson as error:
+            raise InvalidToken(f"This is no task token: {error}.") from None
+        if not is_identifier(task.id):
+            raise InvalidToken("This is no task token: its id cannot be one.")
+        return task
+
+    def to_result(self) -> Result:
+        """Return the task's own record as a result, for a task that ended at its creation."""
+        return Result(
+            id=self.id,
+            status=self.status or "",
+            family=self.family,
+            model=self.model,
+            object=self.object,
+            created=self.created,
+            error=self.error,
+            raw=self.raw,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Result:
+    """What the service says of a task (spec, "Result record").
+
+    Args:
+        id: The task's identifier.
+        status: Its status. A status that the specification does not name is a plain string.
+        family: The family that it was created in, or None where only the id is known.
+        model: The model that the service names. It may choose another than was asked for.
+        object: The record's `object`.
+        created: When the service created it, Unix seconds.
+        image_url: Where the image is, once it is completed.
+        video_url: Where the MP4 is, once it is completed.
+        actual_duration: The video's real length in seconds.
+        total_tokens: Tokens that the task consumed.
+        error: Why it failed, or None.
+        raw: The record as it came.
+    """
+
+    id: str
+    status: Status | str
+    family: str | None = None
+    model: str | None = None
+    object: str | None = None
+    created: int | None = None
+    image_url: str | None = attrs.field(default=None, repr=_shown_url)
+    video_url: str | None = attrs.field(default=None, repr=_shown_url)
+    actual_duration: float | None = None
+    total_tokens: int | float | None = None
+    error: str | None = None
+    raw: Mapping[str, Any] = attrs.field(factory=dict, repr=False, eq=False)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the task is at its end."""
+        return is_terminal(self.status)
+
+    @property
+    def url(self) -> str | None:
+        """Where the image or video is, or None."""
+        return self.image_url or self.video_url
+
+    @property
+    def expires_at(self) -> int | None:
+        """When the URL stops working, Unix seconds, or None where that is not specified.
+
+        The retention time (spec, "Result retention") is counted from `created`.
+        """
+        family = None if self.family is None else FAMILIES.get(self.family)
+        if family is None or family.retention.seconds is None or self.created is None:
+            return None
+        return self.created + family.retention.seconds
+
+    @property
+    def unknown(self) -> Mapping[str, Any]:
+        """The record's fields that the specification does not name."""
+        return {name: value for name, value in self.raw.items() if name not in _RESULT_FIELDS}
+
+    def to_task(self) -> Task:
+        """Return the task that this is the result of."""
+        return Task(
+            id=self.id,
+            family=self.family,
+            model=self.model,
+            status=self.status,
+            object=self.object,
+            created=self.created,
+            error=self.error,
+            raw=self.raw,
+        )
+
+
+def as_task(task: Task | Result | str) -> Task:
+    """Return the task that a task, a result, a token or a bare id stands for.
+
+    Raises:
+        InvalidIdentifier: A bare id holds what an id does not.
+        InvalidToken: A token cannot be read.
+    """
+    if isinstance(task, Task):
+        return task
+    if isinstance(task, Result):
+        return task.to_task()
+    if task.lstrip().startswith("{"):
+        return Task.from_token(task)
+    return Task(id=check_identifier(task, "task id"))
+
+
+# The wire names of the records' fields; what is not among them is kept as unknown.
+_TASK_FIELDS = frozenset({"id", "object", "created", "model", "status", "error"})
+_RESULT_FIELDS = _TASK_FIELDS | {"image_url", "video_url", "actualDuration", "totalTokens"}
+_TOKEN_FIELDS = (
+    "id", "family", "model", "requested_model", "status", "created", "submitted_at",
+)  # fmt: skip
+
+# What this library adds to a record is read under names that no JSON record has by accident.
+_OURS = {name: f"\0{name}" for name in ("family", "requested_model", "submitted_at", "raw")}
+
+_structure_task = record_reader(
+    Task,
+    rename=_OURS,
+    hooks={"status": _optional_status, "error": _error_text, "raw": as_it_came},
+)
+_structure_result = record_reader(
+    Result,
+    rename={
+        "family": "\0family",
+        "raw": "\0raw",
+        "actual_duration": "actualDuration",
+        "total_tokens": "totalTokens",
+    },
+    hooks={"status": _status, "error": _error_text, "raw": as_it_came},
+)
+_structure_token = record_reader(
+    Task, rename={"raw": "\0raw"}, hooks={"status": _optional_status, "raw": as_it_came}
+)
+
+
+def read_task(
+    record: JsonObject,
+    *,
+    family: str | None,
+    requested_model: str | None,
+    submitted_at: float | None,
+) -> Task:
+    """Return the task that a create call's *record* describes.
+
+    Args:
+        record: The reply's JSON object.
+        family: The family that the request was for.
+        requested_model: The model that was asked for.
+        submitted_at: Unix seconds.
+
+    Raises:
+        InvalidJson: It has no id that can be asked for.
+    """
+    task = _structure_task(
+        {
+            **record,
+            "\0family": family,
+            "\0requested_model": requested_model,
+            "\0submitted_at": submitted_at,
+            "\0raw": record,
+        }
+    )
+    if not is_identifier(task.id):
+        raise InvalidJson("its id cannot be used in a path")
+    return task
+
+
+def read_result(record: JsonObject, *, family: str | None) -> Result:
+    """Return what a result query's *record* says.
+
+    Args:
+        record: The reply's JSON object.
+        family: The family that the task was created in, or None where it is not known.
+
+    Raises:
+        InvalidJson: It has no id or no status.
+    """
+    return _structure_result({**record, "\0family": family, "\0raw": record})
