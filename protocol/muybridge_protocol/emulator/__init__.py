@@ -1,0 +1,23 @@
+"""The service's own side of the wire, as pure as the rest: requests in, replies out.
+
+Time and new ids are arguments, so that a task's life can be walked through in microseconds.
+"""
+
+from muybridge_protocol.emulator.accounts import Access
+from muybridge_protocol.emulator.markers import CANCEL, FAILURES, SLOW
+from muybridge_protocol.emulator.replies import REQUEST_BODY_LIMIT
+from muybridge_protocol.emulator.service import Emulator, ServiceRequest
+from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing
+
+__all__ = [
+    "CANCEL",
+    "FAILURES",
+    "REQUEST_BODY_LIMIT",
+    "SLOW",
+    "Access",
+    "EmulatedTask",
+    "Emulator",
+    "MediaState",
+    "ServiceRequest",
+    "Timing",
+]

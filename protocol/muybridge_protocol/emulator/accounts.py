@@ -1,0 +1,45 @@
+"""API keys, and what each is provisioned for (spec, "Authentication")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import attrs
+
+from muybridge_protocol.families import Family
+from muybridge_protocol.http import Headers
+
+# One space, and nothing around: the specification calls extra white space malformed, and the
+# scheme is compared exactly.
+_AUTHORIZATION = re.compile(r"Bearer ([\x21-\x7e]+)", re.ASCII)
+
+
+@attrs.frozen(kw_only=True)
+class Access:
+    """What a key may use; None stands for everything.
+
+    Args:
+        families: Names of the families whose create call it may use.
+        models: Names of the models that it may ask for.
+        assets: Whether it may delete assets.
+    """
+
+    families: frozenset[str] | None = None
+    models: frozenset[str] | None = None
+    assets: bool = True
+
+    def allows_family(self, family: Family) -> bool:
+        """Whether the key may create tasks of *family*."""
+        return self.families is None or family.name in self.families
+
+    def allows_model(self, model: object) -> bool:
+        """Whether the key may ask for *model*, the value found in a request."""
+        return self.models is None or not isinstance(model, str) or model in self.models
+
+
+def authenticate(keys: Mapping[str, Access], headers: Headers) -> Access | None:
+    """Return what the key in *headers* may use, or None where there is no valid key."""
+    given = [value for name, value in headers if name.lower() == "authorization"]
+    match = _AUTHORIZATION.fullmatch(given[0]) if len(given) == 1 else None
+    return keys.get(match[1]) if match else None

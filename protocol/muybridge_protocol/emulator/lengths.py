@@ -1,0 +1,63 @@
+"""How long an emulated video is, and how many tokens it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from muybridge_protocol.families import VIDC, VIDM, VIDR, VIDSA, VIDV, Family, Media
+
+VIDV_SECONDS = 8
+"""`vidv` always makes 8 s (spec, "Result record")."""
+
+REFERENCE_VIDEO_SECONDS = 5
+"""How long an emulated reference video lasts: nothing is fetched, so the emulator supposes it.
+
+The specification demands 3-10 s of a `vidc` reference video, and the output follows it.
+"""
+
+TOKENS_PER_SECOND = 1000
+"""Tokens that a second of video costs here; the specification gives no price."""
+
+# Defaults that the specification does not show.
+_ASSUMED_DEFAULTS: Mapping[str, int] = {VIDR.name: 4, VIDSA.name: 5, VIDM.name: 4}
+
+_VIDM_RANGE = (4, 15)
+
+_AUTOMATIC = -1
+
+
+def video_seconds(family: Family, body: Mapping[str, object]) -> float | None:
+    """Return the seconds of the video that *body* asks for, or None for an image.
+
+    Args:
+        family: The family that the request is for.
+        body: The request's body, which the family's rules accept.
+    """
+    if family.media is Media.IMAGE:
+        return None
+    if family is VIDV:
+        return VIDV_SECONDS
+    if family is VIDC and body.get("referenceVideos"):
+        return REFERENCE_VIDEO_SECONDS
+    asked = body.get("duration", body.get("seconds"))
+    if _is_number(asked) and asked != _AUTOMATIC and (family is not VIDM or _in_vidm_range(asked)):
+        return asked
+    field = family.field("duration")
+    default = field.service_default if field is not None else None
+    return default if _is_number(default) else _ASSUMED_DEFAULTS[family.name]
+
+
+def tokens(seconds: float) -> int:
+    """Return the tokens that a video of *seconds* costs."""
+    return round(TOKENS_PER_SECOND * seconds)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _in_vidm_range(seconds: float) -> bool:
+    # The body of `vidm` is not shown, so nothing has checked its duration.
+    low, high = _VIDM_RANGE
+    return low <= seconds <= high

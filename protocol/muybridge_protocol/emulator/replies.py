@@ -1,0 +1,124 @@
+"""What the emulator answers: records exactly as the specification's tables have them, and errors.
+
+The specification shows no body for HTTP-level errors. Here all of them have one shape:
+
+    {"error": {"code": "...", "message": "...", "problems": [{"field": "...", "message": "..."}]}}
+
+| status | code |
+|---|---|
+| 400 | `invalid_json`, `invalid_request`, `parameter_conflict`, `unknown_model` |
+| 401 | `unauthorized` |
+| 403 | `forbidden` |
+| 404 | `not_found` |
+| 405 | `method_not_allowed` |
+| 413 | `body_too_large` |
+| 415 | `unsupported_media_type` |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from muybridge_protocol.emulator.lengths import tokens
+from muybridge_protocol.emulator.tasks import EmulatedTask
+from muybridge_protocol.families import VIDD, VIDSB, Media
+from muybridge_protocol.http import MEBIBYTE, Headers, HttpResponse
+from muybridge_protocol.rules import Problem
+from muybridge_protocol.tasks import Status
+
+REQUEST_BODY_LIMIT = 32 * MEBIBYTE
+"""Most bytes that a request may have: room for reference images in base64."""
+
+_JSON_TYPE = ("Content-Type", "application/json")
+
+_SUFFIXES = {Media.IMAGE: "png", Media.VIDEO: "mp4"}
+
+
+def json_reply(value: object, *, status: int = 200, headers: Headers = ()) -> HttpResponse:
+    """Return a reply with *value* as its JSON body."""
+    # ASCII alone, because a lone surrogate that a request held has no UTF-8.
+    return HttpResponse(status, (_JSON_TYPE, *headers), json.dumps(value).encode("ascii"))
+
+
+def error_reply(
+    status: int,
+    code: str,
+    message: str,
+    *,
+    problems: Iterable[Problem] = (),
+    headers: Headers = (),
+) -> HttpResponse:
+    """Return an error in the one shape that all HTTP-level errors have.
+
+    Args:
+        status: The HTTP status.
+        code: The error's name, for programs.
+        message: What is wrong, for people.
+        problems: What is wrong with single fields.
+        headers: Header fields beside the content type.
+    """
+    error = {
+        "code": code,
+        "message": message,
+        "problems": [
+            {"field": problem.field, "message": f"{problem.message}; {problem.accepted}"}
+            for problem in problems
+        ],
+    }
+    return json_reply({"error": error}, status=status, headers=headers)
+
+
+def task_record(task: EmulatedTask, now: float) -> Mapping[str, object]:
+    """Return what a create call answers (spec, "Task record")."""
+    status = task.status(now)
+    return {
+        "id": task.id,
+        "object": task.family.create_object,
+        "created": task.created,
+        "model": task.model,
+        "status": status,
+        **_error(task, status),
+    }
+
+
+def result_record(task: EmulatedTask, now: float, public_url: str) -> Mapping[str, object]:
+    """Return what a result query answers (spec, "Result record").
+
+    Args:
+        task: The task asked for.
+        now: Unix seconds.
+        public_url: Where results are served from.
+    """
+    family = task.family
+    status = task.status(now)
+    completed = status is Status.COMPLETED
+    url = f"{public_url}/media/{media_name(task)}" if completed else None
+    record: dict[str, object] = {
+        "id": task.id,
+        # Not shown for `imga`, `vidr` and `vidm`: there it is what the create call said.
+        "object": family.result_object or family.create_object,
+        "created": task.created,
+        "model": task.model,
+        "status": status,
+        f"{family.media}_url": url,
+    }
+    if family is VIDD:
+        record["totalTokens"] = None
+    if completed and task.seconds is not None:
+        record["actualDuration"] = task.seconds
+        if family in (VIDD, VIDSB):
+            record["totalTokens"] = tokens(task.seconds)
+    return {**record, **_error(task, status)}
+
+
+def media_name(task: EmulatedTask) -> str:
+    """Return the file name that the task's image or video is served under."""
+    return f"{task.id}.{_SUFFIXES[task.family.media]}"
+
+
+def _error(task: EmulatedTask, status: Status) -> Mapping[str, object]:
+    failed = status is Status.FAILED
+    if task.family.omits_error and not failed:
+        return {}
+    return {"error": task.error if failed else None}

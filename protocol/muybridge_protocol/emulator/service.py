@@ -1,0 +1,271 @@
+"""The emulator: it takes a request apart and answers as the service would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+from urllib.parse import unquote
+
+import attrs
+
+from muybridge_protocol.codec import InvalidJson, JsonObject, read_object
+from muybridge_protocol.emulator.accounts import Access, authenticate
+from muybridge_protocol.emulator.assets import AssetLibrary, missing_asset
+from muybridge_protocol.emulator.replies import (
+    REQUEST_BODY_LIMIT,
+    error_reply,
+    json_reply,
+    result_record,
+    task_record,
+)
+from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, accept, reject
+from muybridge_protocol.families import FAMILIES, IMGB, VIDSA, Family
+from muybridge_protocol.http import Headers, HttpResponse, find_header
+from muybridge_protocol.rules import Problem, is_array
+
+_FAMILIES_BY_PATH: Mapping[str, Family] = {
+    family.create_path: family for family in FAMILIES.values()
+}
+
+_MOST_FIELDS = 256
+_DEEPEST_NESTING = 32
+
+
+@attrs.frozen
+class ServiceRequest:
+    """A request as the service receives it.
+
+    Args:
+        method: The method, such as `POST`.
+        target: The path, percent-encoded as it came, and the query.
+        headers: Header fields in the order in which they came.
+        body: The body's bytes.
+    """
+
+    method: str
+    target: str
+    headers: Headers = attrs.field(default=(), repr=False)  # they hold the key
+    body: bytes = attrs.field(default=b"", repr=lambda body: f"<{len(body)} bytes>")
+
+
+class Emulator:
+    """The service's image, video and asset endpoints.
+
+    It keeps its tasks and assets; all that it hands out is immutable, and depends on nothing but
+    what was put in.
+
+    Args:
+        keys: What each API key may use.
+        public_url: Where results are served from: their URLs are `{public_url}/media/{id}.png`
+            and `.mp4`.
+        timing: How long tasks take.
+        assets: The ids of the assets in the library.
+    """
+
+    def __init__(
+        self,
+        *,
+        keys: Mapping[str, Access],
+        public_url: str,
+        timing: Timing | None = None,
+        assets: Iterable[str] = (),
+    ) -> None:
+        self._keys = dict(keys)
+        self._public_url = public_url.rstrip("/")
+        self._timing = timing if timing is not None else Timing()
+        self._library = AssetLibrary(assets)
+        self._tasks: dict[str, EmulatedTask] = {}
+        self._users: dict[str, list[str]] = {}
+        """Ids of the tasks that use each asset."""
+
+    @property
+    def assets(self) -> frozenset[str]:
+        """The ids of the assets that exist."""
+        return self._library.existing
+
+    def task(self, task_id: str) -> EmulatedTask | None:
+        """Return the task with *task_id*, or None."""
+        return self._tasks.get(task_id)
+
+    def media(self, task_id: str, now: float) -> MediaState:
+        """Return whether a task's image or video can be downloaded at *now*, Unix seconds."""
+        task = self._tasks.get(task_id)
+        return MediaState.UNKNOWN if task is None else task.media(now)
+
+    def cancel(self, task_id: str, now: float) -> bool:
+        """Cancel a task of family `vidsa` that has not ended.
+
+        What cancels a task on the service is not shown, so there is no request for it.
+
+        Args:
+            task_id: The task's identifier.
+            now: Unix seconds.
+
+        Returns:
+            Whether it was cancelled.
+        """
+        task = self._tasks.get(task_id)
+        if task is None or task.family is not VIDSA or task.ended(now):
+            return False
+        self._tasks[task_id] = task.cancelled(now)
+        return True
+
+    def handle(self, request: ServiceRequest, *, now: float, new_id: str) -> HttpResponse:
+        """Answer *request*.
+
+        Args:
+            request: What came. Nothing about it need be valid.
+            now: Unix seconds.
+            new_id: The identifier that a new task gets. It must not have been used before.
+
+        Raises:
+            ValueError: A task was made, and *new_id* belongs to another.
+        """
+        access = authenticate(self._keys, request.headers)
+        if access is None:
+            return error_reply(
+                401,
+                "unauthorized",
+                "send the header Authorization: Bearer <API_KEY> with a valid key",
+                headers=(("WWW-Authenticate", "Bearer"),),
+            )
+        path = request.target.partition("?")[0]
+        family = _FAMILIES_BY_PATH.get(path)
+        if family is not None:
+            return self._create(family, access, request, now, new_id)
+        match [unquote(segment) for segment in path.split("/")]:
+            case ["", "v1", "result", task_id] if task_id:
+                return self._result(request, task_id, now)
+            case ["", "vidsb", "asset", asset_id] if asset_id:
+                return self._delete_asset(access, request, asset_id, now)
+            case _:
+                return error_reply(404, "not_found", "there is no such endpoint")
+
+    def _create(
+        self, family: Family, access: Access, request: ServiceRequest, now: float, new_id: str
+    ) -> HttpResponse:
+        if not access.allows_family(family):
+            return _forbidden(f"the key is not provisioned for family {family.name}")
+        if request.method != "POST":
+            return _wrong_method("POST")
+        if len(request.body) > REQUEST_BODY_LIMIT:
+            return error_reply(
+                413, "body_too_large", f"send at most {REQUEST_BODY_LIMIT} bytes of JSON"
+            )
+        if not _says_json(request.headers):
+            return error_reply(
+                415, "unsupported_media_type", "send the header Content-Type: application/json"
+            )
+        try:
+            body = _read_body(request.body)
+        except InvalidJson as error:
+            return error_reply(400, "invalid_json", f"the body cannot be read: {error}")
+        if not access.allows_model(body.get("model")):
+            return _forbidden("the account plan does not include the requested model")
+        problems = family.check(body).problems
+        if not problems:
+            task = accept(
+                family,
+                body,
+                sent=request.body,
+                task_id=new_id,
+                now=now,
+                timing=self._timing,
+            )
+        elif family is IMGB and not _concerns_model(problems):
+            task = reject(
+                family,
+                body,
+                sent=request.body,
+                task_id=new_id,
+                now=now,
+                error=_sentence(problems),
+            )
+        else:
+            return _bad_request(problems)
+        return json_reply(task_record(self._keep(task), now))
+
+    def _keep(self, task: EmulatedTask) -> EmulatedTask:
+        if task.id in self._tasks:
+            raise ValueError(f"the id {task.id} is in use")
+        complaint = self._library.complaint(task.assets)
+        if complaint is not None:
+            task = task.failing(complaint)
+        self._tasks[task.id] = task
+        for asset_id in task.assets:
+            self._users.setdefault(asset_id, []).append(task.id)
+        return task
+
+    def _result(self, request: ServiceRequest, task_id: str, now: float) -> HttpResponse:
+        if request.method != "GET":
+            return _wrong_method("GET")
+        task = self._tasks.get(task_id)
+        if task is None or task.is_forgotten(now):
+            return error_reply(404, "not_found", "there is no such task")
+        return json_reply(result_record(task, now, self._public_url))
+
+    def _delete_asset(
+        self, access: Access, request: ServiceRequest, asset_id: str, now: float
+    ) -> HttpResponse:
+        if not access.assets:
+            return _forbidden("the key is not provisioned for assets")
+        if request.method != "DELETE":
+            return _wrong_method("DELETE")
+        if not self._library.delete(asset_id):
+            return json_reply({"code": "1", "msg": "the asset does not exist", "data": None})
+        for task_id in self._users.pop(asset_id, ()):
+            task = self._tasks[task_id]
+            if not task.ended(now):
+                self._tasks[task_id] = task.failing(missing_asset(asset_id, deleted=True))
+        return json_reply({"code": "0", "msg": "the asset was deleted", "data": None})
+
+
+def _says_json(headers: Headers) -> bool:
+    media_type = (find_header(headers, "content-type") or "").partition(";")[0]
+    return media_type.strip().lower() == "application/json"
+
+
+def _read_body(body: bytes) -> JsonObject:
+    """Return the JSON object that *body* is, of a size that is safe to work with."""
+    fields = read_object(body)
+    if len(fields) > _MOST_FIELDS:
+        raise InvalidJson(f"it has more than {_MOST_FIELDS} fields")
+    level: list[object] = [fields]
+    for _ in range(_DEEPEST_NESTING):
+        level = [item for value in level for item in _items(value)]
+        if not level:
+            return fields
+    raise InvalidJson(f"it is nested more than {_DEEPEST_NESTING} levels deep")
+
+
+def _items(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("JsonObject", value).values()
+    return value if is_array(value) else ()
+
+
+def _concerns_model(problems: Iterable[Problem]) -> bool:
+    """Whether the request names no model that a task record could name."""
+    return any(problem.field == "model" for problem in problems)
+
+
+def _bad_request(problems: tuple[Problem, ...]) -> HttpResponse:
+    if any(problem.rule == "alias" for problem in problems):
+        code = "parameter_conflict"
+    elif any(problem.field == "model" and problem.rule == "one_of" for problem in problems):
+        code = "unknown_model"
+    else:
+        code = "invalid_request"
+    return error_reply(400, code, _sentence(problems), problems=problems)
+
+
+def _sentence(problems: Iterable[Problem]) -> str:
+    return ". ".join(str(problem) for problem in problems)
+
+
+def _forbidden(message: str) -> HttpResponse:
+    return error_reply(403, "forbidden", message)
+
+
+def _wrong_method(allowed: str) -> HttpResponse:
+    return error_reply(405, "method_not_allowed", f"use {allowed}", headers=(("Allow", allowed),))
