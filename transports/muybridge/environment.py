@@ -1,0 +1,68 @@
+"""What the environment says about the way out: proxies, and who vouches for certificates."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import urllib.request
+
+CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""Where a file or directory of CA certificates may be named; the first that is set wins."""
+
+
+def ca_location() -> str | None:
+    """Return the file or directory of CA certificates that the environment names, or None."""
+    return next((place for name in CA_VARIABLES if (place := os.environ.get(name))), None)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether *host* is this machine by its very name or address."""
+    bare = host.strip("[]").rstrip(".").lower()
+    if bare == "localhost" or bare.endswith(".localhost"):
+        return True
+    address = _address(bare)
+    return address is not None and address.is_loopback
+
+
+def proxy_for(scheme: str, host: str, port: int) -> str | None:
+    """Return the URL of the proxy that leads to *host*, or None to go there directly.
+
+    `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are read in either case. An entry of
+    `NO_PROXY` is a host name, a domain, one of these with a port, an address or a network
+    (`10.0.0.0/8`), or `*`. Loopback is never proxied.
+    """
+    if is_loopback(host):
+        return None
+    settings = urllib.request.getproxies_environment()
+    proxy = settings.get(scheme) or settings.get("all")
+    entries = [entry.strip().lower() for entry in settings.get("no", "").split(",")]
+    if not proxy or _excluded(host.strip("[]").lower(), port, [e for e in entries if e]):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _excluded(host: str, port: int, entries: list[str]) -> bool:
+    address = _address(host)
+    for entry in entries:
+        name = entry.lstrip(".")
+        if entry == "*" or name in (host, f"{host}:{port}"):
+            return True
+        if f"{host}:{port}".endswith(f".{name}") or host.endswith(f".{name}"):
+            return True
+        if address is not None and _inside(address, entry):
+            return True
+    return False
+
+
+def _inside(address: ipaddress.IPv4Address | ipaddress.IPv6Address, network: str) -> bool:
+    try:
+        return address in ipaddress.ip_network(network.strip("[]"), strict=False)
+    except ValueError:
+        return False
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

@@ -1,0 +1,399 @@
+"""The transport on requests: one prepared request, handed straight to its adapter.
+
+There is no session, so that no redirect, no netrc file and no cookie can come into it. Proxies
+and CA certificates are looked up here, once for each host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NoReturn, Self
+
+import attrs
+import certifi
+from requests.adapters import HTTPAdapter
+from requests.models import PreparedRequest, Response
+from requests.structures import CaseInsensitiveDict
+from urllib3.util import SKIP_HEADER, create_urllib3_context
+from urllib3.util.retry import Retry
+
+from muybridge.environment import ca_location, proxy_for
+from muybridge.reply_body import decoded, framed
+from muybridge.transport import PARTIAL_LIMIT, TransportError
+from muybridge.watched_connections import (
+    POOL_CLASSES,
+    Exchange,
+    Fault,
+    current_exchange,
+    reason_of,
+)
+from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+    from urllib3.connectionpool import HTTPConnectionPool
+    from urllib3.poolmanager import PoolManager
+    from urllib3.response import BaseHTTPResponse
+
+_ORIGINS_KEPT = 64
+_URL = re.compile(
+    r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)", re.IGNORECASE
+)
+_TARGET = re.compile(r"[!-~]*")
+_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+_FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@attrs.frozen(repr=False)
+class _Route:
+    """The way to one origin."""
+
+    pool: HTTPConnectionPool
+    prefix: str = ""
+    """What stands before a path in the request line, where a proxy passes on clear text."""
+
+
+class RequestsTransport:
+    """A `Transport` on requests and urllib3, safe to use from many threads.
+
+    Every time-out bounds the whole exchange; only the operating system's name resolution, which
+    cannot be interrupted, may outlast it. `HttpRequest.public_host_only` is checked on the very
+    addresses that are connected to, except where a proxy does the connecting.
+
+    Proxies (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are read from the environment
+    once for each host; https goes through them in a tunnel. The CA certificates are those of
+    `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, else certifi's.
+
+    Args:
+        ssl_context: What to make TLS connections with instead; its settings are kept as they are.
+        connect_timeout: Seconds that trying one address may take. A host may have several.
+        pool_size: Most idle connections kept for one host. It bounds no work: one more exchange
+            opens one more connection.
+        allow_plain_http_proxy: Whether requests with a key may go over plain http through a
+            proxy, which can then read the key.
+    """
+
+    def __init__(
+        self,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        connect_timeout: float = 10.0,
+        pool_size: int = 64,
+        allow_plain_http_proxy: bool = False,
+    ) -> None:
+        self._ssl_context = ssl_context
+        self._connect_timeout = connect_timeout
+        self._pool_size = pool_size
+        self._allow_plain_http_proxy = allow_plain_http_proxy
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._routes: dict[str, _Route] = {}
+        self._adapter = _Adapter(self._pool_size)
+        self._pid = os.getpid()
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> _Reply:
+        """Send *request* on entering the context, and hand over its reply.
+
+        Args:
+            request: What to send, exactly as described.
+            timeout: Seconds that the whole exchange may take.
+            authorization: The value of the `Authorization` header, or None to send none.
+
+        Raises:
+            TransportError: On entering, when there is no whole head.
+        """
+        return _Reply(self._send, request, timeout, authorization)
+
+    def close(self) -> None:
+        """Close every idle connection. One in use is closed when its exchange ends."""
+        with self._lock:
+            routes, self._routes = self._routes, {}
+            self._adapter.close()
+        for route in routes.values():
+            route.pool.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds connections and cannot be pickled")
+
+    def _send(
+        self, request: HttpRequest, timeout: float, authorization: str | None
+    ) -> tuple[Exchange, BaseHTTPResponse] | TransportFailure:
+        """Send *request* and return its exchange, once the head of the reply has arrived.
+
+        A failure is returned and not raised, so that no frame with the key in its variables
+        stays in a traceback.
+        """
+        deadline = time.monotonic() + timeout
+        try:
+            route, target = self._locate(request.url)
+            self._guard(route, authorization)
+            prepared = _prepared(request, authorization)
+        except Fault as fault:
+            refused = fault.reason is Reason.PROXY_REFUSED
+            phase = Phase.PROXY if refused else Phase.RESOLVE
+            return TransportFailure(
+                phase=phase, sent=False, reason=fault.reason, detail=fault.detail
+            )
+        # urllib3 writes this to its log. The target itself is the exchange's.
+        prepared.url = route.prefix + target.partition("?")[0]
+        exchange = Exchange(
+            pool=route.pool,
+            target=route.prefix + target,
+            deadline=deadline,
+            connect_timeout=self._connect_timeout,
+            idle_timeout=request.idle_timeout,
+            paid=request.paid,
+            public_host_only=request.public_host_only,
+        )
+        try:
+            with exchange:
+                return exchange, self._adapter.send(prepared, stream=True).raw
+        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
+            exchange.abandon()
+            return exchange.failure(error)
+        except BaseException:
+            exchange.abandon()
+            raise
+
+    def _locate(self, url: str) -> tuple[_Route, str]:
+        """Return the way to *url*, and its request target."""
+        if self._pid != os.getpid():
+            self._start()  # a forked child must not write to its parent's connections
+        parts = _URL.match(url)
+        target = url[parts.end() :].partition("#")[0] if parts else ""
+        if parts is None or not _TARGET.fullmatch(target):
+            raise Fault(Reason.OTHER, "not an absolute http or https URL in plain ASCII")
+        origin = parts[0].lower()
+        route = self._routes.get(origin)
+        if route is None:
+            with self._lock:
+                if len(self._routes) >= _ORIGINS_KEPT:
+                    self._routes.clear()
+                route = self._routes[origin] = self._route(parts)
+        return route, target if target.startswith("/") else f"/{target}"
+
+    def _route(self, parts: re.Match[str]) -> _Route:
+        scheme, authority, host, port = (part and part.lower() for part in parts.groups())
+        number = int(port or _DEFAULT_PORTS[scheme])
+        manager = self._adapter.poolmanager
+        proxy = proxy_for(scheme, host, number)
+        if proxy is not None:
+            manager = self._adapter.manager_for(proxy)
+        context = {"ssl_context": self._context()} if scheme == "https" else None
+        pool = manager.connection_from_host(host, number, scheme, pool_kwargs=context)
+        forwarded = proxy is not None and scheme == "http"
+        return _Route(pool, f"http://{authority}" if forwarded else "")
+
+    def _guard(self, route: _Route, authorization: str | None) -> None:
+        if authorization is not None and route.prefix and not self._allow_plain_http_proxy:
+            raise Fault(
+                Reason.PROXY_REFUSED,
+                "over plain http the proxy would read the key; "
+                "RequestsTransport(allow_plain_http_proxy=True) allows it",
+            )
+
+    def _context(self) -> ssl.SSLContext:
+        """Return the one context of all connections: reading the CA certificates takes long."""
+        if self._ssl_context is None:
+            place = ca_location() or certifi.where()
+            context = create_urllib3_context()
+            try:
+                if os.path.isdir(place):  # noqa: PTH112  # a string from the environment
+                    context.load_verify_locations(capath=place)
+                else:
+                    context.load_verify_locations(cafile=place)
+            except OSError as error:
+                limit = reason_of(error) is Reason.LOCAL_LIMIT
+                reason = Reason.LOCAL_LIMIT if limit else Reason.CERTIFICATE
+                raise Fault(reason, f"the CA certificates at {place} cannot be read") from None
+            self._ssl_context = context
+        return self._ssl_context
+
+
+class _Reply:
+    """One exchange: sent on entering, ended on leaving."""
+
+    def __init__(
+        self,
+        send: Callable[
+            [HttpRequest, float, str | None], tuple[Exchange, BaseHTTPResponse] | TransportFailure
+        ],
+        request: HttpRequest,
+        timeout: float,
+        authorization: str | None,
+    ) -> None:
+        self._send = send
+        self._request = request
+        self._timeout = timeout
+        self._authorization = authorization
+        self._raw: BaseHTTPResponse | None = None
+        self._pieces: Iterator[bytes] = iter(())
+        self._size = 0
+        self._partial = b""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} to {self._request!r}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds a connection and cannot be pickled")
+
+    def __enter__(self) -> Self:
+        authorization, self._authorization = self._authorization, None
+        sent = self._send(self._request, self._timeout, authorization)
+        del authorization  # the traceback of what is raised below shows this frame
+        failure = sent if isinstance(sent, TransportFailure) else self._receive(*sent)
+        if failure is not None:
+            raise TransportError(failure)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    @property
+    def head(self) -> HttpHead:
+        """The status line and headers."""
+        return self._head
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the decoded body, at most 64 KiB at a time, as it comes in.
+
+        Raises:
+            TransportError: The body ended early, was malformed, stalled, took longer than the
+                exchange may, or grew over the request's limit.
+        """
+        while True:
+            piece = self._next()
+            if isinstance(piece, TransportFailure):
+                raise TransportError(piece)
+            if not piece:
+                return
+            yield piece
+
+    def _receive(self, exchange: Exchange, raw: BaseHTTPResponse) -> TransportFailure | None:
+        self._exchange, self._raw = exchange, raw
+        reply = exchange.reply
+        if reply is None:
+            raise RuntimeError("the connection was not a watched one")
+        self._head = HttpHead(reply.status, tuple(reply.msg.items()))
+        try:
+            body = framed(reply.fp, self._request.method, reply.status, reply.msg)
+            self._pieces = decoded(body, reply.msg)
+        except Fault as fault:
+            self._close()
+            return exchange.failure(fault)
+        exchange.phase = Phase.BODY
+        exchange.arrived = b""
+        return None
+
+    def _next(self) -> bytes | TransportFailure:
+        """Return the next piece, nothing at the body's end, or what went wrong."""
+        exchange, limit = self._exchange, self._request.body_limit
+        try:
+            piece = next(self._pieces, b"")
+            self._size += len(piece)
+            if len(self._partial) < PARTIAL_LIMIT:
+                self._partial += piece[: PARTIAL_LIMIT - len(self._partial)]
+            if not piece:
+                self._finish()
+        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
+            self._close()
+            return exchange.failure(error, self._partial)
+        if limit is not None and self._size > limit:
+            self._close()
+            fault = Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
+            return exchange.failure(fault, self._partial)
+        return piece
+
+    def _finish(self) -> None:
+        """Give the connection back, if it is in order."""
+        raw, exchange = self._raw, self._exchange
+        if raw is None:
+            return
+        if exchange.in_order():
+            self._raw = None
+            raw.release_conn()
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            raw.close()
+
+
+def _prepared(request: HttpRequest, authorization: str | None) -> PreparedRequest:
+    # urllib3 would add a User-Agent of its own.
+    fields = {"User-Agent": SKIP_HEADER}
+    for name, value in request.headers:
+        if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
+            raise Fault(Reason.OTHER, f"the header {name!r} has characters that cannot be sent")
+        fields[name] = value
+    if request.body is not None:
+        fields["Content-Length"] = str(len(request.body))
+    if authorization is not None:
+        if not _FIELD_VALUE.fullmatch(authorization):
+            raise Fault(Reason.OTHER, "the API key has characters that cannot be sent")
+        fields["Authorization"] = authorization
+    prepared = PreparedRequest()
+    prepared.method = request.method
+    prepared.headers = CaseInsensitiveDict(fields)
+    prepared.body = request.body
+    return prepared
+
+
+class _Adapter(HTTPAdapter):
+    """Opens watched connections, and takes their pool from the exchange instead of the URL."""
+
+    def __init__(self, pool_size: int) -> None:
+        super().__init__(pool_connections=_ORIGINS_KEPT, pool_maxsize=pool_size)
+        # requests takes False for its own default, which is no retry as well, but of zero tries.
+        self.max_retries = Retry(total=False)
+        self.poolmanager.pool_classes_by_scheme = POOL_CLASSES
+
+    def manager_for(self, proxy: str) -> PoolManager:
+        """Return what opens connections through *proxy*."""
+        scheme = proxy.partition("://")[0].lower()
+        if scheme != "http":
+            raise Fault(Reason.PROXY_REFUSED, f"{scheme} proxies are not supported")
+        try:
+            manager: PoolManager = self.proxy_manager_for(proxy)
+        except ValueError:
+            # What urllib3 says quotes the URL, and with it the proxy's password.
+            raise Fault(Reason.PROXY_REFUSED, "the proxy's URL cannot be read") from None
+        manager.pool_classes_by_scheme = POOL_CLASSES
+        return manager
+
+    def get_connection_with_tls_context(self, *_: object, **__: object) -> HTTPConnectionPool:
+        return current_exchange().pool
+
+    def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
+        """Leave the certificates to the shared context."""
+
+    def request_url(self, request: PreparedRequest, proxies: object) -> str:  # noqa: ARG002  # found already
+        return request.url or "/"
+
+    def build_response(self, req: object, resp: BaseHTTPResponse) -> Response:  # noqa: ARG002  # it has the key
+        """Return no more than the transport looks at: no cookies, and no request with its key."""
+        response = Response()
+        response.raw = resp
+        return response
