@@ -406,7 +406,8 @@ class AssetDeletePresumed(AssetDeleteFailed):
         """Return what happened, as a sentence."""
         return (
             f"Asset {self.asset_id} may be deleted already: the reply to an earlier try was lost, "
-            f"and to the last one the service answered {self.code} {self.msg}".rstrip() + "."
+            f"and to the last one the service answered {self.code} {self.msg}".rstrip()
+            + "."
         )
 
 

@@ -250,9 +250,7 @@ class Download(Operation[Saved]):
             self.service.check_download(result.url)
         except (InvalidJson, InvalidAddress) as error:
             return self._settle(self._error(f"the service's reply gives no link: {error}"))
-        return attrs.evolve(
-            self, url=result.url, stage=Stage.FETCHING, hops=0, due=now, events=()
-        )
+        return attrs.evolve(self, url=result.url, stage=Stage.FETCHING, hops=0, due=now, events=())
 
     def fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange that broke off."""

@@ -170,7 +170,7 @@ class Poll(Operation[Result]):
             return self.settled
         if self.deadline is not None and now >= self.deadline:
             return Settled(self._timeout())
-        action = Operation.next_action(self, now)
+        action = super(Poll, self).next_action(now)
         if self.deadline is None:
             return action
         match action:
@@ -287,9 +287,7 @@ class Poll(Operation[Result]):
         )
         return self._again(delay, now, reason, WillRetry("poll", reason, delay, self.failures + 1))
 
-    def _again(
-        self, delay: float, now: float, reason: str, event: WillRetry | Throttled
-    ) -> Self:
+    def _again(self, delay: float, now: float, reason: str, event: WillRetry | Throttled) -> Self:
         """Ask again after *delay* seconds, unless there has been no valid reply for too long."""
         failures = self.failures + 1
         silent = now - self.heard
@@ -327,3 +325,22 @@ def _pacing(task: Task) -> Pacing:
     if family is None:
         return UNKNOWN_PACING
     return family.pacing_of(task.requested_model or task.model)
+
+
+def too_often(task: Task, poll_interval: float | None, service: Service) -> str | None:
+    """Return why *poll_interval* is too short for *task*, or None.
+
+    Args:
+        task: The task to be asked for.
+        poll_interval: Seconds between queries, or None for the specification's pace.
+        service: Where the service is; on this machine any interval will do.
+    """
+    if poll_interval is None or service.is_local:
+        return None
+    minimum = _pacing(task).minimum
+    if minimum is None or poll_interval >= minimum:
+        return None
+    return (
+        f"A poll interval of {poll_interval:g} s is below the {minimum:g} s that the service "
+        f"states as the minimum for family {task.family}; it may answer 429."
+    )

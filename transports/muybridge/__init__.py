@@ -1,0 +1,166 @@
+"""Muybridge: a client for asynchronous image and video generation.
+
+It never pays twice and never loses a paid result. `Client` is for ordinary code; the pure core,
+`muybridge_protocol`, is for those who write a client of their own.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from muybridge.requests_transport import RequestsTransport
+    from muybridge.sync_client import Client
+    from muybridge_protocol.errors import (
+        AssetDeleteFailed,
+        AssetDeletePresumed,
+        AssetDeleteUnknown,
+        CreateAmbiguous,
+        DownloadFailed,
+        Forbidden,
+        IgnoredSetting,
+        InvalidAddress,
+        InvalidIdentifier,
+        InvalidKey,
+        InvalidRequest,
+        InvalidToken,
+        LinkExpired,
+        LocalError,
+        MuybridgeError,
+        NotSent,
+        PlainHttpWarning,
+        PollingTooOften,
+        ProtocolViolation,
+        RateLimited,
+        Refused,
+        ResultExpired,
+        ResultIncomplete,
+        ServiceError,
+        ServiceUnreachable,
+        TaskCancelled,
+        TaskEnded,
+        TaskFailed,
+        TaskNotFound,
+        Unauthorized,
+        WaitTimeout,
+    )
+    from muybridge_protocol.families import (
+        FAMILIES,
+        ImgaRequest,
+        ImgbRequest,
+        MediaRequest,
+        Unlisted,
+        VidcRequest,
+        ViddRequest,
+        VideosRequest,
+        VidgRequest,
+        VidmRequest,
+        VidrRequest,
+        VidsaRequest,
+        VidsbRequest,
+        VidvRequest,
+    )
+    from muybridge_protocol.http import HttpRequest, HttpResponse
+    from muybridge_protocol.tasks import Result, Status, Task
+
+__version__: Final = "0.1.0"
+
+__all__ = [
+    "FAMILIES",
+    "AssetDeleteFailed",
+    "AssetDeletePresumed",
+    "AssetDeleteUnknown",
+    "Client",
+    "CreateAmbiguous",
+    "DownloadFailed",
+    "Forbidden",
+    "HttpRequest",
+    "HttpResponse",
+    "IgnoredSetting",
+    "ImgaRequest",
+    "ImgbRequest",
+    "InvalidAddress",
+    "InvalidIdentifier",
+    "InvalidKey",
+    "InvalidRequest",
+    "InvalidToken",
+    "LinkExpired",
+    "LocalError",
+    "MediaRequest",
+    "MuybridgeError",
+    "NotSent",
+    "PlainHttpWarning",
+    "PollingTooOften",
+    "ProtocolViolation",
+    "RateLimited",
+    "Refused",
+    "RequestsTransport",
+    "Result",
+    "ResultExpired",
+    "ResultIncomplete",
+    "ServiceError",
+    "ServiceUnreachable",
+    "Status",
+    "Task",
+    "TaskCancelled",
+    "TaskEnded",
+    "TaskFailed",
+    "TaskNotFound",
+    "Unauthorized",
+    "Unlisted",
+    "VidcRequest",
+    "ViddRequest",
+    "VideosRequest",
+    "VidgRequest",
+    "VidmRequest",
+    "VidrRequest",
+    "VidsaRequest",
+    "VidsbRequest",
+    "VidvRequest",
+    "WaitTimeout",
+    "__version__",
+]
+
+# Everything is imported on first use, so that `import muybridge` stays cheap.
+_HOMES: Final = {
+    "Client": "muybridge.sync_client",
+    "RequestsTransport": "muybridge.requests_transport",
+    "FAMILIES": "muybridge_protocol.families",
+    "MediaRequest": "muybridge_protocol.families",
+    "Unlisted": "muybridge_protocol.families",
+    "HttpRequest": "muybridge_protocol.http",
+    "HttpResponse": "muybridge_protocol.http",
+    "Result": "muybridge_protocol.tasks",
+    "Status": "muybridge_protocol.tasks",
+    "Task": "muybridge_protocol.tasks",
+}
+_EXTRAS: Final = {
+    "requests": "requests",
+    "urllib3": "requests",
+    "certifi": "requests",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOMES.get(name)
+    if home is None:
+        family = name.endswith("Request") and name != "InvalidRequest"
+        home = "muybridge_protocol.families" if family else "muybridge_protocol.errors"
+    try:
+        found: object = getattr(import_module(home), name)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get(error.name or "")
+        if extra is None:
+            raise
+        raise ModuleNotFoundError(
+            f'{name} needs {error.name}: pip install "muybridge[{extra}]"', name=error.name
+        ) from None
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,53 @@
+"""Where the key and the addresses come from: arguments first, then the environment."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+from muybridge.credentials import Credentials
+from muybridge_protocol.errors import InvalidAddress, InvalidKey, PlainHttpWarning
+from muybridge_protocol.service import Service
+
+KEY_VARIABLE = "MUYBRIDGE_API_KEY"
+BASE_URL_VARIABLE = "MUYBRIDGE_BASE_URL"
+TEXT_BASE_URL_VARIABLE = "MUYBRIDGE_TEXT_BASE_URL"
+
+
+def read_service(
+    api_key: str | None,
+    base_url: str | None,
+    text_base_url: str | None,
+    *,
+    allow_plain_http: bool,
+) -> tuple[Service, Credentials]:
+    """Return where the service is and the key for it.
+
+    Args:
+        api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
+        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`.
+        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set.
+        allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
+
+    Raises:
+        InvalidKey: There is no key, or it cannot be sent as it is.
+        InvalidAddress: There is no base URL, or it cannot be used.
+    """
+    base_url = base_url or os.environ.get(BASE_URL_VARIABLE)
+    if not base_url:
+        raise InvalidAddress(f"There is no base URL. Set {BASE_URL_VARIABLE}, or give base_url.")
+    service = Service(
+        base_url=base_url,
+        text_base_url=text_base_url or os.environ.get(TEXT_BASE_URL_VARIABLE) or None,
+        allow_plain_http=allow_plain_http,
+    )
+    key = api_key if api_key is not None else os.environ.get(KEY_VARIABLE)
+    if key is None:
+        raise InvalidKey(f"There is no API key. Set {KEY_VARIABLE}, or give api_key.")
+    if not service.is_local and service.base_url.startswith("http:"):
+        warnings.warn(
+            f"The API key travels in clear text to {service.base_url}.",
+            PlainHttpWarning,
+            stacklevel=3,
+        )
+    return service, Credentials(key, service)

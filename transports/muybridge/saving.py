@@ -1,0 +1,204 @@
+"""Saving a download: a part beside the target, which becomes the file only when it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+from urllib.parse import unquote, urlsplit
+
+import attrs
+
+from muybridge.locks import lock
+from muybridge_protocol.errors import DownloadFailed
+from muybridge_protocol.families.family import Media
+from muybridge_protocol.http import without_query
+from muybridge_protocol.operations.download import Part
+from muybridge_protocol.tasks import Task
+
+_SUFFIXES = {
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/webp": ".webp",
+    "image/gif": ".gif",
+    "video/mp4": ".mp4",
+    "video/webm": ".webm",
+    "video/quicktime": ".mov",
+}
+_FAMILY_SUFFIXES = {Media.IMAGE: ".png", Media.VIDEO: ".mp4"}
+_LONGEST_STEM = 100
+_RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+
+
+@attrs.frozen
+class SaveTarget:
+    """Where a download goes.
+
+    Args:
+        folder: The folder.
+        stem: The file's name without its suffix.
+        suffix: Its suffix, or None to take the one of what is downloaded.
+        fallback: The suffix where what is downloaded does not tell.
+    """
+
+    folder: Path
+    stem: str
+    suffix: str | None
+    fallback: str
+
+    @classmethod
+    def choose(cls, path: Path, url: str | None, task: Task | None) -> SaveTarget:
+        """Return where to save, given a file or a folder by the user.
+
+        Args:
+            path: A file, or a folder that exists or ends with a slash.
+            url: Where the download comes from, or None.
+            task: Whose result it is, or None.
+        """
+        family = task.known_family if task is not None else None
+        name = unquote(urlsplit(url).path.rpartition("/")[2]) if url is not None else ""
+        stem, dot, suffix = name.rpartition(".")
+        known = f".{suffix.lower()}" if dot and f".{suffix.lower()}" in _SUFFIXES.values() else ""
+        fallback = _FAMILY_SUFFIXES[family.media] if family is not None else known or ".bin"
+        if path.is_dir():
+            source = task.id if task is not None else (stem or name)
+            return cls(path, safe_stem(source), None, fallback)
+        return cls(path.parent, path.stem, path.suffix, fallback)
+
+    @property
+    def part_path(self) -> Path:
+        """Where the part is kept."""
+        return self.folder / f"{self.stem}{self.suffix or ''}.part"
+
+    def path(self, content_type: str) -> Path:
+        """Return the file's path, for a download of *content_type*."""
+        suffix = self.suffix
+        if suffix is None:
+            suffix = _SUFFIXES.get(content_type, self.fallback)
+        return self.folder / f"{self.stem}{suffix}"
+
+
+def safe_stem(text: str) -> str:
+    """Return a file name for *text* that is one on every system and leads to no other folder."""
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:_LONGEST_STEM]
+    return f"_{stem}" if not stem or _RESERVED.fullmatch(stem) else stem
+
+
+class PartFile:
+    """The part of a file that has been saved so far, kept between runs.
+
+    Beside it lies a note, `*.part.json`, of what it is a part of. One process at a time works on
+    it; another one is refused.
+
+    Args:
+        target: Where the whole file goes.
+        source: What identifies the download: a task's id, or a URL.
+    """
+
+    def __init__(self, target: SaveTarget, source: str) -> None:
+        self._target = target
+        self._source = without_query(source)
+        self._path = target.part_path
+        self._note_path = self._path.with_name(f"{self._path.name}.json")
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        self._target.folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            file = _open_part(self._path)
+            if not lock(file):
+                file.close()
+                raise DownloadFailed(
+                    reason=f"another process is saving to {self._path} at this moment"
+                )
+            if _is_at(file, self._path):
+                self._file = file
+                return self
+            # The one who held the lock has made the part the whole file: begin a part anew.
+            file.close()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            empty = self._file.seek(0, os.SEEK_END) == 0
+            self._file.close()
+            self._file = None
+            if empty:
+                self._path.unlink(missing_ok=True)
+
+    @property
+    def found(self) -> Part:
+        """What an earlier run has saved of the same download."""
+        try:
+            note = json.loads(self._note_path.read_bytes())
+            validator, total, source = note["validator"], note["total"], note["source"]
+        except (OSError, ValueError, LookupError, TypeError):
+            return Part()
+        offset = self._opened.seek(0, os.SEEK_END)
+        sound = isinstance(validator, str) and isinstance(total, int | None)
+        if source != self._source or not sound or (total is not None and offset > total):
+            return Part()
+        return Part(offset=offset, validator=validator, total=total)
+
+    def begin(self, part: Part) -> None:
+        """Make ready to write at the part's offset, and drop what stands from there on."""
+        note = {"source": self._source, "validator": part.validator, "total": part.total}
+        temporary = self._note_path.with_name(f"{self._note_path.name}.new")
+        temporary.write_text(json.dumps(note), encoding="utf-8")
+        temporary.replace(self._note_path)
+        self._opened.seek(part.offset)
+        self._opened.truncate()
+
+    def write(self, piece: bytes) -> None:
+        """Save the next piece."""
+        self._opened.write(piece)
+
+    def finish(self, content_type: str) -> Path:
+        """Make the part the whole file, durably, and return its path.
+
+        Args:
+            content_type: The media type that the server gave, or "".
+        """
+        path = self._target.path(content_type)
+        self._opened.flush()
+        os.fsync(self._opened.fileno())
+        self._path.replace(path)
+        _sync_folder(path.parent)
+        self._note_path.unlink(missing_ok=True)
+        return path
+
+    @property
+    def _opened(self) -> BinaryIO:
+        if self._file is None:
+            raise ValueError("the part is not open")
+        return self._file
+
+
+def _open_part(path: Path) -> BinaryIO:
+    # Links are not followed: a part is ours or it is none.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,485 @@
+"""`Client`: the service for ordinary, blocking code."""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self, TypeVar
+
+from muybridge.clock import Clock, SystemClock
+from muybridge.configuration import read_service
+from muybridge.interrupts import hold_interrupts
+from muybridge.saving import PartFile, SaveTarget
+from muybridge.transport import Transport, TransportError, exchange
+from muybridge_protocol.errors import DownloadFailed, PollingTooOften, ServiceError
+from muybridge_protocol.events import Event, Polled, Submitted
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.http import HttpRequest, HttpResponse
+from muybridge_protocol.operations import (
+    Call,
+    Create,
+    DeleteAsset,
+    Download,
+    Fetch,
+    Operation,
+    Poll,
+    Send,
+    Settled,
+    Wait,
+)
+from muybridge_protocol.operations.download import (
+    DOWNLOAD_TIMEOUT,
+    SIZE_LIMIT,
+    Saved,
+    Stage,
+)
+from muybridge_protocol.operations.operation import API_TIMEOUT
+from muybridge_protocol.operations.poll import WAIT_TIMEOUT, too_often
+from muybridge_protocol.tasks import Result, Task, as_task
+
+T = TypeVar("T")
+Op = TypeVar("Op", bound=Operation[Any])
+
+
+class Client:
+    """The service for ordinary, blocking code. Safe to use from many threads.
+
+    Use it as a context manager, or call `close` at the end.
+
+    Args:
+        api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
+        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`.
+        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set.
+        allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
+            The key then travels in clear text.
+        timeout: Seconds that one exchange with the service may take. Keep it generous: a create
+            given up too early may have been accepted.
+        poll_interval: Seconds between result queries, or None for the specification's pace.
+        on_submitted: Called with each task the moment its id is known.
+        on_event: Called with each event, for progress and logs.
+        transport: What sends requests, or None for `RequestsTransport`.
+        clock: What tells the time, or None for this machine's.
+
+    Raises:
+        InvalidKey: There is no key, or it cannot be sent as it is.
+        InvalidAddress: There is no base URL, or it cannot be used.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        text_base_url: str | None = None,
+        *,
+        allow_plain_http: bool = False,
+        timeout: float = API_TIMEOUT,
+        poll_interval: float | None = None,
+        on_submitted: Callable[[Task], None] | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._service, self._credentials = read_service(
+            api_key, base_url, text_base_url, allow_plain_http=allow_plain_http
+        )
+        self._timeout = timeout
+        self._poll_interval = poll_interval
+        self._on_submitted = on_submitted
+        self._on_event = on_event
+        self._owns_transport = transport is None
+        self._transport = _default_transport() if transport is None else transport
+        self._clock = SystemClock() if clock is None else clock
+
+    def __repr__(self) -> str:
+        return f"Client({self._service.base_url!r})"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("a Client is not pickled or copied: it holds the API key and connections")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every idle connection."""
+        if self._owns_transport:
+            self._transport.close()
+
+    def create(self, request: MediaRequest) -> Task:
+        """Create a task and return it as soon as its id is known.
+
+        The request is sent at most once, unless it certainly did not reach the service or was
+        answered 429. A task that the service refuses in its record has the status `failed`.
+
+        Args:
+            request: What to generate.
+
+        Raises:
+            NotSent: The service was not reached; nothing was charged.
+            Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
+            CreateAmbiguous: It may have been accepted; it was not sent again.
+        """
+        return self._finish(
+            Create.start(
+                request,
+                self._service,
+                now=self._clock.monotonic(),
+                wall=self._clock.wall(),
+                seed=_seed(),
+                timeout=self._timeout,
+            )
+        )
+
+    def get(self, task: Task | Result | str) -> Result:
+        """Return what the service says of a task now.
+
+        Args:
+            task: A task, a result, a token or an id.
+
+        Raises:
+            TaskNotFound: The service does not know it.
+            ServiceUnreachable: There was no valid reply in three tries.
+            Refused: The service refused.
+            ProtocolViolation: The reply cannot be one.
+        """
+        return self._finish(
+            Poll.query(
+                as_task(task),
+                self._service,
+                now=self._clock.monotonic(),
+                wall=self._clock.wall(),
+                seed=_seed(),
+                timeout=self._timeout,
+            )
+        )
+
+    def wait(
+        self,
+        task: Task | Result | str,
+        *,
+        timeout: float | None = WAIT_TIMEOUT,
+        on_update: Callable[[Result], None] | None = None,
+    ) -> Result:
+        """Wait until a task is completed, and return its result.
+
+        Args:
+            task: A task, a result, a token or an id.
+            timeout: Seconds to wait in all, or None for no limit.
+            on_update: Called with each valid reply.
+
+        Raises:
+            TaskFailed: The task failed; the error carries the result.
+            TaskCancelled: The task was cancelled.
+            WaitTimeout: It did not end in time. It goes on; wait again.
+            ServiceUnreachable: There was no valid reply for 10 minutes.
+            TaskNotFound: The service does not know it; `ResultExpired` if not any more.
+            ResultIncomplete: It is completed, but its result has no URL.
+            Refused: The service refused.
+            ProtocolViolation: The reply cannot be one.
+        """
+        poll = self._poll(as_task(task), timeout)
+        driven = self._drive(poll)
+        while True:
+            try:
+                event = next(driven)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            if on_update is not None and isinstance(event, Polled):
+                on_update(event.result)
+
+    def watch(
+        self, task: Task | Result | str, *, timeout: float | None = WAIT_TIMEOUT
+    ) -> Iterator[Result]:
+        """Yield a task's result each time its status changes, and at last when it has ended.
+
+        A failed or cancelled task is yielded like any other. The iterator may be left at any time.
+
+        Args:
+            task: A task, a result, a token or an id.
+            timeout: Seconds to wait in all, or None for no limit.
+
+        Raises:
+            ServiceError: As `wait`, but for `TaskFailed` and `TaskCancelled`.
+        """
+        poll = self._poll(as_task(task), timeout)
+        if isinstance(poll.settled, Settled):
+            yield as_task(task).to_result()
+            return
+        last: Result | None = None
+        try:
+            for event in self._drive(poll):
+                if isinstance(event, Polled) and (last is None or event.changed):
+                    last = event.result
+                    yield last
+        except ServiceError:
+            if last is None or not last.is_terminal or last.url is not None:
+                raise
+
+    def run(
+        self,
+        request: MediaRequest,
+        *,
+        timeout: float | None = WAIT_TIMEOUT,
+        on_update: Callable[[Result], None] | None = None,
+    ) -> Result:
+        """Create a task and wait until it is completed.
+
+        Args:
+            request: What to generate.
+            timeout: Seconds to wait after the creation, or None for no limit.
+            on_update: Called with each valid reply.
+
+        Raises:
+            ServiceError: As `create` and `wait`. An error after the creation carries the task;
+                an interruption carries its id in its notes.
+        """
+        task = self.create(request)
+        try:
+            return self.wait(task, timeout=timeout, on_update=on_update)
+        except ServiceError:
+            raise
+        except BaseException as error:
+            error.add_note(_accepted(task))
+            raise
+
+    def download(
+        self,
+        source: Result | Task | str,
+        path: str | os.PathLike[str],
+        *,
+        timeout: float = DOWNLOAD_TIMEOUT,
+        size_limit: int | None = SIZE_LIMIT,
+    ) -> Path:
+        """Save a result and return where it is.
+
+        The file appears whole or not at all. A download that broke off is gone on with. The key
+        is not sent. Where the link has expired and the task is known, a fresh one is asked for.
+
+        Args:
+            source: A result, a task, an id, a token or a URL.
+            path: A file, or a folder: there the name is made from the task's id and its type.
+            timeout: Seconds that it may take.
+            size_limit: Most bytes, or None for no limit.
+
+        Raises:
+            DownloadFailed: It cannot be fetched or saved; `LinkExpired` where the link is dead.
+            InvalidAddress: The URL is not one that results are downloaded from.
+        """
+        url, task = _link_of(source)
+        target = SaveTarget.choose(Path(path), url, task)
+        try:
+            with PartFile(target, source=task.id if task is not None else str(url)) as part:
+                now = self._clock.monotonic()
+                saved = self._download(
+                    Download.start(
+                        url,
+                        self._service,
+                        task=task,
+                        part=part.found,
+                        now=now,
+                        seed=_seed(),
+                        timeout=self._timeout,
+                        deadline=now + timeout,
+                        size_limit=size_limit,
+                    ),
+                    part,
+                )
+                return part.finish(saved.content_type)
+        except OSError as error:
+            reason = f"{target.folder}: {error.strerror or error}"
+            raise DownloadFailed(reason=reason, task=task) from error
+
+    def delete_asset(self, asset_id: str) -> None:
+        """Delete an asset for good.
+
+        Args:
+            asset_id: The asset's id, with or without `asset://`.
+
+        Raises:
+            AssetDeleteFailed: The service did not delete it.
+            AssetDeleteUnknown: Whether it was deleted could not be learnt.
+            NotSent: The service was not reached.
+            Refused: The service refused.
+        """
+        now = self._clock.monotonic()
+        self._finish(
+            DeleteAsset.start(asset_id, self._service, now=now, seed=_seed(), timeout=self._timeout)
+        )
+
+    def call(self, method: str, path: str, json: object = None) -> HttpResponse:
+        """Call any endpoint of the service and return its reply, whatever its status.
+
+        For the endpoints that the specification names but does not show. Any method but GET is
+        treated as one that costs money: it is never sent twice when it may have been accepted.
+
+        Args:
+            method: The HTTP method, in capital letters.
+            path: The path below the base URL, beginning with one slash.
+            json: The JSON value to send, or None for a request without a body.
+
+        Raises:
+            InvalidAddress: The path leaves the service's origin.
+            NotSent: The service was not reached.
+            CreateAmbiguous: It may have been accepted; it was not sent again.
+        """
+        now = self._clock.monotonic()
+        return self._finish(
+            Call.start(
+                method,
+                path,
+                self._service,
+                json=json,
+                now=now,
+                seed=_seed(),
+                timeout=self._timeout,
+            )
+        )
+
+    def _poll(self, task: Task, timeout: float | None) -> Poll:
+        reason = too_often(task, self._poll_interval, self._service)
+        if reason is not None:
+            warnings.warn(reason, PollingTooOften, stacklevel=3)
+        return Poll.start(
+            task,
+            self._service,
+            now=self._clock.monotonic(),
+            wall=self._clock.wall(),
+            seed=_seed(),
+            timeout=self._timeout,
+            wait=timeout,
+            poll_interval=self._poll_interval,
+        )
+
+    def _finish(self, operation: Operation[T]) -> T:
+        driven = self._drive(operation)
+        while True:
+            try:
+                next(driven)
+            except StopIteration as end:
+                outcome: T = end.value
+                return outcome
+
+    def _drive(self, operation: Operation[T]) -> Generator[Event, None, T]:
+        while True:
+            match operation.next_action(self._clock.monotonic()):
+                case Send(request, deadline):
+                    with hold_interrupts(when=request.paid) as held:
+                        operation = self._exchange(operation, request, deadline)
+                        self._announce(operation.events)
+                    if held.seen:
+                        raise _interrupted(operation)
+                    yield from operation.events
+                case Wait(until):
+                    self._clock.sleep(until - self._clock.monotonic())
+                case settled:
+                    return settled.unwrap()
+
+    def _download(self, operation: Download, part: PartFile) -> Saved:
+        while True:
+            match operation.next_action(self._clock.monotonic()):
+                case Send(request, deadline):
+                    operation = self._exchange(operation, request, deadline)
+                case Fetch(request, deadline):
+                    operation = self._fetch(operation, request, deadline, part)
+                case Wait(until):
+                    self._clock.sleep(until - self._clock.monotonic())
+                case settled:
+                    return settled.unwrap()
+            self._announce(operation.events)
+
+    def _exchange(self, operation: Op, request: HttpRequest, deadline: float) -> Op:
+        """Send *request* and return the operation after what came of it."""
+        try:
+            response = exchange(
+                self._transport,
+                request,
+                timeout=deadline - self._clock.monotonic(),
+                authorization=self._credentials.authorization_for(request),
+            )
+        except TransportError as error:
+            failure = self._credentials.redact_failure(error.failure)
+        else:
+            response = self._credentials.redact_response(response)
+            return operation.receive(response, self._clock.monotonic())
+        # Outside of the handler, so that no frame of a foreign library hangs on a later error.
+        return operation.fail(failure, self._clock.monotonic())
+
+    def _fetch(
+        self, operation: Download, request: HttpRequest, deadline: float, part: PartFile
+    ) -> Download:
+        """Fetch *request* into *part* and return the operation after what came of it."""
+        timeout = deadline - self._clock.monotonic()
+        try:
+            with self._transport.stream(request, timeout=timeout) as reply:
+                operation = operation.accept(reply.head, self._clock.monotonic())
+                if operation.stage is not Stage.READING:
+                    return operation
+                part.begin(operation.part)
+                for piece in reply.pieces():
+                    operation = operation.take(piece)
+                    if operation.settled is not None:
+                        return operation
+                    part.write(piece)
+                    self._announce(operation.events)
+            return operation.end(self._clock.monotonic())
+        except TransportError as error:
+            failure = error.failure
+        return operation.fail(failure, self._clock.monotonic())
+
+    def _announce(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            task = event.task if isinstance(event, Submitted) else None
+            try:
+                if task is not None and self._on_submitted is not None:
+                    self._on_submitted(task)
+                if self._on_event is not None:
+                    self._on_event(event)
+            except BaseException as error:
+                if task is not None:
+                    error.add_note(_accepted(task))
+                raise
+
+
+def _default_transport() -> Transport:
+    from muybridge import RequestsTransport  # noqa: PLC0415  an extra, whose absence it explains
+
+    return RequestsTransport()
+
+
+def _link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:
+    """Return the link and the task that a download's source stands for."""
+    if isinstance(source, str) and "://" in source and not source.lstrip().startswith("{"):
+        return source, None
+    task = as_task(source)
+    return (source.url if isinstance(source, Result) else None), task
+
+
+def _seed() -> int:
+    return random.getrandbits(32)
+
+
+def _accepted(task: Task) -> str:
+    return f"Task {task.id} was accepted and goes on: wait({task.id!r}) asks for its result."
+
+
+def _interrupted(operation: Operation[T]) -> KeyboardInterrupt:
+    """Return the interruption that was held back during a paid request, with what it led to."""
+    interrupt = KeyboardInterrupt()
+    outcome = operation.settled.outcome if operation.settled is not None else None
+    if isinstance(outcome, Task):
+        interrupt.add_note(_accepted(outcome))
+    elif isinstance(outcome, ServiceError):
+        interrupt.add_note(str(outcome))
+    return interrupt
