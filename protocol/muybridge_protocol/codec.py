@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
@@ -81,7 +81,7 @@ def read_object(body: bytes | str) -> JsonObject:
     value = read_json(body)
     if not isinstance(value, dict):
         raise InvalidJson("it is not a JSON object")
-    return value
+    return cast("JsonObject", value)
 
 
 def write_json(value: object) -> bytes:
@@ -107,13 +107,13 @@ def find_id(raw: bytes) -> str | None:
 def error_message(body: bytes) -> str:
     """Return what an error reply says, fit for a message, or "". Its shape is not specified."""
     try:
-        said: object = read_json(body)
+        said: Any = read_json(body)
     except InvalidJson:
         text = body[:RAW_LIMIT].decode("utf-8", "replace").strip()
         return "" if text.startswith("<") else readable(text, 200)
     for name in ("error", "message", "msg", "detail"):
-        if isinstance(said, dict) and said.get(name):
-            said = said[name]
+        if isinstance(said, dict) and name in said:
+            said = cast("JsonObject", said)[name]
     return readable(said if isinstance(said, str) else json.dumps(said))
 
 

@@ -114,7 +114,7 @@ class Task:
     created: int | None = None
     error: str | None = None
     submitted_at: float | None = None
-    raw: Mapping[str, Any] = attrs.field(factory=dict, repr=False, eq=False)
+    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False)
 
     @property
     def known_family(self) -> Family | None:
@@ -206,7 +206,7 @@ class Result:
     actual_duration: float | None = None
     total_tokens: int | float | None = None
     error: str | None = None
-    raw: Mapping[str, Any] = attrs.field(factory=dict, repr=False, eq=False)
+    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False)
 
     @property
     def is_terminal(self) -> bool:

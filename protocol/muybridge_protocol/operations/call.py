@@ -85,7 +85,7 @@ class Call(PaidOperation[HttpResponse]):
     def fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange without a whole reply."""
         if self.http_request.paid or not failure.sent:
-            return super(Call, self).fail(failure, now)
+            return super().fail(failure, now)
         tries = self.tries + 1
         if tries >= RETRIES:
             return self._settle(ServiceUnreachable(silent=0.0, reason=str(failure)))

@@ -170,7 +170,7 @@ class Poll(Operation[Result]):
             return self.settled
         if self.deadline is not None and now >= self.deadline:
             return Settled(self._timeout())
-        action = super(Poll, self).next_action(now)
+        action = super().next_action(now)
         if self.deadline is None:
             return action
         match action:
