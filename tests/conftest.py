@@ -1,0 +1,29 @@
+"""What every test stands on: repeatable examples, and an environment without settings."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Examples are the same in every run, so that a failure is one for everybody. The nightly run
+# draws new ones, and many more.
+settings.register_profile(
+    "default",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("nightly", deadline=None, max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+_SETTINGS = ("MUYBRIDGE_API_KEY", "MUYBRIDGE_BASE_URL", "MUYBRIDGE_TEXT_BASE_URL")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take this library's settings and proxies out of the environment."""
+    for name in (*_SETTINGS, *_PROXIES, *(proxy.lower() for proxy in _PROXIES)):
+        monkeypatch.delenv(name, raising=False)
