@@ -11,7 +11,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Protocol
 
-from muybridge.watched_connections import Fault
+from muybridge.watched_exchange import Fault
 from muybridge_protocol.http import Reason
 
 if TYPE_CHECKING:

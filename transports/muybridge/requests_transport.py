@@ -10,27 +10,19 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn, Self
 
 import attrs
-import certifi
-from requests.adapters import HTTPAdapter
-from requests.models import PreparedRequest, Response
+from requests.models import PreparedRequest
 from requests.structures import CaseInsensitiveDict
-from urllib3.util import SKIP_HEADER, create_urllib3_context
-from urllib3.util.retry import Retry
+from urllib3.util import SKIP_HEADER
 
-from muybridge.environment import ca_location, proxy_for
+from muybridge.certificates import default_context
+from muybridge.environment import proxy_for
 from muybridge.reply_body import decoded, framed
 from muybridge.transport import PARTIAL_LIMIT, TransportError
-from muybridge.watched_connections import (
-    POOL_CLASSES,
-    Exchange,
-    Fault,
-    current_exchange,
-    reason_of,
-)
+from muybridge.watched_exchange import Exchange, Fault
+from muybridge.watched_pools import WatchedAdapter
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
 if TYPE_CHECKING:
@@ -39,10 +31,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from urllib3.connectionpool import HTTPConnectionPool
-    from urllib3.poolmanager import PoolManager
     from urllib3.response import BaseHTTPResponse
 
-_ORIGINS_KEPT = 64
+_ROUTES_KEPT = 256
 _URL = re.compile(
     r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)", re.IGNORECASE
 )
@@ -98,7 +89,7 @@ class RequestsTransport:
     def _start(self) -> None:
         self._lock = threading.Lock()
         self._routes: dict[str, _Route] = {}
-        self._adapter = _Adapter(self._pool_size)
+        self._adapter = WatchedAdapter(self._pool_size)
         self._pid = os.getpid()
 
     def stream(
@@ -182,7 +173,7 @@ class RequestsTransport:
         route = self._routes.get(origin)
         if route is None:
             with self._lock:
-                if len(self._routes) >= _ORIGINS_KEPT:
+                if len(self._routes) >= _ROUTES_KEPT:
                     self._routes.clear()
                 route = self._routes[origin] = self._route(parts)
         return route, target if target.startswith("/") else f"/{target}"
@@ -210,18 +201,7 @@ class RequestsTransport:
     def _context(self) -> ssl.SSLContext:
         """Return the one context of all connections: reading the CA certificates takes long."""
         if self._ssl_context is None:
-            place = ca_location() or certifi.where()
-            context = create_urllib3_context()
-            try:
-                if os.path.isdir(place):  # noqa: PTH112  # a string from the environment
-                    context.load_verify_locations(capath=place)
-                else:
-                    context.load_verify_locations(cafile=place)
-            except OSError as error:
-                limit = reason_of(error) is Reason.LOCAL_LIMIT
-                reason = Reason.LOCAL_LIMIT if limit else Reason.CERTIFICATE
-                raise Fault(reason, f"the CA certificates at {place} cannot be read") from None
-            self._ssl_context = context
+            self._ssl_context = default_context()
         return self._ssl_context
 
 
@@ -329,7 +309,7 @@ class _Reply:
         raw, exchange = self._raw, self._exchange
         if raw is None:
             return
-        if exchange.in_order():
+        if exchange.settle():
             self._raw = None
             raw.release_conn()
         else:
@@ -359,41 +339,3 @@ def _prepared(request: HttpRequest, authorization: str | None) -> PreparedReques
     prepared.headers = CaseInsensitiveDict(fields)
     prepared.body = request.body
     return prepared
-
-
-class _Adapter(HTTPAdapter):
-    """Opens watched connections, and takes their pool from the exchange instead of the URL."""
-
-    def __init__(self, pool_size: int) -> None:
-        super().__init__(pool_connections=_ORIGINS_KEPT, pool_maxsize=pool_size)
-        # requests takes False for its own default, which is no retry as well, but of zero tries.
-        self.max_retries = Retry(total=False)
-        self.poolmanager.pool_classes_by_scheme = POOL_CLASSES
-
-    def manager_for(self, proxy: str) -> PoolManager:
-        """Return what opens connections through *proxy*."""
-        scheme = proxy.partition("://")[0].lower()
-        if scheme != "http":
-            raise Fault(Reason.PROXY_REFUSED, f"{scheme} proxies are not supported")
-        try:
-            manager: PoolManager = self.proxy_manager_for(proxy)
-        except ValueError:
-            # What urllib3 says quotes the URL, and with it the proxy's password.
-            raise Fault(Reason.PROXY_REFUSED, "the proxy's URL cannot be read") from None
-        manager.pool_classes_by_scheme = POOL_CLASSES
-        return manager
-
-    def get_connection_with_tls_context(self, *_: object, **__: object) -> HTTPConnectionPool:
-        return current_exchange().pool
-
-    def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
-        """Leave the certificates to the shared context."""
-
-    def request_url(self, request: PreparedRequest, proxies: object) -> str:  # noqa: ARG002  # found already
-        return request.url or "/"
-
-    def build_response(self, req: object, resp: BaseHTTPResponse) -> Response:  # noqa: ARG002  # it has the key
-        """Return no more than the transport looks at: no cookies, and no request with its key."""
-        response = Response()
-        response.raw = resp
-        return response

@@ -1,0 +1,36 @@
+"""Who vouches for the hosts that are spoken to over TLS."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import certifi
+from urllib3.util import create_urllib3_context
+
+from muybridge.environment import ca_location
+from muybridge.watched_exchange import Fault, reason_of
+from muybridge_protocol.http import Reason
+
+if TYPE_CHECKING:
+    import ssl
+
+
+def default_context() -> ssl.SSLContext:
+    """Return a context that trusts the certificates named by the environment, or certifi's.
+
+    Raises:
+        Fault: They cannot be read.
+    """
+    place = ca_location() or certifi.where()
+    context = create_urllib3_context()
+    try:
+        if os.path.isdir(place):  # noqa: PTH112  # a string from the environment
+            context.load_verify_locations(capath=place)
+        else:
+            context.load_verify_locations(cafile=place)
+    except OSError as error:
+        limit = reason_of(error) is Reason.LOCAL_LIMIT
+        reason = Reason.LOCAL_LIMIT if limit else Reason.CERTIFICATE
+        raise Fault(reason, f"the CA certificates at {place} cannot be read") from None
+    return context

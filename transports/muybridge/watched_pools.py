@@ -1,0 +1,106 @@
+"""Pools that lend watched connections, and the adapter of requests that takes from them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from requests.adapters import HTTPAdapter
+from requests.models import Response
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.util.retry import Retry
+
+from muybridge.watched_connections import WatchedConnection, WatchedTLSConnection
+from muybridge.watched_exchange import Exchange, Fault, current_exchange
+from muybridge_protocol.http import Reason
+
+if TYPE_CHECKING:
+    from requests.models import PreparedRequest
+    from urllib3._base_connection import BaseHTTPConnection
+    from urllib3.poolmanager import PoolManager
+    from urllib3.response import BaseHTTPResponse
+
+FRESH = 1.0
+"""Seconds for which an idle connection counts as fresh enough for a paid request."""
+
+_ORIGINS_KEPT = 64
+
+
+class WatchedPool(HTTPConnectionPool):
+    """A pool of watched connections that lends each only to an exchange it is good for."""
+
+    # urllib3's own connections do not fit its protocol: there, `host` is no property.
+    ConnectionCls = WatchedConnection  # pyright: ignore[reportAssignmentType]
+
+    def _get_conn(self, timeout: float | None = None) -> BaseHTTPConnection:
+        exchange = current_exchange()
+        lent = super()._get_conn(timeout)
+        if not lent.is_closed and not _good_for(exchange, _watched(lent)):
+            self._put_conn(lent)
+            lent = self._new_conn()
+        exchange.connection = _watched(lent)
+        return lent
+
+
+class WatchedTLSPool(WatchedPool, HTTPSConnectionPool):
+    """The same for https."""
+
+    ConnectionCls = WatchedTLSConnection
+
+
+def _watched(connection: object) -> WatchedConnection:
+    if not isinstance(connection, WatchedConnection):
+        raise TypeError("the pool made a connection that is not watched")
+    return connection
+
+
+def _good_for(exchange: Exchange, connection: WatchedConnection) -> bool:
+    if exchange.paid and time.monotonic() - connection.idle_since > FRESH:
+        return False
+    return connection.peer_is_public or not exchange.public_host_only or bool(connection.proxy)
+
+
+POOL_CLASSES: dict[str, type[HTTPConnectionPool | HTTPSConnectionPool]] = {
+    "http": WatchedPool,
+    "https": WatchedTLSPool,
+}
+
+
+class WatchedAdapter(HTTPAdapter):
+    """Opens watched connections, and takes their pool from the exchange instead of the URL."""
+
+    def __init__(self, pool_size: int) -> None:
+        super().__init__(pool_connections=_ORIGINS_KEPT, pool_maxsize=pool_size)
+        # requests takes False for its own default, which is no retry as well, but of zero tries.
+        self.max_retries = Retry(total=False)
+        self.poolmanager.pool_classes_by_scheme = POOL_CLASSES
+
+    def manager_for(self, proxy: str) -> PoolManager:
+        """Return what opens connections through *proxy*."""
+        scheme = proxy.partition("://")[0].lower()
+        if scheme != "http":
+            raise Fault(Reason.PROXY_REFUSED, f"{scheme} proxies are not supported")
+        try:
+            manager: PoolManager = self.proxy_manager_for(proxy)
+        except ValueError:
+            # What urllib3 says quotes the URL, and with it the proxy's password.
+            raise Fault(Reason.PROXY_REFUSED, "the proxy's URL cannot be read") from None
+        manager.pool_classes_by_scheme = POOL_CLASSES
+        return manager
+
+    def get_connection_with_tls_context(self, *_: object, **__: object) -> HTTPConnectionPool:
+        """Return the exchange's pool, which was found already."""
+        return current_exchange().pool
+
+    def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
+        """Leave the certificates to the shared context."""
+
+    def request_url(self, request: PreparedRequest, proxies: object) -> str:  # noqa: ARG002  # found already
+        """Return the path that urllib3 may write to its log."""
+        return request.url or "/"
+
+    def build_response(self, req: object, resp: BaseHTTPResponse) -> Response:  # noqa: ARG002  # it has the key
+        """Return no more than the transport looks at: no cookies, and no request with its key."""
+        response = Response()
+        response.raw = resp
+        return response
