@@ -49,7 +49,7 @@ class InvalidRequest(LocalError):
 
     def __init__(self, family: str, problems: Iterable[Problem]) -> None:
         self.family = family
-        self.problems = tuple(problems)
+        self.problems: tuple[Problem, ...] = tuple(problems)
         super().__init__(family, self.problems)
 
     def __str__(self) -> str:
