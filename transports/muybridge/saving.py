@@ -50,11 +50,13 @@ class SaveTarget:
     fallback: str
 
     @classmethod
-    def choose(cls, path: Path, url: str | None, task: Task | None) -> SaveTarget:
+    def choose(
+        cls, where: str | os.PathLike[str], url: str | None, task: Task | None
+    ) -> SaveTarget:
         """Return where to save, given a file or a folder by the user.
 
         Args:
-            path: A file, or a folder that exists or ends with a slash.
+            where: A file, or a folder: one that exists, or a path that ends with a slash.
             url: Where the download comes from, or None.
             task: Whose result it is, or None.
         """
@@ -63,7 +65,8 @@ class SaveTarget:
         stem, dot, suffix = name.rpartition(".")
         known = f".{suffix.lower()}" if dot and f".{suffix.lower()}" in _SUFFIXES.values() else ""
         fallback = _FAMILY_SUFFIXES[family.media] if family is not None else known or ".bin"
-        if path.is_dir():
+        path = Path(where)
+        if path.is_dir() or os.fspath(where).endswith(("/", os.sep)):
             source = task.id if task is not None else (stem or name)
             return cls(path, safe_stem(source), None, fallback)
         return cls(path.parent, path.stem, path.suffix, fallback)

@@ -278,7 +278,7 @@ class Client:
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         url, task = _link_of(source)
-        target = SaveTarget.choose(Path(path), url, task)
+        target = SaveTarget.choose(path, url, task)
         try:
             with PartFile(target, source=task.id if task is not None else str(url)) as part:
                 now = self._clock.monotonic()
@@ -427,6 +427,7 @@ class Client:
                 if operation.stage is not Stage.READING:
                     return operation
                 part.begin(operation.part)
+                self._announce(operation.events)
                 for piece in reply.pieces():
                     operation = operation.take(piece)
                     if operation.settled is not None:
