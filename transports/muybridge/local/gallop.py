@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 import attrs
 
-Path = Sequence[tuple[float, complex]]
+Curve = Sequence[tuple[float, complex]]
 """Values by phase, in order, around one stride."""
 
 STANCE = 0.24
 """The part of a stride for which each hoof is on the ground."""
 
-STROKE = 0.82
+STROKE = 0.90
 """How far the trunk travels over a hoof that is on the ground."""
 
 STRIDE = STROKE / STANCE
@@ -36,10 +36,14 @@ the moment that Muybridge's plates were made to prove.
 FOOTFALLS = (FAR_HIND, NEAR_HIND, FAR_FORE, NEAR_FORE)
 
 _DIGIT = 0.135
-"""From fetlock to the toe's tip."""
+"""From the fetlock to the tip of the toe."""
 
 _FEMUR, _TIBIA, _HIND_CANNON = 0.26, 0.32, 0.27
 _FOREARM, _FORE_CANNON = 0.27, 0.205
+
+_FLAT_SLOPE = 52.0
+"""Degrees by which the digit can slope down before the heel must leave the ground."""
+
 _HIP = -0.36 + 0.80j
 _SHOULDER = 0.40 + 0.74j
 _ELBOW = 0.27 + 0.58j
@@ -101,7 +105,7 @@ def gallop(phase: float) -> Pose:
     """Return the horse's pose at *phase*, which may be any number of strides."""
     phase %= 1.0
     lift = -0.055j + 0.022j * _wave(phase, 0.87)
-    pitch = 0.02 + 0.055 * _wave(phase, 0.10)
+    pitch = -0.005 + 0.055 * _wave(phase, 0.10)
     tuck = _wave(phase, 0.95)
     hip = _on_trunk(_HIP + 0.03 * tuck, lift, pitch)
     shoulder = _on_trunk(_SHOULDER, lift, pitch)
@@ -119,7 +123,7 @@ def gallop(phase: float) -> Pose:
     )
 
 
-def along(path: Path, phase: float) -> complex:
+def along(path: Curve, phase: float) -> complex:
     """Return the value at *phase* on the smooth closed curve through *path*."""
     phase %= 1.0
     after = next((i for i, (at, _) in enumerate(path) if at > phase), len(path))
@@ -138,7 +142,7 @@ def along(path: Path, phase: float) -> complex:
     )
 
 
-def _around(path: Path, index: int) -> tuple[float, complex]:
+def _around(path: Curve, index: int) -> tuple[float, complex]:
     turns, place = divmod(index, len(path))
     phase, value = path[place]
     return phase + turns, value
@@ -153,7 +157,7 @@ def _on_trunk(point: complex, lift: complex, pitch: float) -> complex:
     return middle + lift + (point - middle) * cmath.rect(1.0, pitch)
 
 
-def _stance(reach: float, slopes: Sequence[float]) -> tuple[Path, Path]:
+def _stance(reach: float, slopes: Sequence[float]) -> tuple[Curve, Curve]:
     """Return the fetlock's path and the digit's slope while the hoof is on the ground.
 
     Args:
@@ -194,13 +198,11 @@ def _fore_leg(shoulder: complex, elbow: complex, phase: float) -> Leg:
         reach = fetlock - elbow
     bend = _corner(abs(reach), _FOREARM, _FORE_CANNON)
     knee = elbow + reach / abs(reach) * cmath.rect(_FOREARM, bend)
-    return _leg(shoulder + 0.6 * swing, elbow, knee, fetlock, slope)
+    return _leg(shoulder + 0.4 * swing, elbow, knee, fetlock, slope)
 
 
-def _leg(
-    root: complex, upper: complex, middle: complex, fetlock: complex, slope: float
-) -> Leg:
-    heel_raised = math.radians(max(0.0, slope - 52.0))
+def _leg(root: complex, upper: complex, middle: complex, fetlock: complex, slope: float) -> Leg:
+    heel_raised = math.radians(max(0.0, slope - _FLAT_SLOPE))
     return Leg(root, upper, middle, fetlock, fetlock + _digit(slope), heel_raised)
 
 
@@ -233,50 +235,52 @@ def _corner(opposite_reach: float, near: float, far: float) -> float:
     return math.acos(max(-1.0, min(1.0, cosine)))
 
 
-_hind_stance, _hind_slope_stance = _stance(0.10, (46.0, 38.0, 37.0, 56.0, 104.0))
-_fore_stance, _fore_slope_stance = _stance(0.70, (46.0, 37.0, 35.0, 52.0, 100.0))
+_hind_stance, _hind_slope_stance = _stance(0.12, (46.0, 38.0, 37.0, 56.0, 104.0))
+_fore_stance, _fore_slope_stance = _stance(0.74, (46.0, 37.0, 35.0, 52.0, 100.0))
 
-_HIND_FETLOCK: Path = (
+# Between leaving the ground and touching it again, legs move as looks right beside Muybridge's plates.
+
+_HIND_FETLOCK: Curve = (
     *_hind_stance,
-    (0.33, -0.83 + 0.28j),
-    (0.45, -0.74 + 0.44j),
-    (0.58, -0.50 + 0.44j),
-    (0.72, -0.20 + 0.34j),
-    (0.85, 0.04 + 0.27j),
-    (0.94, 0.07 + 0.18j),
+    (0.33, -0.92 + 0.25j),
+    (0.44, -0.86 + 0.36j),
+    (0.57, -0.58 + 0.37j),
+    (0.72, -0.22 + 0.31j),
+    (0.85, 0.05 + 0.25j),
+    (0.94, 0.08 + 0.17j),
 )
-_HIND_SLOPE: Path = (
+_HIND_SLOPE: Curve = (
     *_hind_slope_stance,
-    (0.33, 150.0),
-    (0.45, 165.0),
-    (0.58, 150.0),
-    (0.72, 110.0),
-    (0.85, 70.0),
+    (0.33, 145.0),
+    (0.44, 165.0),
+    (0.57, 140.0),
+    (0.72, 100.0),
+    (0.85, 65.0),
     (0.94, 40.0),
 )
-_FORE_FETLOCK: Path = (
+_FORE_FETLOCK: Curve = (
     *_fore_stance,
-    (0.32, -0.16 + 0.28j),
-    (0.44, -0.02 + 0.44j),
-    (0.58, 0.22 + 0.50j),
-    (0.72, 0.48 + 0.48j),
-    (0.84, 0.69 + 0.37j),
-    (0.93, 0.69 + 0.22j),
+    (0.32, -0.20 + 0.27j),
+    (0.44, -0.05 + 0.40j),
+    (0.57, 0.18 + 0.43j),
+    (0.70, 0.46 + 0.40j),
+    (0.83, 0.74 + 0.36j),
+    (0.93, 0.74 + 0.20j),
 )
-_FORE_SLOPE: Path = (
+_FORE_SLOPE: Curve = (
     *_fore_slope_stance,
     (0.32, 160.0),
-    (0.44, 205.0),
-    (0.58, 205.0),
-    (0.72, 140.0),
-    (0.84, 70.0),
+    (0.44, 200.0),
+    (0.57, 195.0),
+    (0.70, 130.0),
+    (0.83, 65.0),
     (0.93, 40.0),
 )
-_ELBOW_SWING: Path = (
-    (0.0, 0.07 + 0.03j),
+_ELBOW_SWING: Curve = (
+    (0.0, 0.08 + 0.03j),
     (0.12, 0.0 - 0.01j),
     (0.24, -0.08 - 0.01j),
-    (0.45, -0.03 + 0.02j),
+    (0.44, -0.03 + 0.02j),
     (0.70, 0.06 + 0.05j),
-    (0.88, 0.09 + 0.05j),
+    (0.86, 0.11 + 0.06j),
 )

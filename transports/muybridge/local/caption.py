@@ -1,0 +1,68 @@
+"""Text that fits: wrapped, shortened, and made of characters that can be drawn."""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_right
+
+from PIL import ImageFont
+
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+ELLIPSIS = "…"
+
+_LOOKALIKES = str.maketrans(
+    {
+        "\N{EM DASH}": "-",
+        "\N{EN DASH}": "-",
+        "\N{HYPHEN}": "-",
+        "\N{MINUS SIGN}": "-",
+        "\N{MULTIPLICATION SIGN}": "x",
+        "\N{BULLET}": "·",
+    }
+)
+
+
+def drawable(text: str) -> str:
+    """Return *text* on one line, with the nearest characters that Pillow's own font has.
+
+    Accents are dropped, because the font has none. A character of another script is kept, and drawn
+    as an empty box.
+    """
+    bare = (
+        char
+        for char in unicodedata.normalize("NFKD", text).translate(_LOOKALIKES)
+        if not unicodedata.combining(char) and (char.isprintable() or char.isspace())
+    )
+    return " ".join("".join(bare).split())
+
+
+def wrap(text: str, font: Font, width: float, most_lines: int) -> list[str]:
+    """Break *text* into lines.
+
+    Args:
+        text: Drawable text.
+        font: The font that it will be drawn in.
+        width: Width of a line in pixels.
+        most_lines: How many lines there may be. The last ends with an ellipsis if more would
+            follow.
+    """
+    lines: list[str] = []
+    while text and len(lines) < most_lines:
+        fitting = max(1, _fitting(text, font, width))
+        space = text.rfind(" ", 0, fitting + 1)
+        end = fitting if fitting == len(text) or space <= 0 else space
+        lines.append(text[:end])
+        text = text[end:].lstrip()
+    if text:
+        room = width - font.getlength(ELLIPSIS)
+        last = f"{lines[-1]} {text}"
+        lines[-1] = last[: _fitting(last, font, room)].rstrip() + ELLIPSIS
+    return lines
+
+
+def _fitting(text: str, font: Font, width: float) -> int:
+    """Return how many characters of *text* fit into *width* pixels."""
+    # No line holds more characters than it has pixels.
+    most = min(len(text), max(0, int(width)))
+    return bisect_right(range(1, most + 1), width, key=lambda end: font.getlength(text[:end]))

@@ -1,0 +1,190 @@
+"""Renders the local emulator's videos: a film of a galloping horse.
+
+A gallop repeats itself, so only one stride is drawn; its frames are encoded again and again, with
+a new frame number and time written into each.
+"""
+
+# The stubs of av leave the type of what a packet carries, and add_stream's keywords, unknown.
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import attrs
+import av
+from av.container import OutputContainer
+from av.video.frame import VideoFrame
+from av.video.plane import VideoPlane
+from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
+from av.video.stream import VideoStream
+from PIL import Image, ImageDraw
+
+from muybridge.local.hoofbeats import Soundtrack
+from muybridge.local.mount import FAINT_INK, Mount
+from muybridge.local.rendering import HEADING, Likeness, Picture, written_whole
+from muybridge.local.scene import Scene
+
+STRIDE_SECONDS = Fraction(2, 3)
+"""How long one stride takes: slower than life, so that the eye can follow the legs."""
+
+_FRAME_RATES = ((2560 * 1440, 24), (4096 * 2304, 12))
+"""Numbers of pixels, and frames per second of films that have no more pixels than that."""
+
+_LOWEST_FRAME_RATE = 9
+"""Frames per second of larger films. At every rate a stride takes a whole number of frames."""
+
+_FINE = {"preset": "superfast", "bf": "0", "crf": "23"}
+"""Options of the encoder for pictures that are soon encoded."""
+
+_COARSE = {"preset": "ultrafast", "tune": "zerolatency", "crf": "26"}
+"""Options of the encoder for larger pictures, to save time and memory."""
+
+_MOST_PIXELS_FINE = 1920 * 1088
+
+_TALLEST = 0.9
+"""Height of the moving picture for its width, beyond which it would show little but wall."""
+
+
+@attrs.frozen(kw_only=True)
+class Film:
+    """A film to show.
+
+    Args:
+        picture: What to show. Its width and height must be even.
+        duration: Length in seconds.
+        sound: Whether there is an audio stream: a tone, and the beats of the hooves.
+    """
+
+    picture: Picture
+    duration: float
+    sound: bool
+
+    @property
+    def fps(self) -> int:
+        """Frames per second: fewer where encoding them all would take too long."""
+        pixels = self.picture.width * self.picture.height
+        return next((fps for most, fps in _FRAME_RATES if pixels <= most), _LOWEST_FRAME_RATE)
+
+    @property
+    def frame_count(self) -> int:
+        """How many frames the whole film has."""
+        return round(self.duration * self.fps)
+
+
+def render_mp4(film: Film, path: Path) -> None:
+    """Write *film* as an MP4 file: H.264, and AAC if it has sound.
+
+    Args:
+        film: What to show.
+        path: Where to write it. It is there whole or not at all.
+
+    Raises:
+        ValueError: Width or height is odd, or the film is too short to have a frame.
+    """
+    width, height = film.picture.width, film.picture.height
+    if width % 2 or height % 2:
+        raise ValueError(f"a film's width and height must be even, not {width}x{height}")
+    if film.frame_count < 1:
+        raise ValueError(f"a film of {film.duration} s has no frame")
+    with (
+        written_whole(path) as unfinished,
+        av.open(
+            str(unfinished), "w", format="mp4", options={"movflags": "+faststart"}
+        ) as container,
+    ):
+        _encode(film, container)
+
+
+def _encode(film: Film, container: OutputContainer) -> None:
+    likeness = Likeness.from_seed(film.picture.seed)
+    video = _video_stream(film, container)
+    soundtrack = None
+    if film.sound:
+        soundtrack = Soundtrack(container, STRIDE_SECONDS, likeness.start)
+    for number, frame in enumerate(_frames(film, likeness)):
+        if soundtrack:
+            soundtrack.play_until(Fraction(number + 1, film.fps))
+        frame.pts, frame.time_base = number, Fraction(1, film.fps)
+        container.mux(video.encode(frame))
+    container.mux(video.encode(None))
+    if soundtrack:
+        soundtrack.end()
+
+
+def _video_stream(film: Film, container: OutputContainer) -> VideoStream:
+    options = _FINE if film.picture.width * film.picture.height <= _MOST_PIXELS_FINE else _COARSE
+    stream = container.add_stream("libx264", rate=film.fps, options=options)
+    stream.width, stream.height = film.picture.width, film.picture.height
+    stream.pix_fmt = "yuv420p"
+    stream.gop_size = 2 * film.fps
+    stream.color_range = ColorRange.MPEG
+    stream.colorspace = Colorspace.ITU709
+    stream.color_primaries = ColorPrimaries.BT709
+    stream.color_trc = ColorTrc.BT709
+    return stream
+
+
+def _frames(film: Film, likeness: Likeness) -> Iterator[VideoFrame]:
+    """Yield every frame. A frame may be the same object as an earlier one, written over."""
+    mount = Mount(
+        width=film.picture.width,
+        height=film.picture.height,
+        heading=HEADING,
+        prompt=film.picture.prompt,
+        details=film.picture.details,
+        aside=_counter(film, film.frame_count),
+    )
+    width, height = mount.room
+    block = (width, min(height, round(_TALLEST * width)))
+    card, (left, upper) = mount.card(block)
+    aside = mount.aside_place(block)
+    blank = card.crop(aside)
+    gutter = mount.gutter
+    window = (left + gutter, upper + gutter, left + block[0] - gutter, upper + block[1] - gutter)
+    # Draws the stride, and lets go of what it drew with, before the encoder takes up memory.
+    stride = list(_one_stride(film, likeness, card, window))
+    for number in range(film.frame_count):
+        counter = blank.copy()
+        ImageDraw.Draw(counter).text(
+            (counter.width, 0),
+            _counter(film, number + 1),
+            fill=FAINT_INK,
+            font=mount.small_font,
+            anchor="ra",
+        )
+        frame = stride[number % len(stride)]
+        _write(frame.planes[0], likeness.toning.to_luma(counter), aside[:2])
+        yield frame
+
+
+def _one_stride(
+    film: Film, likeness: Likeness, card: Image.Image, window: tuple[int, int, int, int]
+) -> Iterator[VideoFrame]:
+    left, upper, right, lower = window
+    scene = Scene(
+        width=right - left, height=lower - upper, build=likeness.build, coat=likeness.coat
+    )
+    count = int(STRIDE_SECONDS * film.fps)
+    for number in range(count):
+        card.paste(scene.photograph(likeness.start + number / count), (left, upper))
+        frame = VideoFrame(card.width, card.height, "yuv420p")
+        for plane, image in zip(frame.planes, likeness.toning.to_yuv420(card), strict=True):
+            _write(plane, image, (0, 0))
+        yield frame
+
+
+def _counter(film: Film, number: int) -> str:
+    return f"No. {number:03}   {number / film.fps:05.2f} s"
+
+
+def _write(plane: VideoPlane, image: Image.Image, place: tuple[int, int]) -> None:
+    """Write *image* into *plane*, whose rows may be longer in memory than they are shown."""
+    left, upper = place
+    target = memoryview(plane)
+    for row in range(image.height):
+        start = (upper + row) * plane.line_size + left
+        pixels = image.crop((0, row, image.width, row + 1)).tobytes()
+        target[start : start + image.width] = pixels
