@@ -238,7 +238,7 @@ def _corner(opposite_reach: float, near: float, far: float) -> float:
 _hind_stance, _hind_slope_stance = _stance(0.12, (46.0, 38.0, 37.0, 56.0, 104.0))
 _fore_stance, _fore_slope_stance = _stance(0.74, (46.0, 37.0, 35.0, 52.0, 100.0))
 
-# Between leaving the ground and touching it again, legs move as looks right beside Muybridge's plates.
+# In the air, a leg moves as looks right beside the plates of Muybridge.
 
 _HIND_FETLOCK: Curve = (
     *_hind_stance,
