@@ -58,6 +58,12 @@ class WatchedReader(io.RawIOBase):
                 wait = min(wait, exchange.idle_timeout)
             self._sock.settimeout(wait)
             count = self._sock.recv_into(buffer)
+        except ssl.SSLEOFError:
+            if exchange.reply is not None and exchange.reply.ends_with_connection:
+                fault = Fault(Reason.TRUNCATED, "TLS ended without saying so")
+                exchange.note(fault)
+                raise fault from None
+            count = 0
         except (OSError, ValueError) as error:
             exchange.note(error)
             raise
@@ -104,6 +110,11 @@ class WatchedReply(http.client.HTTPResponse):
         if unread or any(type(d).__name__ in _HEAD_DEFECTS for d in self.msg.defects):
             raise Fault(Reason.MALFORMED, "a line of the head is no header field")
         exchange.reply = self
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Whether only the end of the connection marks the end of the body."""
+        return self.length is None and not self.chunked
 
     def leftover(self) -> bool:
         """Return whether bytes have arrived that no request asked for."""
@@ -277,7 +288,10 @@ class WatchedTLSConnection(WatchedConnection, HTTPSConnection):
         name = (self._tunnel_host or self.host).strip("[]").rstrip(".")
         self.sock.settimeout(exchange.remaining())
         self.sock = tls = context.wrap_socket(
-            self.sock, server_hostname=name, do_handshake_on_connect=False
+            self.sock,
+            server_hostname=name,
+            do_handshake_on_connect=False,
+            suppress_ragged_eofs=False,
         )
         tls.settimeout(exchange.remaining())
         tls.do_handshake()

@@ -1,0 +1,360 @@
+"""What a fault of the network or the peer is reported as, and whether anything was sent."""
+
+from __future__ import annotations
+
+import errno
+import resource
+import socket
+import ssl
+from collections.abc import Iterator
+
+import pytest
+import trustme
+from muybridge.requests_transport import RequestsTransport
+from muybridge_protocol.http import Phase, Reason
+
+from .calls import call, failure_of, get, post
+from .scripted_server import (
+    Peer,
+    ScriptedServer,
+    closed_port,
+    hang,
+    read_request,
+    reply,
+    reply_bytes,
+    reset,
+    send,
+    serve,
+)
+
+BIG = b"x" * (16 * 1024 * 1024)
+
+
+def test_name_resolution(transport, monkeypatch):
+    """A host name that does not resolve leaves the request unsent."""
+
+    def unknown(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    failure = failure_of(transport, post("https://nobody.invalid/v1"))
+    assert (failure.phase, failure.sent, failure.reason) == (
+        Phase.RESOLVE,
+        False,
+        Reason.NAME_RESOLUTION,
+    )
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'x' * 70}.example"])
+def test_impossible_name(transport, host):
+    """A host name that no DNS query can carry is a failed resolution, not a UnicodeError."""
+    failure = failure_of(transport, get(f"http://{host}/"))
+    assert (failure.phase, failure.reason) == (Phase.RESOLVE, Reason.NAME_RESOLUTION)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_refused(transport, scheme):
+    """A port at which nobody listens leaves the request unsent."""
+    failure = failure_of(transport, post(f"{scheme}://127.0.0.1:{closed_port()}/"))
+    assert (failure.phase, failure.sent, failure.reason) == (Phase.CONNECT, False, Reason.REFUSED)
+    assert failure.bytes_sent == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (errno.EHOSTUNREACH, Reason.UNREACHABLE),
+        (errno.ENETUNREACH, Reason.UNREACHABLE),
+        (errno.ETIMEDOUT, Reason.TIMED_OUT),
+        (errno.ENOBUFS, Reason.LOCAL_LIMIT),
+        (errno.EPERM, Reason.OTHER),
+    ],
+)
+def test_connect_errors(transport, monkeypatch, number, reason):
+    """What the operating system says about a connection is told by its error number."""
+
+    def connect(*_: object) -> None:
+        raise OSError(number, "made up")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    failure = failure_of(transport, post("http://127.0.0.1:9/"))
+    assert (failure.phase, failure.sent, failure.reason) == (Phase.CONNECT, False, reason)
+
+
+def test_second_address(transport, monkeypatch):
+    """When a host's first address refuses, the next one is tried."""
+    with ScriptedServer(serve()) as server:
+        real = socket.getaddrinfo
+
+        def two(host: str, port: int, *rest: int) -> object:
+            return [*real("127.0.0.1", closed_port(), *rest), *real(host, port, *rest)]
+
+        monkeypatch.setattr(socket, "getaddrinfo", two)
+        assert call(transport, post(server.url)).status == 200
+
+
+def handshake_failure(transport: RequestsTransport, script: object) -> tuple[bool, Phase, Reason]:
+    with ScriptedServer(script, scheme="https") as server:  # type: ignore[arg-type]
+        failure = failure_of(transport, post(server.url), timeout=0.3)
+        assert server.posts == 0
+        return failure.sent, failure.phase, failure.reason
+
+
+def test_handshake_with_plain_server(transport):
+    """A server that speaks no TLS leaves the request unsent."""
+    found = handshake_failure(transport, send(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    assert found == (False, Phase.TLS, Reason.TLS)
+
+
+def test_handshake_reset(transport):
+    """A reset in the handshake leaves the request unsent."""
+    found = handshake_failure(transport, [Peer.receive, reset])
+    assert found == (False, Phase.TLS, Reason.RESET)
+
+
+def test_handshake_closed(transport):
+    """A connection closed in the handshake leaves the request unsent."""
+    found = handshake_failure(transport, [Peer.receive])
+    assert found == (False, Phase.TLS, Reason.CLOSED)
+
+
+def test_handshake_hangs(transport):
+    """A handshake that is never answered ends with the deadline, the request unsent."""
+    assert handshake_failure(transport, hang) == (False, Phase.TLS, Reason.TIMED_OUT)
+
+
+def certificate_failure(
+    transport: RequestsTransport, url_host: str, context: ssl.SSLContext
+) -> tuple[bool, Phase, Reason]:
+    with ScriptedServer(serve(), tls=context) as server:
+        failure = failure_of(transport, post(f"https://{url_host}:{server.port}/"))
+        assert server.posts == 0
+        return failure.sent, failure.phase, failure.reason
+
+
+def test_unknown_authority(server_tls):
+    """A certificate of an authority that is not trusted leaves the request unsent."""
+    transport = RequestsTransport()
+    found = certificate_failure(transport, "127.0.0.1", server_tls)
+    assert found == (False, Phase.TLS, Reason.CERTIFICATE)
+
+
+def test_other_host(transport, authority: trustme.CA):
+    """A certificate of another host leaves the request unsent."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("elsewhere.example").configure_cert(context)
+    found = certificate_failure(transport, "127.0.0.1", context)
+    assert found == (False, Phase.TLS, Reason.CERTIFICATE)
+
+
+def test_expired(transport, authority: trustme.CA):
+    """An expired certificate leaves the request unsent."""
+    import datetime
+
+    past = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1", not_after=past, not_before=past).configure_cert(context)
+    found = certificate_failure(transport, "127.0.0.1", context)
+    assert found == (False, Phase.TLS, Reason.CERTIFICATE)
+
+
+@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
+@pytest.mark.parametrize("directory", [False, True])
+def test_ca_from_environment(
+    variable, directory, authority: trustme.CA, server_tls, tmp_path, monkeypatch
+):
+    """The authorities of a file or a hashed directory named in the environment are trusted."""
+    import subprocess
+
+    bundle = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(bundle))
+    if directory:
+        hashed = subprocess.run(
+            ["openssl", "x509", "-hash", "-noout", "-in", bundle],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        bundle.rename(tmp_path / f"{hashed}.0")
+    monkeypatch.setenv(variable, str(tmp_path if directory else bundle))
+    transport = RequestsTransport()
+    with ScriptedServer(serve(), tls=server_tls) as server:
+        assert call(transport, get(server.url)).status == 200
+        transport.close()
+
+
+def test_missing_ca(monkeypatch, tmp_path):
+    """CA certificates that cannot be read leave the request unsent."""
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "missing.pem"))
+    failure = failure_of(RequestsTransport(), post("https://127.0.0.1:9/"))
+    assert (failure.sent, failure.reason) == (False, Reason.CERTIFICATE)
+    assert "missing.pem" in failure.detail
+
+
+def after_sending(
+    transport: RequestsTransport, tls: ssl.SSLContext | None, script: object, timeout: float = 5.0
+) -> tuple[Phase, Reason]:
+    with ScriptedServer(script, tls=tls) as server:  # type: ignore[arg-type]
+        failure = failure_of(transport, post(server.url), timeout)
+        assert failure.sent
+        assert server.posts == 1
+        assert failure.bytes_sent == len(server.received)
+        return failure.phase, failure.reason
+
+
+def test_closed_after_request(transport, tls):
+    """A connection closed instead of a reply may have delivered the request."""
+    assert after_sending(transport, tls, [read_request]) == (Phase.HEAD, Reason.CLOSED)
+
+
+def test_reset_after_request(transport, tls):
+    """A reset instead of a reply may have delivered the request."""
+    phase, reason = after_sending(transport, tls, [read_request, reset])
+    assert phase is Phase.HEAD
+    # Under TLS, Python cannot always tell a reset from an end without a closing alert.
+    assert reason in ({Reason.RESET, Reason.CLOSED} if tls else {Reason.RESET})
+
+
+def test_silence_after_request(transport, tls):
+    """A reply that never comes ends with the deadline, and the request may have arrived."""
+    found = after_sending(transport, tls, [read_request, hang], timeout=0.3)
+    assert found == (Phase.HEAD, Reason.TIMED_OUT)
+
+
+def test_not_http(transport, tls):
+    """A reply that is not HTTP is malformed, and what had arrived is kept."""
+    with ScriptedServer([read_request, send(b"SSH-2.0-OpenSSH_9.6\r\n")], tls=tls) as server:
+        failure = failure_of(transport, post(server.url))
+    assert (failure.phase, failure.sent, failure.reason) == (Phase.HEAD, True, Reason.MALFORMED)
+    assert failure.partial == b"SSH-2.0-OpenSSH_9.6\r\n"
+    assert failure.status is None
+
+
+def test_reset_while_sending(transport, tls):
+    """A reset in the middle of the request counts as sent, with the bytes handed over."""
+    with ScriptedServer([Peer.read_head, reset], tls=tls) as server:
+        failure = failure_of(transport, post(server.url, BIG))
+    assert failure.sent
+    assert failure.reason in ({Reason.RESET, Reason.CLOSED} if tls else {Reason.RESET})
+    assert failure.phase in {Phase.SEND, Phase.HEAD}
+    assert 0 < failure.bytes_sent < len(BIG)
+
+
+def test_stall_while_sending(transport, tls):
+    """A request that the server stops reading ends with the deadline, counted as sent."""
+
+    def stall(peer: Peer) -> None:
+        peer.read_head()
+        peer.stopping.wait(5)
+
+    with ScriptedServer(stall, tls=tls) as server:
+        failure = failure_of(transport, post(server.url, BIG), timeout=0.3)
+    assert (failure.phase, failure.sent, failure.reason) == (Phase.SEND, True, Reason.TIMED_OUT)
+    assert 0 < failure.bytes_sent < len(BIG)
+
+
+def test_early_refusal(transport):
+    """A whole reply that comes before the request is all sent is handed over."""
+
+    def refuse(peer: Peer) -> None:
+        peer.read_head()
+        peer.send(reply_bytes(413, b"too large", connection="close"))
+        peer.sock.shutdown(socket.SHUT_RD)
+        peer.stopping.wait(1)
+
+    with ScriptedServer(refuse) as server:
+        response = call(transport, post(server.url, b"x" * 3_000_000), timeout=0.7)
+    assert (response.status, response.body) == (413, b"too large")
+
+
+def test_reset_in_body(transport, tls):
+    """After a reset in the body, the status and the part that had arrived are kept."""
+    whole = reply_bytes(200, b'{"id": "abc", "more"')
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(whole[:-5])
+        peer.stopping.wait(0.05)
+        peer.reset()
+
+    with ScriptedServer(script, tls=tls) as server:
+        failure = failure_of(transport, post(server.url))
+    assert (failure.phase, failure.sent) == (Phase.BODY, True)
+    # Under TLS, Python cannot always tell a reset from an end without a closing alert.
+    assert failure.reason in ({Reason.RESET, Reason.TRUNCATED} if tls else {Reason.RESET})
+    assert (failure.status, failure.partial) == (200, b'{"id": "abc", "')
+
+
+@pytest.fixture
+def no_descriptors() -> Iterator[None]:
+    """Let the process open no more files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held: list[int] = []
+    import os
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    yield
+    for descriptor in held:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_no_descriptors(transport, no_descriptors):
+    """Without a file descriptor left the request is unsent, and the limit is named."""
+    failure = failure_of(transport, post("http://127.0.0.1:9/"))
+    assert (failure.sent, failure.reason) == (False, Reason.LOCAL_LIMIT)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://127.0.0.1/",
+        "//127.0.0.1/",
+        "http://user:secret@127.0.0.1/",
+        "http://127.0.0.1/a b",
+        "http://127.0.0.1/a\r\nX: y",
+        "http://127.0.0.1/\N{SNOWMAN}",
+        "http://b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example/",
+        "http://good.example\\@evil.example/",
+        "http:///",
+        "http://127.0.0.1:port/",
+    ],
+)
+def test_unusable_url(transport, url):
+    """A URL that cannot be sent as it stands is refused, unsent, and not shown."""
+    failure = failure_of(transport, get(url))
+    assert (failure.sent, failure.reason) == (False, Reason.OTHER)
+    assert "secret" not in failure.detail
+
+
+@pytest.mark.parametrize("value", ["a\nb", "a\rb", "a\0b", "\N{HORIZONTAL ELLIPSIS}"])
+def test_unusable_header(transport, value):
+    """A header that would break the request apart is refused, unsent."""
+    with ScriptedServer(serve()) as server:
+        failure = failure_of(transport, get(server.url, headers=(("X-Thing", value),)))
+        assert (failure.sent, failure.reason) == (False, Reason.OTHER)
+        assert server.received == b""
+    assert "X-Thing" in failure.detail
+
+
+def test_one_post_per_lost_reply(transport, tls):
+    """A lost reply costs one POST: nothing below sends it again."""
+    for script in ([read_request], [read_request, reset], [read_request, send(b"HTTP/1.1 2")]):
+        with ScriptedServer(script, tls=tls) as server:
+            failure_of(transport, post(server.url))
+            assert (server.posts, len(server.peers)) == (1, 1)
+
+
+@pytest.mark.parametrize("status", [301, 307, 308, 408, 413, 429, 503])
+def test_no_policy(transport, status):
+    """Redirects and statuses that ask for another try are handed over as they are."""
+    step = reply(status, b"no", location="/elsewhere", retry_after="0")
+    with ScriptedServer([read_request, step, hang]) as server:
+        response = call(transport, post(server.url))
+        assert (response.status, response.header("location")) == (status, "/elsewhere")
+        assert server.posts == 1
