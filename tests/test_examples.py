@@ -1,0 +1,51 @@
+"""Every example in README and docs is run, against the embedded service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sybil import Example, Sybil
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+
+from muybridge.local import LocalService
+from muybridge_protocol.families import FAMILIES
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LocalService]:
+    with LocalService(speed=50) as running:
+        yield running
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_run(
+    page: Path,
+    service: LocalService,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The Python on a page runs from top to bottom, and prints what the page says it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MUYBRIDGE_API_KEY", service.api_key)
+    monkeypatch.setenv("MUYBRIDGE_BASE_URL", service.base_url)
+
+    def printed_at_last(example: Example) -> None:
+        assert capsys.readouterr().out.endswith(str(example.parsed))
+
+    parsers = [PythonCodeBlockParser(), CodeBlockParser("text", printed_at_last)]
+    for example in Sybil(parsers).parse(page).examples():
+        example.evaluate()
+
+
+def test_the_page_of_unchecked_rules_is_complete() -> None:
+    """What depends on the media itself stands in the docs, for every family."""
+    page = (ROOT / "docs" / "unchecked.md").read_text(encoding="utf-8")
+    for family in FAMILIES.values():
+        for note in family.notes:
+            assert f"- {note}" in page.replace("\n  ", " "), family.name
