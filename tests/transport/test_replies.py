@@ -1,0 +1,320 @@
+"""Only a whole, well-formed reply within its bounds is a reply."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+
+import pytest
+from muybridge.transport import PARTIAL_LIMIT, TransportError
+from muybridge_protocol.http import HttpRequest, Phase, Reason
+
+from .calls import AUTHORIZATION, call, failure_of, get, post
+from .scripted_server import (
+    Peer,
+    ScriptedServer,
+    hang,
+    in_turn,
+    read_request,
+    reply,
+    reply_bytes,
+    send,
+    serve,
+)
+
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b'6;ext=1\r\n{"id":\r\nA\r\n "abcdef"}\r\n0\r\nX-Sum: 1\r\n\r\n'
+)
+COUNTED = reply_bytes(200, b'{"id": "abcdef"}', content_type="application/json")
+PACKED = reply_bytes(200, gzip.compress(b'{"id": "abcdef"}'), content_encoding="gzip")
+
+
+@pytest.mark.parametrize("whole", [COUNTED, CHUNKED, PACKED], ids=["counted", "chunked", "gzip"])
+def test_every_cut(transport, tls, whole):
+    """Of all beginnings of a reply, followed by the connection's end, only the whole succeeds."""
+    cuts = range(len(whole))
+    scripts = [[read_request, send(whole[:cut])] for cut in cuts]
+    with ScriptedServer(in_turn(*scripts, [read_request, send(whole)]), tls=tls) as server:
+        for cut in cuts:
+            failure = failure_of(transport, post(server.url))
+            assert failure.sent
+            if cut < whole.index(b"\r\n\r\n") + 4:
+                assert (failure.phase, failure.status) == (Phase.HEAD, None)
+                assert failure.reason is (Reason.TRUNCATED if cut else Reason.CLOSED)
+                assert failure.partial == whole[:cut]
+            else:
+                assert (failure.phase, failure.status) == (Phase.BODY, 200)
+                assert failure.reason is Reason.TRUNCATED
+        assert call(transport, post(server.url)).body == b'{"id": "abcdef"}'
+        assert server.posts == len(whole) + 1
+
+
+def head(*lines: bytes) -> bytes:
+    return b"\r\n".join([b"HTTP/1.1 200 OK", *lines, b"", b""])
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        head(b"Content-Length: two") + b"{}",
+        head(b"Content-Length: -2") + b"{}",
+        head(b"Content-Length: +2") + b"{}",
+        head(b"Content-Length: 0x2") + b"{}",
+        head(b"Content-Length: 1_0") + b"{}",
+        head(b"Content-Length:") + b"{}",
+        head(b"Content-Length: \xb2") + b"{}",
+        head(b"Content-Length: 2", b"Content-Length: 3") + b"{}",
+        head(b"Content-Length: 2, 3") + b"{}",
+        head(b"Content-Length: 99999999999999999999") + b"{}",
+        head(b"Content-Length: 2", b"Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n\r\n",
+        head(b"Transfer-Encoding: gzip") + b"{}",
+        head(b"Transfer-Encoding: gzip, chunked") + b"2\r\n{}\r\n0\r\n\r\n",
+        head(b"Transfer-Encoding: chunked, chunked") + b"2\r\n{}\r\n0\r\n\r\n",
+        head(b"Content-Encoding: br", b"Content-Length: 2") + b"{}",
+        head(b"Content-Encoding: gzip, gzip", b"Content-Length: 2") + b"{}",
+        head(b"Content-Encoding: gzip", b"Content-Encoding: gzip", b"Content-Length: 2") + b"{}",
+        head(b"no colon here", b"Content-Length: 2") + b"{}",
+        head(b" folded: first", b"Content-Length: 2") + b"{}",
+        head(*[b"X-%d: y" % n for n in range(101)], b"Content-Length: 2") + b"{}",
+        head(b"X: " + b"y" * 66_000, b"Content-Length: 2") + b"{}",
+        b"HTTP/1.1 2OO OK\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 99 OK\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        b"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    ],
+)
+def test_malformed_head(transport, whole):
+    """A head that leaves the body's end or coding in doubt is malformed, not guessed at."""
+    with ScriptedServer([read_request, send(whole), hang]) as server:
+        failure = failure_of(transport, post(server.url))
+    assert (failure.phase, failure.sent, failure.reason) == (Phase.HEAD, True, Reason.MALFORMED)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"-5\r\n{}\r\n0\r\n\r\n",
+        b"+2\r\n{}\r\n0\r\n\r\n",
+        b"0x2\r\n{}\r\n0\r\n\r\n",
+        b"1_0\r\n{}\r\n0\r\n\r\n",
+        b"\r\n{}\r\n0\r\n\r\n",
+        b"2\r\n{}junk\r\n0\r\n\r\n",
+        b"7" * 70_000,
+        b"2;" + b"x" * 70_000,
+        b"0\r\n" + b"X-Y: z\r\n" * 9000,
+    ],
+    ids=lambda body: body[:8].decode(),
+)
+def test_malformed_chunks(transport, body):
+    """Chunks that are not what they say, or have no end, are malformed after a bounded read."""
+    whole = head(b"Transfer-Encoding: chunked") + body
+    with ScriptedServer([read_request, send(whole), hang]) as server:
+        failure = failure_of(transport, post(server.url))
+    assert (failure.phase, failure.status, failure.reason) == (Phase.BODY, 200, Reason.MALFORMED)
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"\0\xff" * 100_000])
+@pytest.mark.parametrize(
+    ("coding", "pack"),
+    [
+        ("identity", bytes),
+        ("gzip", gzip.compress),
+        ("x-gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("deflate", lambda text: zlib.compress(text)[2:-4]),
+        ("gzip", lambda text: gzip.compress(text[:50]) + gzip.compress(text[50:])),
+    ],
+)
+def test_codings(transport, text, coding, pack):
+    """Each content coding that may be used is undone, whether all comes at once or in drops."""
+    packed = pack(text)
+    with ScriptedServer(serve(200, packed, content_encoding=coding)) as server:
+        assert call(transport, get(server.url)).body == text
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in packed[:3000])
+    if len(packed) <= 3000:
+        fields = (b"Transfer-Encoding: chunked", b"Content-Encoding: " + coding.encode())
+        script = [read_request, send(head(*fields) + chunks + b"0\r\n\r\n"), hang]
+        with ScriptedServer(script) as server:
+            assert call(transport, get(server.url)).body == text
+
+
+def test_broken_coding(transport):
+    """A body that its coding cannot have made is malformed."""
+    with ScriptedServer([read_request, reply(200, b"no gzip", content_encoding="gzip")]) as server:
+        failure = failure_of(transport, get(server.url))
+    assert (failure.phase, failure.reason) == (Phase.BODY, Reason.MALFORMED)
+
+
+def test_cut_inside_coding(transport):
+    """A coded body that stops before its coding does is truncated, whatever its length says."""
+    packed = gzip.compress(b'{"id": "abc"}')[:-3]
+    with ScriptedServer([read_request, reply(200, packed, content_encoding="gzip")]) as server:
+        failure = failure_of(transport, get(server.url))
+    assert (failure.phase, failure.reason) == (Phase.BODY, Reason.TRUNCATED)
+
+
+def test_bomb(transport):
+    """A body that decodes to far more than allowed is given up early and within memory."""
+    bomb = gzip.compress(bytes(300 * 1024 * 1024), 9)
+    limit = 1024 * 1024
+    with ScriptedServer([read_request, reply(200, bomb, content_encoding="gzip")]) as server:
+        tracemalloc.start()
+        failure = failure_of(transport, get(server.url, body_limit=limit))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert (failure.phase, failure.status, failure.reason) == (Phase.BODY, 200, Reason.TOO_LARGE)
+    assert len(failure.partial) == PARTIAL_LIMIT
+    assert peak < 8 * limit
+
+
+def test_limit(transport, tls):
+    """A body of exactly the limit is a whole reply, and one byte more is too large."""
+    with ScriptedServer(serve(200, b"x" * 1000), tls=tls) as server:
+        assert len(call(transport, get(server.url, body_limit=1000)).body) == 1000
+        failure = failure_of(transport, get(server.url, body_limit=999))
+        assert (failure.reason, failure.partial) == (Reason.TOO_LARGE, b"x" * 1000)
+
+
+def test_endless_body(transport):
+    """A body without end is given up at its limit."""
+
+    def endless(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(b"HTTP/1.1 500 No\r\n\r\n")
+        while True:
+            peer.send(b"x" * 65536)
+
+    with ScriptedServer(endless) as server:
+        failure = failure_of(transport, get(server.url, body_limit=300_000))
+    assert (failure.status, failure.reason) == (500, Reason.TOO_LARGE)
+
+
+def test_until_close(transport, tls):
+    """A body that ends with its connection is whole, under TLS only with a closing alert."""
+
+    def polite(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+        if tls is not None:
+            peer.sock.unwrap()  # type: ignore[attr-defined]  # a TLS socket
+
+    with ScriptedServer(polite, tls=tls) as server:
+        assert call(transport, get(server.url)).body == b"all of it"
+    if tls is not None:
+        script = [read_request, send(b"HTTP/1.1 200 OK\r\n\r\nsome")]
+        with ScriptedServer(script, tls=tls) as server:
+            failure = failure_of(transport, get(server.url))
+        assert (failure.phase, failure.reason) == (Phase.BODY, Reason.TRUNCATED)
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "fields"),
+    [
+        ("HEAD", 200, {"content_length": "5000"}),
+        ("HEAD", 200, {"transfer_encoding": "chunked", "content_length": "0"}),
+        ("GET", 204, {}),
+        ("GET", 304, {"content_length": "5000"}),
+    ],
+)
+def test_bodiless(transport, method, status, fields):
+    """A reply that has no body by its nature does not wait for one."""
+    if "transfer_encoding" in fields:
+        whole = head(b"Transfer-Encoding: chunked")
+    else:
+        whole = reply_bytes(status, b"", **fields)
+    with ScriptedServer([read_request, send(whole), read_request, send(whole), hang]) as server:
+        for _ in range(2):
+            response = call(transport, HttpRequest(method=method, url=server.url))
+            assert (response.status, response.body) == (status, b"")
+        assert len(server.peers) == 1
+
+
+def test_informational(transport, tls):
+    """Informational replies are passed over, and the final one is the reply."""
+    early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+    with ScriptedServer([read_request, send(early + COUNTED), hang], tls=tls) as server:
+        response = call(transport, post(server.url))
+    assert (response.status, response.header("link")) == (200, None)
+    assert response.body == b'{"id": "abcdef"}'
+
+
+def test_pieces_as_they_come(transport, tls):
+    """A piece is handed over when it arrives, not when a buffer is full."""
+    import threading
+
+    taken = threading.Event()
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(head(b"Transfer-Encoding: chunked") + b"5\r\nfirst\r\n")
+        assert taken.wait(5)
+        peer.send(b"6\r\nsecond\r\n0\r\n\r\n")
+
+    with ScriptedServer(script, tls=tls) as server:
+        request = get(server.url)
+        with transport.stream(request, timeout=5, authorization=AUTHORIZATION) as streamed:
+            assert streamed.head.status == 200
+            pieces = streamed.pieces()
+            assert next(pieces) == b"first"
+            taken.set()
+            assert b"".join(pieces) == b"second"
+
+
+def test_partial(transport):
+    """What had arrived of a body cut short is kept, up to 64 KiB of it."""
+    whole = reply_bytes(200, b"x" * 200_000)
+    with ScriptedServer([read_request, send(whole[:-1])]) as server:
+        failure = failure_of(transport, get(server.url))
+    assert (failure.reason, failure.partial) == (Reason.TRUNCATED, b"x" * PARTIAL_LIMIT)
+
+
+def test_duplicate_headers(transport):
+    """Header fields are handed over in order, repeated ones as often as they came."""
+    whole = head(b"Set-Cookie: a=1", b"X-A: b", b"Set-Cookie: c=2", b"Content-Length: 0")
+    with ScriptedServer([read_request, send(whole), hang]) as server:
+        headers = call(transport, get(server.url)).headers
+    assert headers[:3] == (("Set-Cookie", "a=1"), ("X-A", "b"), ("Set-Cookie", "c=2"))
+
+
+def test_request_on_the_wire(transport):
+    """What goes out is the request as described, its target untouched, and the key."""
+    with ScriptedServer(serve()) as server:
+        url = f"{server.url}/a%2fb/%7Ec?sig=%2b%2F&x=a+b#fragment"
+        request = HttpRequest(
+            method="POST", url=url, headers=(("X-Thing", "caf\xe9"),), body=b"\0body", paid=True
+        )
+        call(transport, request)
+        sent = server.received
+    assert sent.startswith(b"POST /a%2fb/%7Ec?sig=%2b%2F&x=a+b HTTP/1.1\r\n")
+    lines = sent.split(b"\r\n\r\n")[0].split(b"\r\n")[1:]
+    assert sorted(lines) == sorted(
+        [
+            b"Host: " + server.address.encode(),
+            b"Accept-Encoding: identity",
+            b"X-Thing: caf\xe9",
+            b"Content-Length: 5",
+            b"Authorization: " + AUTHORIZATION.encode(),
+        ]
+    )
+    assert sent.endswith(b"\r\n\r\n\0body")
+
+
+def test_no_cookies(transport):
+    """A cookie that a reply sets is not sent back."""
+    with ScriptedServer(serve(200, b"{}", set_cookie="a=b")) as server:
+        call(transport, get(server.url))
+        call(transport, get(server.url))
+        assert b"ookie" not in server.received
+
+
+def test_early_leave(transport):
+    """Leaving a stream early closes its connection, and a later failure is still a failure."""
+    with ScriptedServer(serve(200, b"x" * 200_000)) as server:
+        with transport.stream(get(server.url), timeout=5) as streamed:
+            next(streamed.pieces())
+        with pytest.raises(TransportError):
+            b"".join(streamed.pieces())
+        assert call(transport, get(server.url)).status == 200
+        assert len(server.peers) == 2
