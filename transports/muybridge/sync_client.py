@@ -15,7 +15,12 @@ from muybridge.configuration import read_service
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile, SaveTarget
 from muybridge.transport import Transport, TransportError, exchange
-from muybridge_protocol.errors import DownloadFailed, PollingTooOften, ServiceError
+from muybridge_protocol.errors import (
+    DownloadFailed,
+    PollingTooOften,
+    ServiceError,
+    TaskEnded,
+)
 from muybridge_protocol.events import Event, Polled, Submitted
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse
@@ -223,9 +228,8 @@ class Client:
                 if isinstance(event, Polled) and (last is None or event.changed):
                     last = event.result
                     yield last
-        except ServiceError:
-            if last is None or not last.is_terminal or last.url is not None:
-                raise
+        except TaskEnded:
+            return  # its last record has been yielded
 
     def run(
         self,
@@ -410,6 +414,10 @@ class Client:
             )
         except TransportError as error:
             failure = self._credentials.redact_failure(error.failure)
+        except BaseException as error:
+            if request.paid:
+                error.add_note(_UNDER_WAY)
+            raise
         else:
             response = self._credentials.redact_response(response)
             return operation.receive(response, self._clock.monotonic())
@@ -451,6 +459,12 @@ class Client:
                 if task is not None:
                     error.add_note(_accepted(task))
                 raise
+
+
+_UNDER_WAY = (
+    "A request that costs money was under way: it may have been accepted. "
+    "Look at the account for a new task before sending it again."
+)
 
 
 def _default_transport() -> Transport:
