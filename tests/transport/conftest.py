@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import trustme
+
 from muybridge.requests_transport import RequestsTransport
 
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 import trustme
+
 from muybridge.requests_transport import RequestsTransport
 from muybridge_protocol.http import Phase, Reason
 

@@ -7,6 +7,7 @@ import tracemalloc
 import zlib
 
 import pytest
+
 from muybridge.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import HttpRequest, Phase, Reason
 

@@ -1,0 +1,343 @@
+"""Which connection a request goes out on, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from muybridge import watched_pools
+from muybridge.public_address import is_public
+from muybridge.requests_transport import RequestsTransport
+from muybridge_protocol.http import Phase, Reason
+
+from .calls import call, failure_of, get, post
+from .scripted_server import (
+    Peer,
+    ScriptedServer,
+    hang,
+    in_turn,
+    read_request,
+    reply,
+    reply_bytes,
+    reset,
+    send,
+    serve,
+)
+
+
+def test_keep_alive(transport, tls):
+    """Requests to one host in a row share one connection."""
+    with ScriptedServer(serve(), tls=tls) as server:
+        for _ in range(5):
+            call(transport, get(server.url))
+        call(transport, post(server.url))
+        assert len(server.peers) == 1
+
+
+def test_paid_avoids_stale_connection(transport, tls, monkeypatch):
+    """A paid request leaves a connection idle for longer than a second to those that poll."""
+    with ScriptedServer(serve(), tls=tls) as server:
+        call(transport, get(server.url))
+        call(transport, post(server.url))
+        assert len(server.peers) == 1
+        monkeypatch.setattr(watched_pools, "FRESH", -1.0)
+        call(transport, post(server.url))
+        assert len(server.peers) == 2
+        monkeypatch.undo()
+        call(transport, get(server.url))
+        call(transport, get(server.url))
+        assert len(server.peers) == 2
+
+
+def test_fresh_means_one_second():
+    """An idle connection is fresh for a second."""
+    assert watched_pools.FRESH == 1.0
+
+
+def test_closed_while_idle(transport, tls):
+    """A connection that the server closed while it was idle costs no request."""
+    with ScriptedServer([read_request, reply()], tls=tls) as server:
+        for count in range(1, 4):
+            assert call(transport, post(server.url)).status == 200
+            wait_until_readable(transport)
+            assert len(server.peers) == count
+        assert server.posts == 3
+
+
+def wait_until_readable(transport: RequestsTransport) -> None:
+    """Wait until the server has closed, or written to, the one idle connection."""
+    import select
+
+    (route,) = transport._routes.values()
+    (sock,) = [conn.sock for conn in list(route.pool.pool.queue) if conn and conn.sock]  # type: ignore[union-attr]
+    assert select.select([sock], [], [], 5)[0]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_unsolicited_reply(transport, tls, together):
+    """A second reply that nobody asked for is never taken for the next request's."""
+    evil = reply_bytes(200, b"evil")
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        if together:
+            peer.send(reply_bytes() + evil)
+        else:
+            peer.send(reply_bytes())
+            peer.send(evil)
+        peer.hang()
+
+    with ScriptedServer(in_turn(script, serve(200, b"good")), tls=tls) as server:
+        assert call(transport, post(server.url)).body == b"{}"
+        if not together:
+            wait_until_readable(transport)
+        assert call(transport, post(server.url)).body == b"good"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        reply_bytes(200, b"{}", connection="close"),
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    ],
+)
+def test_last_reply_of_connection(transport, first):
+    """A connection that the server says it closes is not used again."""
+    with ScriptedServer(in_turn([read_request, send(first), hang], serve())) as server:
+        call(transport, get(server.url))
+        call(transport, get(server.url))
+        assert len(server.peers) == 2
+
+
+@pytest.mark.parametrize("first", [[read_request, reset], [read_request, send(b"junk\r\n\r\n")]])
+def test_failed_connection_is_not_reused(transport, tls, first):
+    """After a failure the next request has a connection of its own."""
+    with ScriptedServer(in_turn(first, serve()), tls=tls) as server:
+        failure_of(transport, get(server.url))
+        assert call(transport, get(server.url)).status == 200
+        assert len(server.peers) == 2
+
+
+def test_close(transport, tls):
+    """Closing the transport closes what is idle, and it can be used on."""
+    gone = threading.Event()
+
+    def script(peer: Peer) -> None:
+        serve_once(peer)
+        peer.hang()
+        gone.set()
+
+    with ScriptedServer(script, tls=tls) as server:
+        call(transport, get(server.url))
+        transport.close()
+        assert gone.wait(5)
+        assert call(transport, get(server.url)).status == 200
+
+
+def serve_once(peer: Peer) -> None:
+    peer.read_request()
+    peer.send(reply_bytes())
+
+
+def test_threads(transport, tls):
+    """Thirty-two threads at once each get their own reply, and none waits for a connection."""
+    together = threading.Barrier(32)
+
+    def echo(peer: Peer) -> None:
+        while True:
+            path = peer.read_request().split(b" ")[1]
+            if path.startswith(b"/first"):
+                together.wait(10)
+            peer.send(reply_bytes(200, path))
+
+    with (
+        ScriptedServer(echo, tls=tls) as server,
+        ThreadPoolExecutor(32) as threads,
+    ):
+        firsts = [f"/first{n}" for n in range(32)]
+        rest = [f"/n{n}" for n in range(320)]
+        for paths in (firsts, rest):
+            replies = threads.map(lambda path: call(transport, get(server.url + path)).body, paths)
+            assert [body.decode() for body in replies] == paths
+        assert len(server.peers) == 32
+
+
+def test_more_threads_than_kept(client_tls):
+    """A pool smaller than the number of threads keeps nobody waiting."""
+    transport = RequestsTransport(ssl_context=client_tls, pool_size=2)
+    together = threading.Barrier(8)
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        together.wait(5)
+        peer.send(reply_bytes())
+        peer.hang()
+
+    with ScriptedServer(script) as server, ThreadPoolExecutor(8) as threads:
+        replies = threads.map(lambda _: call(transport, get(server.url)), range(8))
+        assert [response.status for response in replies] == [200] * 8
+        transport.close()
+
+
+def test_fork(transport, tls):
+    """A forked child opens connections of its own and leaves its parent's alone."""
+    with ScriptedServer(serve(), tls=tls) as server:
+        call(transport, get(server.url))
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(0 if call(transport, get(server.url)).status == 200 else 1)
+            except BaseException:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert call(transport, get(server.url)).status == 200
+        assert len(server.peers) == 2
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors by /proc")
+def test_no_leak(transport, tls):
+    """Failures of every kind leave no file descriptor open."""
+    faults = (
+        [reset],
+        [read_request],
+        [read_request, reset],
+        [read_request, send(b"SSH-2.0\r\n")],
+        [read_request, send(reply_bytes()[:-1])],
+        [read_request, send(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")],
+    )
+    by_turns = [faults[n % len(faults)] for n in range(120)]
+    with ScriptedServer(in_turn(*by_turns), tls=tls) as server:
+        # As many as a round of faults, so that what is made once is there.
+        for _ in faults:
+            failure_of(transport, get(server.url))
+        settle(server)
+        before = descriptors()
+        for _ in range(100):
+            failure_of(transport, get(server.url))
+        settle(server)
+        assert descriptors() <= before
+
+
+def settle(server: ScriptedServer) -> None:
+    """Wait until the server's threads have closed their ends."""
+    for thread in server._threads[1:]:
+        thread.join(5)
+
+
+def test_interrupt(transport, tls, monkeypatch):
+    """An interrupt passes through untouched, and its connection is closed."""
+    closed = threading.Event()
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        os.kill(os.getpid(), 2)
+        peer.hang()
+        closed.set()
+
+    with ScriptedServer(script, tls=tls) as server:
+        with pytest.raises(KeyboardInterrupt):
+            call(transport, post(server.url))
+        assert closed.wait(5)
+        assert server.posts == 1
+
+
+def test_construction_is_cheap():
+    """Making a transport reads no certificates: that waits for the first TLS connection."""
+    began = time.perf_counter()
+    for _ in range(20):
+        RequestsTransport()
+    assert (time.perf_counter() - began) / 20 < 0.001
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_private_address(transport, tls, host):
+    """A request for public hosts only does not connect to a private address."""
+    with ScriptedServer(serve(), tls=tls) as server:
+        url = server.url.replace("127.0.0.1", host)
+        failure = failure_of(transport, get(url, public_host_only=True))
+        assert (failure.sent, failure.reason) == (False, Reason.PRIVATE_ADDRESS)
+        assert failure.phase in {Phase.RESOLVE, Phase.CONNECT}
+        # Nor does it use a connection that another request has opened there.
+        assert call(transport, get(url)).status == 200
+        failure = failure_of(transport, get(url, public_host_only=True))
+        assert failure.reason is Reason.PRIVATE_ADDRESS
+        assert len(server.peers) == 1
+
+
+def test_one_private_address_among_public_ones(transport, monkeypatch):
+    """One private address among those of a host is enough to refuse it."""
+    both = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", 80)),
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80)),
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: both)
+    failure = failure_of(transport, get("http://rebound.example/", public_host_only=True))
+    assert (failure.sent, failure.reason) == (False, Reason.PRIVATE_ADDRESS)
+
+
+def test_name_is_resolved_once(transport, monkeypatch):
+    """The address that is checked is the one connected to: the name is not looked up again."""
+    with ScriptedServer(serve()) as server:
+        answers = [[(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))]]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: answers.pop())
+        monkeypatch.setattr("muybridge.watched_connections.is_public", lambda _: True)
+        url = f"http://rebound.example:{server.port}/"
+        assert call(transport, get(url, public_host_only=True)).status == 200
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["93.184.215.14", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"],
+)
+def test_public(address):
+    """An address out on the internet is public, also one wrapped in IPv6."""
+    assert is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "0.0.0.0",
+        "10.0.0.1",
+        "100.64.0.1",
+        "127.0.0.1",
+        "169.254.169.254",
+        "172.16.0.1",
+        "192.0.2.1",
+        "192.168.1.1",
+        "198.18.0.1",
+        "224.0.0.1",
+        "239.255.255.250",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::127.0.0.1",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a9fe:a9fe",
+        "2002:7f00:1::",
+        "2002:a9fe:a9fe::1",
+        "2001:db8::1",
+        "fc00::1",
+        "fd00:ec2::254",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fec0::1",
+        "ff02::1",
+        "not an address",
+    ],
+)
+def test_not_public(address):
+    """An address of this machine, its network, many hosts or none is not public."""
+    assert not is_public(address)

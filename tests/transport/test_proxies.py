@@ -1,0 +1,216 @@
+"""Proxies come from the environment, and are trusted with no more than they need."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from muybridge.environment import proxy_for
+from muybridge.requests_transport import RequestsTransport
+from muybridge.transport import exchange
+from muybridge_protocol.http import Phase, Reason
+
+from .calls import AUTHORIZATION, KEY, call, failure_of, get, post
+from .scripted_server import (
+    Peer,
+    ScriptedServer,
+    closed_port,
+    connect_proxy,
+    hang,
+    read_request,
+    reply_bytes,
+    reset,
+    send,
+    serve,
+)
+
+PASSWORD = "p4ss%2fword"
+
+
+@pytest.fixture
+def by_proxy(monkeypatch):
+    """Let what the tests ask for by this name go through a proxy on loopback."""
+    # Loopback is never proxied, so the hosts behind these proxies have other names.
+    monkeypatch.setattr("muybridge.environment.is_loopback", lambda _: False)
+
+    def use(proxy: str) -> None:
+        monkeypatch.setenv("ALL_PROXY", proxy)
+
+    return use
+
+
+def test_tunnel(transport, server_tls, by_proxy):
+    """https goes through a tunnel, kept for the next request, and the proxy learns no secret."""
+    with ScriptedServer(serve(), tls=server_tls) as server, ScriptedServer(connect_proxy) as proxy:
+        by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
+        assert call(transport, post(f"{server.url}/v1?q=1")).status == 200
+        assert call(transport, post(f"{server.url}/v1?q=1")).status == 200
+        assert server.posts == 2
+        seen = proxy.received
+        assert len(proxy.peers) == 1
+    credentials = base64.b64encode(b"user:p4ss/word")
+    assert seen.startswith(b"CONNECT " + server.address.encode() + b" HTTP/1.1\r\nHost: ")
+    assert b"\r\nProxy-Authorization: Basic " + credentials + b"\r\n" in seen
+    assert KEY.encode() not in seen
+    assert b"Proxy-Authorization" not in server.received
+    assert KEY.encode() in server.received
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ([Peer.read_head, send(reply_bytes(407))], Reason.PROXY_REFUSED),
+        ([Peer.read_head, send(reply_bytes(502, b"sorry"))], Reason.PROXY_REFUSED),
+        ([Peer.read_head, send(reply_bytes(302, location="/x"))], Reason.PROXY_REFUSED),
+        ([Peer.read_head], Reason.CLOSED),
+        ([Peer.read_head, reset], Reason.RESET),
+        ([Peer.read_head, send(b"SSH-2.0-OpenSSH\r\n\r\n")], Reason.MALFORMED),
+        ([Peer.read_head, send(b"HTTP/1.1 200 OK\r\n\r\n\x16\x03")], Reason.MALFORMED),
+        ([Peer.read_head, send(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 99_999)], Reason.MALFORMED),
+        ([Peer.read_head, hang], Reason.TIMED_OUT),
+        (
+            [Peer.read_head, lambda peer: peer.drip(b"HTTP/1.1 200" * 99, every=0.03)],
+            Reason.TIMED_OUT,
+        ),
+    ],
+)
+def test_no_tunnel(transport, by_proxy, script, reason):
+    """Whatever a proxy does instead of making a tunnel, the request is unsent."""
+    with ScriptedServer(script) as proxy:
+        by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
+        failure = failure_of(transport, post("https://api.example/v1"), timeout=0.3)
+        assert (failure.phase, failure.sent, failure.reason) == (Phase.PROXY, False, reason)
+        assert proxy.posts == 0
+        assert KEY.encode() not in proxy.received
+    assert "p4ss" not in repr(failure)
+
+
+def test_dead_proxy(transport, by_proxy):
+    """A proxy that is not there leaves the request unsent."""
+    by_proxy(f"http://user:{PASSWORD}@127.0.0.1:{closed_port()}")
+    failure = failure_of(transport, post("https://api.example/v1"))
+    assert (failure.phase, failure.sent, failure.reason) == (Phase.CONNECT, False, Reason.REFUSED)
+    assert "p4ss" not in repr(failure)
+
+
+def test_certificate_behind_proxy(server_tls, by_proxy):
+    """The certificate of the host behind the tunnel is checked as ever."""
+    with ScriptedServer(serve(), tls=server_tls) as server, ScriptedServer(connect_proxy) as proxy:
+        by_proxy(f"http://{proxy.address}")
+        failure = failure_of(RequestsTransport(), post(server.url))
+        assert (failure.phase, failure.sent, failure.reason) == (
+            Phase.TLS,
+            False,
+            Reason.CERTIFICATE,
+        )
+
+
+def test_plain_http_with_key(transport, by_proxy):
+    """Over plain http a proxy is not shown the key, unless that was asked for."""
+    with ScriptedServer(serve()) as proxy:
+        by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
+        failure = failure_of(transport, post("http://api.example/v1"))
+        assert (failure.phase, failure.sent) == (Phase.PROXY, False)
+        assert failure.reason is Reason.PROXY_REFUSED
+        assert "allow_plain_http_proxy" in failure.detail
+        assert proxy.peers == []
+
+        allowed = RequestsTransport(allow_plain_http_proxy=True)
+        assert call(allowed, post("http://api.example/v1?a=%2f")).status == 200
+        allowed.close()
+        sent = proxy.received
+    assert sent.startswith(b"POST http://api.example/v1?a=%2f HTTP/1.1\r\n")
+    assert b"\r\nHost: api.example\r\n" in sent
+    assert b"\r\nProxy-Authorization: Basic " in sent
+    assert AUTHORIZATION.encode() in sent
+
+
+def test_plain_http_without_key(transport, by_proxy):
+    """Over plain http a request without a key goes through the proxy."""
+    with ScriptedServer(serve()) as proxy:
+        by_proxy(f"http://{proxy.address}")
+        assert exchange(transport, get("http://cdn.example:8080"), timeout=5).status == 200
+        assert proxy.received.startswith(b"GET http://cdn.example:8080/ HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://:x"])
+def test_unusable_proxy(transport, by_proxy, proxy):
+    """A proxy that cannot be used is not passed by in silence."""
+    by_proxy(proxy)
+    failure = failure_of(transport, post("https://api.example/v1"))
+    assert (failure.phase, failure.sent, failure.reason) == (
+        Phase.PROXY,
+        False,
+        Reason.PROXY_REFUSED,
+    )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_loopback_is_not_proxied(transport, monkeypatch, host):
+    """Loopback is reached directly, whatever the environment says."""
+    monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{closed_port()}")
+    with ScriptedServer(serve()) as server:
+        assert call(transport, get(server.url.replace("127.0.0.1", host))).status == 200
+
+
+def test_private_hosts_behind_a_proxy(transport, by_proxy):
+    """Where a proxy connects, its own private address is no obstacle."""
+    with ScriptedServer(serve()) as proxy:
+        by_proxy(f"http://{proxy.address}")
+        request = get("http://cdn.example/x", public_host_only=True)
+        assert exchange(transport, request, timeout=5).status == 200
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "expected"),
+    [
+        ("https", "api.example", "http://secure:1"),
+        ("http", "api.example", "http://plain:2"),
+        ("https", "inner.example", None),
+        ("https", "deep.inner.example", None),
+        ("https", "notinner.example", "http://secure:1"),
+        ("https", "ported.example", None),
+        ("https", "10.1.2.3", None),
+        ("https", "11.1.2.3", "http://secure:1"),
+        ("https", "[2001:db8::1]", None),
+        ("https", "localhost", None),
+        ("https", "app.localhost", None),
+        ("https", "127.8.9.1", None),
+        ("https", "[::1]", None),
+    ],
+)
+def test_environment(monkeypatch, scheme, host, expected):
+    """The proxy is that of the scheme, except for what NO_PROXY lists, and loopback."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://secure:1")
+    monkeypatch.setenv("http_proxy", "plain:2")
+    monkeypatch.setenv("NO_PROXY", ".inner.example, ported.example:443 ,10.0.0.0/8,2001:db8::/32,")
+    assert proxy_for(scheme, host, 443) == expected
+
+
+def test_no_proxy_at_all(monkeypatch):
+    """A star excludes every host, and an empty environment has no proxy."""
+    assert proxy_for("https", "api.example", 443) is None
+    monkeypatch.setenv("ALL_PROXY", "http://any:3")
+    assert proxy_for("https", "api.example", 443) == "http://any:3"
+    monkeypatch.setenv("NO_PROXY", "*")
+    assert proxy_for("https", "api.example", 443) is None
+
+
+def test_read_once(transport, by_proxy, monkeypatch):
+    """The environment is asked once for each host."""
+    with ScriptedServer(serve()) as proxy:
+        by_proxy(f"http://{proxy.address}")
+        assert exchange(transport, get("http://cdn.example/a"), timeout=5).status == 200
+        monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+        assert exchange(transport, get("http://cdn.example/b"), timeout=5).status == 200
+
+
+def test_read_request_is_not_spoiled(transport, by_proxy):
+    """A fault behind a forwarding proxy is told like any other, as sent."""
+    with ScriptedServer([read_request]) as proxy:
+        by_proxy(f"http://{proxy.address}")
+        request = get("http://cdn.example/a")
+        with pytest.raises(Exception, match="connection closed") as caught:
+            exchange(transport, request, timeout=5)
+        assert caught.value.failure.sent  # type: ignore[attr-defined]

@@ -1,0 +1,165 @@
+"""The key goes to the service and into nothing else; nor does a signed URL's query."""
+
+from __future__ import annotations
+
+import copy
+import http.client
+import io
+import logging
+import pickle
+import sys
+import traceback
+
+import pytest
+
+from muybridge.requests_transport import RequestsTransport
+from muybridge.transport import TransportError
+from muybridge_protocol.http import Reason
+
+from .calls import AUTHORIZATION, KEY, QUERY, call, failure_of, get, post
+from .scripted_server import (
+    ScriptedServer,
+    Step,
+    in_turn,
+    read_request,
+    reply,
+    reply_bytes,
+    reset,
+    send,
+    serve,
+)
+
+ECHO = f"X-Echo: {AUTHORIZATION}\r\nnot a header {AUTHORIZATION}\r\n\r\n".encode()
+FAULTS: list[Step | list[Step]] = [
+    reset,
+    [read_request],
+    [read_request, reset],
+    [read_request, send(reply_bytes()[:20])],
+    [read_request, send(reply_bytes()[:-1])],
+    [read_request, send(f"HTTP/1.1 {KEY} {AUTHORIZATION}\r\n\r\n".encode())],
+    [read_request, send(b"HTTP/1.1 200 OK\r\n" + ECHO)],
+    [read_request, send(f"HTTP/1.1 200 OK\r\nContent-Length: {KEY}\r\n\r\n".encode())],
+    [read_request, reply(200, b"{}", content_encoding=KEY)],
+    [read_request, reply(200, b"{}", transfer_encoding=KEY)],
+]
+
+
+@pytest.fixture
+def log():
+    """Everything that any logger is told, down to DEBUG."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield stream
+    root.removeHandler(handler)
+    root.setLevel(level)
+
+
+def test_logs(transport, tls, log, capfd, monkeypatch):
+    """At DEBUG, and with http.client's own debugging on, neither key nor query is shown."""
+    monkeypatch.setattr(http.client.HTTPConnection, "debuglevel", 1)
+    with ScriptedServer(in_turn(*FAULTS, serve()), tls=tls) as server:
+        url = f"{server.url}/v1/tasks?{QUERY}"
+        for _ in FAULTS:
+            failure_of(transport, post(url))
+        assert call(transport, post(url)).status == 200
+        assert f"?{QUERY}".encode() in server.received
+    shown = log.getvalue() + "".join(capfd.readouterr())
+    assert "/v1/tasks" in shown
+    assert KEY not in shown
+    assert "canary" not in shown
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: "")
+def test_tracebacks(transport, tls, fault):
+    """The traceback of a failure shows no key, not even with the variables of every frame."""
+    with ScriptedServer(fault, tls=tls) as server:
+        try:
+            with transport.stream(
+                get(f"{server.url}?{QUERY}"), timeout=5, authorization=AUTHORIZATION
+            ) as streamed:
+                b"".join(streamed.pieces())
+        except TransportError as error:
+            told = traceback.TracebackException.from_exception(error, capture_locals=True)
+            frames = [frame for frame in told.stack if "/transports/" in frame.filename]
+            shown = "".join(traceback.StackSummary.from_list(frames).format())
+            modules = {frame.filename for frame in told.stack}
+            assert error.__context__ is None
+            assert error.__cause__ is None
+        else:
+            raise AssertionError("the fault was not met")
+    assert frames
+    assert KEY not in shown
+    assert not [name for name in modules if "http/client" in name or "urllib3" in name]
+    assert sys.exc_info() == (None, None, None)
+
+
+def test_key_with_line_break(transport):
+    """A key that would break the request apart is refused unsent, and not shown."""
+    with ScriptedServer(serve()) as server:
+        for bad in ("\r\nX: y", "\n", "\0", "\N{HORIZONTAL ELLIPSIS}"):
+            with pytest.raises(TransportError) as caught:
+                transport.stream(
+                    get(server.url), timeout=5, authorization=AUTHORIZATION + bad
+                ).__enter__()
+            assert not caught.value.failure.sent
+            assert caught.value.failure.reason is Reason.OTHER
+            assert KEY not in repr(caught.value)
+        assert server.peers == []
+
+
+def test_repr(transport):
+    """Neither the transport nor an exchange shows what it was given."""
+    streamed = transport.stream(
+        post(f"http://127.0.0.1:1/v1?{QUERY}"), timeout=5, authorization=AUTHORIZATION
+    )
+    for shown in (repr(transport), repr(streamed), str(streamed)):
+        assert "canary" not in shown
+
+
+def test_pickle(transport):
+    """A transport, and an exchange, can be neither pickled nor copied."""
+    streamed = transport.stream(get("http://127.0.0.1:1/"), timeout=5, authorization=AUTHORIZATION)
+    for thing in (transport, streamed):
+        with pytest.raises(TypeError):
+            pickle.dumps(thing)
+        with pytest.raises(TypeError):
+            copy.copy(thing)
+
+
+def test_netrc(monkeypatch, tmp_path):
+    """A netrc file's credentials are not sent."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    transport = RequestsTransport()
+    with ScriptedServer(serve()) as server:
+        with transport.stream(get(server.url), timeout=5) as streamed:
+            b"".join(streamed.pieces())
+        assert b"Authorization" not in server.received
+        transport.close()
+
+
+def test_nothing_kept(transport, tls):
+    """After an exchange no object that the transport holds has the key."""
+    import gc
+
+    with ScriptedServer(serve(), tls=tls) as server:
+        call(transport, post(server.url))
+        gc.collect()
+        seen: set[int] = set()
+        waiting: list[object] = [transport]
+        while waiting:
+            thing = waiting.pop()
+            if id(thing) in seen or isinstance(thing, type) or len(seen) > 20_000:
+                continue
+            seen.add(id(thing))
+            assert not (isinstance(thing, str) and KEY in thing)
+            assert not (isinstance(thing, bytes) and KEY.encode() in thing)
+            if type(thing).__module__ not in {"builtins_function", "module"} and not callable(
+                thing
+            ):
+                waiting.extend(gc.get_referents(thing))
