@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import random
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
+from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import read_service
 from muybridge.interrupts import hold_interrupts
@@ -17,7 +16,6 @@ from muybridge.saving import PartFile, SaveTarget
 from muybridge.transport import Transport, TransportError, exchange
 from muybridge_protocol.errors import (
     DownloadFailed,
-    PollingTooOften,
     ServiceError,
     TaskEnded,
 )
@@ -25,13 +23,9 @@ from muybridge_protocol.events import Event, Polled, Submitted
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import (
-    Call,
-    Create,
-    DeleteAsset,
     Download,
     Fetch,
     Operation,
-    Poll,
     Send,
     Settled,
     Wait,
@@ -43,7 +37,7 @@ from muybridge_protocol.operations.download import (
     Stage,
 )
 from muybridge_protocol.operations.operation import API_TIMEOUT
-from muybridge_protocol.operations.poll import WAIT_TIMEOUT, too_often
+from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.tasks import Result, Task, as_task
 
 T = TypeVar("T")
@@ -88,11 +82,10 @@ class Client:
         transport: Transport | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._service, self._credentials = read_service(
+        service, self._credentials = read_service(
             api_key, base_url, text_base_url, allow_plain_http=allow_plain_http
         )
-        self._timeout = timeout
-        self._poll_interval = poll_interval
+        self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
         self._on_submitted = on_submitted
         self._on_event = on_event
         self._owns_transport = transport is None
@@ -100,7 +93,7 @@ class Client:
         self._clock = SystemClock() if clock is None else clock
 
     def __repr__(self) -> str:
-        return f"Client({self._service.base_url!r})"
+        return f"Client({self._calls.service.base_url!r})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a Client is not pickled or copied: it holds the API key and connections")
@@ -135,16 +128,7 @@ class Client:
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        return self._finish(
-            Create.start(
-                request,
-                self._service,
-                now=self._clock.monotonic(),
-                wall=self._clock.wall(),
-                seed=_seed(),
-                timeout=self._timeout,
-            )
-        )
+        return self._finish(self._calls.create(request, **self._moment()))
 
     def get(self, task: Task | Result | str) -> Result:
         """Return what the service says of a task now.
@@ -158,16 +142,7 @@ class Client:
             Refused: The service refused.
             ProtocolViolation: The reply cannot be one.
         """
-        return self._finish(
-            Poll.query(
-                as_task(task),
-                self._service,
-                now=self._clock.monotonic(),
-                wall=self._clock.wall(),
-                seed=_seed(),
-                timeout=self._timeout,
-            )
-        )
+        return self._finish(self._calls.query(task, **self._moment()))
 
     def wait(
         self,
@@ -193,7 +168,7 @@ class Client:
             Refused: The service refused.
             ProtocolViolation: The reply cannot be one.
         """
-        poll = self._poll(as_task(task), timeout)
+        poll = self._calls.wait(task, timeout=timeout, **self._moment())
         driven = self._drive(poll)
         while True:
             try:
@@ -218,7 +193,7 @@ class Client:
         Raises:
             ServiceError: As `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
-        poll = self._poll(as_task(task), timeout)
+        poll = self._calls.wait(task, timeout=timeout, **self._moment())
         if isinstance(poll.settled, Settled):
             yield as_task(task).to_result()
             return
@@ -281,25 +256,19 @@ class Client:
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` where the link is dead.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        url, task = _link_of(source)
+        url, task = link_of(source)
         target = SaveTarget.choose(path, url, task)
         try:
             with PartFile(target, source=task.id if task is not None else str(url)) as part:
-                now = self._clock.monotonic()
-                saved = self._download(
-                    Download.start(
-                        url,
-                        self._service,
-                        task=task,
-                        part=part.found,
-                        now=now,
-                        seed=_seed(),
-                        timeout=self._timeout,
-                        deadline=now + timeout,
-                        size_limit=size_limit,
-                    ),
-                    part,
+                operation = self._calls.download(
+                    url,
+                    task,
+                    part.found,
+                    timeout=timeout,
+                    size_limit=size_limit,
+                    now=self._clock.monotonic(),
                 )
+                saved = self._download(operation, part)
                 return part.finish(saved.content_type)
         except OSError as error:
             reason = f"{target.folder}: {error.strerror or error}"
@@ -317,10 +286,7 @@ class Client:
             NotSent: The service was not reached.
             Refused: The service refused.
         """
-        now = self._clock.monotonic()
-        self._finish(
-            DeleteAsset.start(asset_id, self._service, now=now, seed=_seed(), timeout=self._timeout)
-        )
+        self._finish(self._calls.delete_asset(asset_id, now=self._clock.monotonic()))
 
     def call(self, method: str, path: str, json: object = None) -> HttpResponse:
         """Call any endpoint of the service and return its reply, whatever its status.
@@ -339,32 +305,10 @@ class Client:
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
         now = self._clock.monotonic()
-        return self._finish(
-            Call.start(
-                method,
-                path,
-                self._service,
-                json=json,
-                now=now,
-                seed=_seed(),
-                timeout=self._timeout,
-            )
-        )
+        return self._finish(self._calls.call(method, path, json, now=now))
 
-    def _poll(self, task: Task, timeout: float | None) -> Poll:
-        reason = too_often(task, self._poll_interval, self._service)
-        if reason is not None:
-            warnings.warn(reason, PollingTooOften, stacklevel=3)
-        return Poll.start(
-            task,
-            self._service,
-            now=self._clock.monotonic(),
-            wall=self._clock.wall(),
-            seed=_seed(),
-            timeout=self._timeout,
-            wait=timeout,
-            poll_interval=self._poll_interval,
-        )
+    def _moment(self) -> Moment:
+        return {"now": self._clock.monotonic(), "wall": self._clock.wall()}
 
     def _finish(self, operation: Operation[T]) -> T:
         driven = self._drive(operation)
@@ -471,18 +415,6 @@ def _default_transport() -> Transport:
     from muybridge import RequestsTransport  # noqa: PLC0415  an extra, whose absence it explains
 
     return RequestsTransport()
-
-
-def _link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:
-    """Return the link and the task that a download's source stands for."""
-    if isinstance(source, str) and "://" in source and not source.lstrip().startswith("{"):
-        return source, None
-    task = as_task(source)
-    return (source.url if isinstance(source, Result) else None), task
-
-
-def _seed() -> int:
-    return random.getrandbits(32)
 
 
 def _accepted(task: Task) -> str:

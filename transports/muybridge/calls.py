@@ -1,0 +1,145 @@
+"""The operations of a client at their beginning: the part that every driver shares."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import TypedDict
+
+import attrs
+
+from muybridge_protocol.errors import PollingTooOften
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.operations import Call, Create, DeleteAsset, Download, Poll
+from muybridge_protocol.operations.download import Part
+from muybridge_protocol.operations.poll import too_often
+from muybridge_protocol.service import Service
+from muybridge_protocol.tasks import Result, Task, as_task
+
+
+class Moment(TypedDict):
+    """One moment on both clocks of a driver.
+
+    Attributes:
+        now: Seconds on a clock that only goes forward.
+        wall: Unix seconds.
+    """
+
+    now: float
+    wall: float
+
+
+@attrs.frozen(kw_only=True)
+class Calls:
+    """Begins operations on one service.
+
+    Args:
+        service: Where the service is.
+        timeout: Seconds that one exchange with the service may take.
+        poll_interval: Seconds between result queries, or None for the specification's pace.
+    """
+
+    service: Service
+    timeout: float
+    poll_interval: float | None
+
+    def create(self, request: MediaRequest, *, now: float, wall: float) -> Create:
+        """Return the operation that creates a task."""
+        return Create.start(
+            request, self.service, now=now, wall=wall, seed=_seed(), timeout=self.timeout
+        )
+
+    def query(self, task: Task | Result | str, *, now: float, wall: float) -> Poll:
+        """Return the operation that asks for a result once."""
+        return Poll.query(
+            as_task(task), self.service, now=now, wall=wall, seed=_seed(), timeout=self.timeout
+        )
+
+    def wait(
+        self,
+        task: Task | Result | str,
+        *,
+        timeout: float | None,
+        now: float,
+        wall: float,
+        stacklevel: int = 3,
+    ) -> Poll:
+        """Return the operation that waits for a task to end.
+
+        Args:
+            task: A task, a result, a token or an id.
+            timeout: Seconds to wait in all, or None for no limit.
+            now: Seconds on the driver's clock.
+            wall: Unix seconds at the same moment.
+            stacklevel: How many calls up the one stands that a warning is for.
+        """
+        awaited = as_task(task)
+        reason = too_often(awaited, self.poll_interval, self.service)
+        if reason is not None:
+            warnings.warn(reason, PollingTooOften, stacklevel=stacklevel)
+        return Poll.start(
+            awaited,
+            self.service,
+            now=now,
+            wall=wall,
+            seed=_seed(),
+            timeout=self.timeout,
+            wait=timeout,
+            poll_interval=self.poll_interval,
+        )
+
+    def delete_asset(self, asset_id: str, *, now: float) -> DeleteAsset:
+        """Return the operation that deletes an asset."""
+        return DeleteAsset.start(
+            asset_id, self.service, now=now, seed=_seed(), timeout=self.timeout
+        )
+
+    def call(self, method: str, path: str, json: object, *, now: float) -> Call:
+        """Return the operation that calls any endpoint."""
+        return Call.start(
+            method, path, self.service, json=json, now=now, seed=_seed(), timeout=self.timeout
+        )
+
+    def download(
+        self,
+        url: str | None,
+        task: Task | None,
+        part: Part,
+        *,
+        timeout: float,
+        size_limit: int | None,
+        now: float,
+    ) -> Download:
+        """Return the operation that downloads a result.
+
+        Args:
+            url: Where it is, or None to ask the service first.
+            task: Whose result it is, or None where only the link is known.
+            part: What an earlier download has saved.
+            timeout: Seconds that it may take.
+            size_limit: Most bytes, or None for no limit.
+            now: Seconds on the driver's clock.
+        """
+        return Download.start(
+            url,
+            self.service,
+            task=task,
+            part=part,
+            now=now,
+            seed=_seed(),
+            timeout=self.timeout,
+            deadline=now + timeout,
+            size_limit=size_limit,
+        )
+
+
+def link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:
+    """Return the link and the task that a download's source stands for."""
+    if isinstance(source, str) and "://" in source and not source.lstrip().startswith("{"):
+        return source, None
+    task = as_task(source)
+    return (source.url if isinstance(source, Result) else None), task
+
+
+def _seed() -> int:
+    return random.getrandbits(32)
