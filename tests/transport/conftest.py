@@ -8,6 +8,8 @@ import trustme
 
 from muybridge.requests_transport import RequestsTransport
 
+from .certificates import client_context, server_context
+
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
@@ -20,17 +22,13 @@ def authority() -> trustme.CA:
 @pytest.fixture(scope="session")
 def server_tls(authority: trustme.CA) -> ssl.SSLContext:
     """What a server at 127.0.0.1 or localhost makes its handshakes with."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
-    return context
+    return server_context(authority, "127.0.0.1", "localhost")
 
 
 @pytest.fixture(scope="session")
 def client_tls(authority: trustme.CA) -> ssl.SSLContext:
     """A context that trusts the tests' own authority."""
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    return context
+    return client_context(authority)
 
 
 @pytest.fixture(autouse=True)

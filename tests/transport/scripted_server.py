@@ -172,6 +172,11 @@ class ScriptedServer:
         """How many POST requests came in, whole or not."""
         return len(re.findall(rb"POST [^ ]+ HTTP/1\.1\r\n", self.received))
 
+    @property
+    def script_threads(self) -> list[threading.Thread]:
+        """The threads that play the script to the connections."""
+        return self._threads[1:]
+
     def _start(self, target: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=target, args=arguments, daemon=True)
         self._threads.append(thread)

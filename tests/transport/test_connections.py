@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
+import ssl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +23,7 @@ from .calls import call, failure_of, get, post
 from .scripted_server import (
     Peer,
     ScriptedServer,
+    Step,
     hang,
     in_turn,
     read_request,
@@ -30,7 +35,7 @@ from .scripted_server import (
 )
 
 
-def test_keep_alive(transport, tls):
+def test_keep_alive(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """Requests to one host in a row share one connection."""
     with ScriptedServer(serve(), tls=tls) as server:
         for _ in range(5):
@@ -39,7 +44,9 @@ def test_keep_alive(transport, tls):
         assert len(server.peers) == 1
 
 
-def test_paid_avoids_stale_connection(transport, tls, monkeypatch):
+def test_paid_avoids_stale_connection(
+    transport: RequestsTransport, tls: ssl.SSLContext | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A paid request leaves a connection idle for longer than a second to those that poll."""
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, get(server.url))
@@ -54,12 +61,12 @@ def test_paid_avoids_stale_connection(transport, tls, monkeypatch):
         assert len(server.peers) == 2
 
 
-def test_fresh_means_one_second():
+def test_fresh_means_one_second() -> None:
     """An idle connection is fresh for a second."""
     assert watched_pools.FRESH == 1.0
 
 
-def test_closed_while_idle(transport, tls):
+def test_closed_while_idle(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """A connection that the server closed while it was idle costs no request."""
     with ScriptedServer([read_request, reply()], tls=tls) as server:
         for count in range(1, 4):
@@ -70,22 +77,23 @@ def test_closed_while_idle(transport, tls):
 
 
 def wait_until_readable(transport: RequestsTransport) -> None:
-    """Wait until the server has closed, or written to, the one idle connection."""
-    import select
+    """Wait until the server has closed, or written to, the idle connection, if there is one."""
+    (route,) = transport._routes.values()  # pyright: ignore[reportPrivateUsage]  # the idle socket
+    assert route.pool.pool is not None
+    idle = [conn.sock for conn in list(route.pool.pool.queue) if conn and conn.sock]
+    assert not idle or select.select(idle, [], [], 5)[0]
 
-    (route,) = transport._routes.values()
-    (sock,) = [conn.sock for conn in list(route.pool.pool.queue) if conn and conn.sock]  # type: ignore[union-attr]
-    assert select.select([sock], [], [], 5)[0]
 
-
-@pytest.mark.parametrize("together", [True, False])
-def test_unsolicited_reply(transport, tls, together):
+@pytest.mark.parametrize("way", ["together", "after"])
+def test_unsolicited_reply(
+    transport: RequestsTransport, tls: ssl.SSLContext | None, way: str
+) -> None:
     """A second reply that nobody asked for is never taken for the next request's."""
     evil = reply_bytes(200, b"evil")
 
     def script(peer: Peer) -> None:
         peer.read_request()
-        if together:
+        if way == "together":
             peer.send(reply_bytes() + evil)
         else:
             peer.send(reply_bytes())
@@ -94,7 +102,7 @@ def test_unsolicited_reply(transport, tls, together):
 
     with ScriptedServer(in_turn(script, serve(200, b"good")), tls=tls) as server:
         assert call(transport, post(server.url)).body == b"{}"
-        if not together:
+        if way == "after":
             wait_until_readable(transport)
         assert call(transport, post(server.url)).body == b"good"
 
@@ -106,7 +114,7 @@ def test_unsolicited_reply(transport, tls, together):
         b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ],
 )
-def test_last_reply_of_connection(transport, first):
+def test_last_reply_of_connection(transport: RequestsTransport, first: bytes) -> None:
     """A connection that the server says it closes is not used again."""
     with ScriptedServer(in_turn([read_request, send(first), hang], serve())) as server:
         call(transport, get(server.url))
@@ -115,7 +123,9 @@ def test_last_reply_of_connection(transport, first):
 
 
 @pytest.mark.parametrize("first", [[read_request, reset], [read_request, send(b"junk\r\n\r\n")]])
-def test_failed_connection_is_not_reused(transport, tls, first):
+def test_failed_connection_is_not_reused(
+    transport: RequestsTransport, tls: ssl.SSLContext | None, first: list[Step]
+) -> None:
     """After a failure the next request has a connection of its own."""
     with ScriptedServer(in_turn(first, serve()), tls=tls) as server:
         failure_of(transport, get(server.url))
@@ -123,7 +133,7 @@ def test_failed_connection_is_not_reused(transport, tls, first):
         assert len(server.peers) == 2
 
 
-def test_close(transport, tls):
+def test_close(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """Closing the transport closes what is idle, and it can be used on."""
     gone = threading.Event()
 
@@ -144,7 +154,7 @@ def serve_once(peer: Peer) -> None:
     peer.send(reply_bytes())
 
 
-def test_threads(transport, tls):
+def test_threads(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """Thirty-two threads at once each get their own reply, and none waits for a connection."""
     together = threading.Barrier(32)
 
@@ -162,12 +172,13 @@ def test_threads(transport, tls):
         firsts = [f"/first{n}" for n in range(32)]
         rest = [f"/n{n}" for n in range(320)]
         for paths in (firsts, rest):
-            replies = threads.map(lambda path: call(transport, get(server.url + path)).body, paths)
-            assert [body.decode() for body in replies] == paths
+            requests = [get(server.url + path) for path in paths]
+            replies = threads.map(call, repeat(transport), requests)
+            assert [response.body.decode() for response in replies] == paths
         assert len(server.peers) == 32
 
 
-def test_more_threads_than_kept(client_tls):
+def test_more_threads_than_kept(client_tls: ssl.SSLContext) -> None:
     """A pool smaller than the number of threads keeps nobody waiting."""
     transport = RequestsTransport(ssl_context=client_tls, pool_size=2)
     together = threading.Barrier(8)
@@ -179,12 +190,12 @@ def test_more_threads_than_kept(client_tls):
         peer.hang()
 
     with ScriptedServer(script) as server, ThreadPoolExecutor(8) as threads:
-        replies = threads.map(lambda _: call(transport, get(server.url)), range(8))
+        replies = threads.map(call, repeat(transport), [get(server.url)] * 8)
         assert [response.status for response in replies] == [200] * 8
         transport.close()
 
 
-def test_fork(transport, tls):
+def test_fork(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """A forked child opens connections of its own and leaves its parent's alone."""
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, get(server.url))
@@ -192,19 +203,22 @@ def test_fork(transport, tls):
         if child == 0:
             try:
                 os._exit(0 if call(transport, get(server.url)).status == 200 else 1)
-            except BaseException:
+            finally:
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert call(transport, get(server.url)).status == 200
         assert len(server.peers) == 2
 
 
+DESCRIPTORS = Path("/proc/self/fd")
+
+
 def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(DESCRIPTORS.iterdir()))
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors by /proc")
-def test_no_leak(transport, tls):
+@pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="counts descriptors by /proc")
+def test_no_leak(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """Failures of every kind leave no file descriptor open."""
     faults = (
         [reset],
@@ -229,11 +243,11 @@ def test_no_leak(transport, tls):
 
 def settle(server: ScriptedServer) -> None:
     """Wait until the server's threads have closed their ends."""
-    for thread in server._threads[1:]:
+    for thread in server.script_threads:
         thread.join(5)
 
 
-def test_interrupt(transport, tls, monkeypatch):
+def test_interrupt(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """An interrupt passes through untouched, and its connection is closed."""
     closed = threading.Event()
 
@@ -250,7 +264,7 @@ def test_interrupt(transport, tls, monkeypatch):
         assert server.posts == 1
 
 
-def test_construction_is_cheap():
+def test_construction_is_cheap() -> None:
     """Making a transport reads no certificates: that waits for the first TLS connection."""
     began = time.perf_counter()
     for _ in range(20):
@@ -259,7 +273,9 @@ def test_construction_is_cheap():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_private_address(transport, tls, host):
+def test_private_address(
+    transport: RequestsTransport, tls: ssl.SSLContext | None, host: str
+) -> None:
     """A request for public hosts only does not connect to a private address."""
     with ScriptedServer(serve(), tls=tls) as server:
         url = server.url.replace("127.0.0.1", host)
@@ -273,23 +289,41 @@ def test_private_address(transport, tls, host):
         assert len(server.peers) == 1
 
 
-def test_one_private_address_among_public_ones(transport, monkeypatch):
+Address = tuple[int, int, int, str, tuple[str, int]]
+
+
+def resolve_by(monkeypatch: pytest.MonkeyPatch, answers: list[list[Address]]) -> None:
+    """Let each look-up of a name give the next of *answers*."""
+
+    def getaddrinfo(*_: object) -> list[Address]:
+        return answers.pop(0)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+def test_one_private_address_among_public_ones(
+    transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One private address among those of a host is enough to refuse it."""
-    both = [
+    both: list[Address] = [
         (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", 80)),
         (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80)),
     ]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: both)
+    resolve_by(monkeypatch, [both])
     failure = failure_of(transport, get("http://rebound.example/", public_host_only=True))
     assert (failure.sent, failure.reason) == (False, Reason.PRIVATE_ADDRESS)
 
 
-def test_name_is_resolved_once(transport, monkeypatch):
+def test_name_is_resolved_once(
+    transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The address that is checked is the one connected to: the name is not looked up again."""
     with ScriptedServer(serve()) as server:
-        answers = [[(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))]]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: answers.pop())
-        monkeypatch.setattr("muybridge.watched_connections.is_public", lambda _: True)
+        answers: list[Address] = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
+        ]
+        resolve_by(monkeypatch, [answers])
+        monkeypatch.setattr("muybridge.watched_connections.is_public", bool)
         url = f"http://rebound.example:{server.port}/"
         assert call(transport, get(url, public_host_only=True)).status == 200
 
@@ -298,7 +332,7 @@ def test_name_is_resolved_once(transport, monkeypatch):
     "address",
     ["93.184.215.14", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"],
 )
-def test_public(address):
+def test_public(address: str) -> None:
     """An address out on the internet is public, also one wrapped in IPv6."""
     assert is_public(address)
 
@@ -306,7 +340,7 @@ def test_public(address):
 @pytest.mark.parametrize(
     "address",
     [
-        "0.0.0.0",
+        "0.0.0.0",  # noqa: S104  # nothing is bound here
         "10.0.0.1",
         "100.64.0.1",
         "127.0.0.1",
@@ -338,6 +372,6 @@ def test_public(address):
         "not an address",
     ],
 )
-def test_not_public(address):
+def test_not_public(address: str) -> None:
     """An address of this machine, its network, many hosts or none is not public."""
     assert not is_public(address)

@@ -13,9 +13,11 @@ from muybridge.requests_transport import RequestsTransport
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import SLACK, call, failure_of, get, post
+from .certificates import server_context
 from .scripted_server import (
     Peer,
     ScriptedServer,
+    Step,
     read_request,
     reply_bytes,
     send,
@@ -25,11 +27,11 @@ from .scripted_server import (
 DEADLINE = 0.3
 
 
-def drip(data: bytes) -> object:
+def drip(data: bytes) -> Step:
     return lambda peer: peer.drip(data, every=0.03)
 
 
-def flood(data: bytes) -> object:
+def flood(data: bytes) -> Step:
     def step(peer: Peer) -> None:
         while not peer.stopping.is_set():
             peer.send(data)
@@ -56,7 +58,9 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
         (Phase.BODY, [send(HEAD + b"\r\n"), flood(b"x" * 4096)]),
     ],
 )
-def test_drips(transport, tls, phase, steps):
+def test_drips(
+    transport: RequestsTransport, tls: ssl.SSLContext | None, phase: Phase, steps: list[Step]
+) -> None:
     """A reply that comes in drops, or never ends, is given up at the deadline."""
     with ScriptedServer([read_request, *steps], tls=tls) as server:
         failure = failure_of(transport, post(server.url, body_limit=None), timeout=DEADLINE)
@@ -64,10 +68,9 @@ def test_drips(transport, tls, phase, steps):
         assert (failure.sent, server.posts) == (True, 1)
 
 
-def test_handshake_drip(transport, authority: trustme.CA):
+def test_handshake_drip(transport: RequestsTransport, authority: trustme.CA) -> None:
     """A TLS handshake that comes in drops is given up at the deadline, the request unsent."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    context = server_context(authority, "127.0.0.1")
 
     def script(peer: Peer) -> None:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -82,7 +85,7 @@ def test_handshake_drip(transport, authority: trustme.CA):
     assert (failure.phase, failure.sent, failure.reason) == (Phase.TLS, False, Reason.TIMED_OUT)
 
 
-def test_many_addresses(monkeypatch):
+def test_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trying one address after another ends with the deadline, too."""
     tried: list[float] = []
 
@@ -93,7 +96,11 @@ def test_many_addresses(monkeypatch):
         raise TimeoutError("timed out")
 
     real = socket.getaddrinfo("127.0.0.1", 9, 0, socket.SOCK_STREAM)
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: real * 50)
+
+    def resolve(*_: object) -> object:
+        return real * 50
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
     monkeypatch.setattr(socket.socket, "connect", connect)
     transport = RequestsTransport(connect_timeout=0.1)
     failure = failure_of(transport, post("http://many.example/"), timeout=DEADLINE)
@@ -104,7 +111,7 @@ def test_many_addresses(monkeypatch):
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0])
-def test_no_time(transport, timeout):
+def test_no_time(transport: RequestsTransport, timeout: float) -> None:
     """A call without any time left does not begin."""
     with ScriptedServer(serve()) as server:
         failure = failure_of(transport, post(server.url), timeout)
@@ -112,14 +119,14 @@ def test_no_time(transport, timeout):
         assert server.peers == []
 
 
-def test_unbounded(transport):
+def test_unbounded(transport: RequestsTransport) -> None:
     """An infinite time-out is a time-out like any other."""
     with ScriptedServer(serve()) as server:
         assert call(transport, get(server.url), float("inf")).status == 200
 
 
 @pytest.mark.parametrize("phase", [Phase.HEAD, Phase.BODY])
-def test_idle(transport, tls, phase):
+def test_idle(transport: RequestsTransport, tls: ssl.SSLContext | None, phase: Phase) -> None:
     """A gap between bytes of the reply longer than allowed ends the exchange early."""
     whole = reply_bytes(200, b"x" * 10)
     begun = whole[:-5] if phase is Phase.BODY else whole[:5]
@@ -136,7 +143,7 @@ def test_idle(transport, tls, phase):
     assert (failure.phase, failure.reason) == (phase, Reason.TIMED_OUT)
 
 
-def test_deadline_of_next_request(transport, tls):
+def test_deadline_of_next_request(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """A kept connection lives by the deadline of the request it serves now."""
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, get(server.url), timeout=0.2)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import base64
+import ssl
+from collections.abc import Callable
 
 import pytest
 
 from muybridge.environment import proxy_for
 from muybridge.requests_transport import RequestsTransport
-from muybridge.transport import exchange
+from muybridge.transport import TransportError, exchange
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import AUTHORIZATION, KEY, call, failure_of, get, post
 from .scripted_server import (
     Peer,
     ScriptedServer,
+    Step,
     closed_port,
     connect_proxy,
     hang,
@@ -25,14 +28,18 @@ from .scripted_server import (
     serve,
 )
 
-PASSWORD = "p4ss%2fword"
+PASSWORD = "p4ss%2fword"  # noqa: S105  # of a proxy that does not exist
 
 
 @pytest.fixture
-def by_proxy(monkeypatch):
+def by_proxy(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Let what the tests ask for by this name go through a proxy on loopback."""
+
     # Loopback is never proxied, so the hosts behind these proxies have other names.
-    monkeypatch.setattr("muybridge.environment.is_loopback", lambda _: False)
+    def never(_: str) -> bool:
+        return False
+
+    monkeypatch.setattr("muybridge.environment.is_loopback", never)
 
     def use(proxy: str) -> None:
         monkeypatch.setenv("ALL_PROXY", proxy)
@@ -40,7 +47,9 @@ def by_proxy(monkeypatch):
     return use
 
 
-def test_tunnel(transport, server_tls, by_proxy):
+def test_tunnel(
+    transport: RequestsTransport, server_tls: ssl.SSLContext, by_proxy: Callable[[str], None]
+) -> None:
     """https goes through a tunnel, kept for the next request, and the proxy learns no secret."""
     with ScriptedServer(serve(), tls=server_tls) as server, ScriptedServer(connect_proxy) as proxy:
         by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
@@ -57,6 +66,10 @@ def test_tunnel(transport, server_tls, by_proxy):
     assert KEY.encode() in server.received
 
 
+def drip_a_reply(peer: Peer) -> None:
+    peer.drip(b"HTTP/1.1 200" * 99, every=0.03)
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -70,12 +83,17 @@ def test_tunnel(transport, server_tls, by_proxy):
         ([Peer.read_head, send(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 99_999)], Reason.MALFORMED),
         ([Peer.read_head, hang], Reason.TIMED_OUT),
         (
-            [Peer.read_head, lambda peer: peer.drip(b"HTTP/1.1 200" * 99, every=0.03)],
+            [Peer.read_head, drip_a_reply],
             Reason.TIMED_OUT,
         ),
     ],
 )
-def test_no_tunnel(transport, by_proxy, script, reason):
+def test_no_tunnel(
+    transport: RequestsTransport,
+    by_proxy: Callable[[str], None],
+    script: list[Step],
+    reason: Reason,
+) -> None:
     """Whatever a proxy does instead of making a tunnel, the request is unsent."""
     with ScriptedServer(script) as proxy:
         by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
@@ -86,7 +104,7 @@ def test_no_tunnel(transport, by_proxy, script, reason):
     assert "p4ss" not in repr(failure)
 
 
-def test_dead_proxy(transport, by_proxy):
+def test_dead_proxy(transport: RequestsTransport, by_proxy: Callable[[str], None]) -> None:
     """A proxy that is not there leaves the request unsent."""
     by_proxy(f"http://user:{PASSWORD}@127.0.0.1:{closed_port()}")
     failure = failure_of(transport, post("https://api.example/v1"))
@@ -94,7 +112,9 @@ def test_dead_proxy(transport, by_proxy):
     assert "p4ss" not in repr(failure)
 
 
-def test_certificate_behind_proxy(server_tls, by_proxy):
+def test_certificate_behind_proxy(
+    server_tls: ssl.SSLContext, by_proxy: Callable[[str], None]
+) -> None:
     """The certificate of the host behind the tunnel is checked as ever."""
     with ScriptedServer(serve(), tls=server_tls) as server, ScriptedServer(connect_proxy) as proxy:
         by_proxy(f"http://{proxy.address}")
@@ -106,7 +126,7 @@ def test_certificate_behind_proxy(server_tls, by_proxy):
         )
 
 
-def test_plain_http_with_key(transport, by_proxy):
+def test_plain_http_with_key(transport: RequestsTransport, by_proxy: Callable[[str], None]) -> None:
     """Over plain http a proxy is not shown the key, unless that was asked for."""
     with ScriptedServer(serve()) as proxy:
         by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
@@ -126,7 +146,9 @@ def test_plain_http_with_key(transport, by_proxy):
     assert AUTHORIZATION.encode() in sent
 
 
-def test_plain_http_without_key(transport, by_proxy):
+def test_plain_http_without_key(
+    transport: RequestsTransport, by_proxy: Callable[[str], None]
+) -> None:
     """Over plain http a request without a key goes through the proxy."""
     with ScriptedServer(serve()) as proxy:
         by_proxy(f"http://{proxy.address}")
@@ -135,7 +157,9 @@ def test_plain_http_without_key(transport, by_proxy):
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://:x"])
-def test_unusable_proxy(transport, by_proxy, proxy):
+def test_unusable_proxy(
+    transport: RequestsTransport, by_proxy: Callable[[str], None], proxy: str
+) -> None:
     """A proxy that cannot be used is not passed by in silence."""
     by_proxy(proxy)
     failure = failure_of(transport, post("https://api.example/v1"))
@@ -147,14 +171,18 @@ def test_unusable_proxy(transport, by_proxy, proxy):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_loopback_is_not_proxied(transport, monkeypatch, host):
+def test_loopback_is_not_proxied(
+    transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
     """Loopback is reached directly, whatever the environment says."""
     monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{closed_port()}")
     with ScriptedServer(serve()) as server:
         assert call(transport, get(server.url.replace("127.0.0.1", host))).status == 200
 
 
-def test_private_hosts_behind_a_proxy(transport, by_proxy):
+def test_private_hosts_behind_a_proxy(
+    transport: RequestsTransport, by_proxy: Callable[[str], None]
+) -> None:
     """Where a proxy connects, its own private address is no obstacle."""
     with ScriptedServer(serve()) as proxy:
         by_proxy(f"http://{proxy.address}")
@@ -180,7 +208,9 @@ def test_private_hosts_behind_a_proxy(transport, by_proxy):
         ("https", "[::1]", None),
     ],
 )
-def test_environment(monkeypatch, scheme, host, expected):
+def test_environment(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, host: str, expected: str | None
+) -> None:
     """The proxy is that of the scheme, except for what NO_PROXY lists, and loopback."""
     monkeypatch.setenv("HTTPS_PROXY", "http://secure:1")
     monkeypatch.setenv("http_proxy", "plain:2")
@@ -188,7 +218,7 @@ def test_environment(monkeypatch, scheme, host, expected):
     assert proxy_for(scheme, host, 443) == expected
 
 
-def test_no_proxy_at_all(monkeypatch):
+def test_no_proxy_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """A star excludes every host, and an empty environment has no proxy."""
     assert proxy_for("https", "api.example", 443) is None
     monkeypatch.setenv("ALL_PROXY", "http://any:3")
@@ -197,7 +227,9 @@ def test_no_proxy_at_all(monkeypatch):
     assert proxy_for("https", "api.example", 443) is None
 
 
-def test_read_once(transport, by_proxy, monkeypatch):
+def test_read_once(
+    transport: RequestsTransport, by_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The environment is asked once for each host."""
     with ScriptedServer(serve()) as proxy:
         by_proxy(f"http://{proxy.address}")
@@ -206,11 +238,13 @@ def test_read_once(transport, by_proxy, monkeypatch):
         assert exchange(transport, get("http://cdn.example/b"), timeout=5).status == 200
 
 
-def test_read_request_is_not_spoiled(transport, by_proxy):
+def test_read_request_is_not_spoiled(
+    transport: RequestsTransport, by_proxy: Callable[[str], None]
+) -> None:
     """A fault behind a forwarding proxy is told like any other, as sent."""
     with ScriptedServer([read_request]) as proxy:
         by_proxy(f"http://{proxy.address}")
         request = get("http://cdn.example/a")
-        with pytest.raises(Exception, match="connection closed") as caught:
+        with pytest.raises(TransportError, match="connection closed") as caught:
             exchange(transport, request, timeout=5)
-        assert caught.value.failure.sent  # type: ignore[attr-defined]
+        assert caught.value.failure.sent

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import ssl
+import threading
 import tracemalloc
 import zlib
+from collections.abc import Callable
 
 import pytest
 
+from muybridge.requests_transport import RequestsTransport
 from muybridge.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import HttpRequest, Phase, Reason
 
@@ -33,7 +37,7 @@ PACKED = reply_bytes(200, gzip.compress(b'{"id": "abcdef"}'), content_encoding="
 
 
 @pytest.mark.parametrize("whole", [COUNTED, CHUNKED, PACKED], ids=["counted", "chunked", "gzip"])
-def test_every_cut(transport, tls, whole):
+def test_every_cut(transport: RequestsTransport, tls: ssl.SSLContext | None, whole: bytes) -> None:
     """Of all beginnings of a reply, followed by the connection's end, only the whole succeeds."""
     cuts = range(len(whole))
     scripts = [[read_request, send(whole[:cut])] for cut in cuts]
@@ -86,7 +90,7 @@ def head(*lines: bytes) -> bytes:
         b"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ],
 )
-def test_malformed_head(transport, whole):
+def test_malformed_head(transport: RequestsTransport, whole: bytes) -> None:
     """A head that leaves the body's end or coding in doubt is malformed, not guessed at."""
     with ScriptedServer([read_request, send(whole), hang]) as server:
         failure = failure_of(transport, post(server.url))
@@ -108,12 +112,20 @@ def test_malformed_head(transport, whole):
     ],
     ids=lambda body: body[:8].decode(),
 )
-def test_malformed_chunks(transport, body):
+def test_malformed_chunks(transport: RequestsTransport, body: bytes) -> None:
     """Chunks that are not what they say, or have no end, are malformed after a bounded read."""
     whole = head(b"Transfer-Encoding: chunked") + body
     with ScriptedServer([read_request, send(whole), hang]) as server:
         failure = failure_of(transport, post(server.url))
     assert (failure.phase, failure.status, failure.reason) == (Phase.BODY, 200, Reason.MALFORMED)
+
+
+def bare_deflate(text: bytes) -> bytes:
+    return zlib.compress(text)[2:-4]
+
+
+def two_members(text: bytes) -> bytes:
+    return gzip.compress(text[:50]) + gzip.compress(text[50:])
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"\0\xff" * 100_000])
@@ -124,11 +136,13 @@ def test_malformed_chunks(transport, body):
         ("gzip", gzip.compress),
         ("x-gzip", gzip.compress),
         ("deflate", zlib.compress),
-        ("deflate", lambda text: zlib.compress(text)[2:-4]),
-        ("gzip", lambda text: gzip.compress(text[:50]) + gzip.compress(text[50:])),
+        ("deflate", bare_deflate),
+        ("gzip", two_members),
     ],
 )
-def test_codings(transport, text, coding, pack):
+def test_codings(
+    transport: RequestsTransport, text: bytes, coding: str, pack: Callable[[bytes], bytes]
+) -> None:
     """Each content coding that may be used is undone, whether all comes at once or in drops."""
     packed = pack(text)
     with ScriptedServer(serve(200, packed, content_encoding=coding)) as server:
@@ -141,14 +155,14 @@ def test_codings(transport, text, coding, pack):
             assert call(transport, get(server.url)).body == text
 
 
-def test_broken_coding(transport):
+def test_broken_coding(transport: RequestsTransport) -> None:
     """A body that its coding cannot have made is malformed."""
     with ScriptedServer([read_request, reply(200, b"no gzip", content_encoding="gzip")]) as server:
         failure = failure_of(transport, get(server.url))
     assert (failure.phase, failure.reason) == (Phase.BODY, Reason.MALFORMED)
 
 
-def test_cut_inside_coding(transport):
+def test_cut_inside_coding(transport: RequestsTransport) -> None:
     """A coded body that stops before its coding does is truncated, whatever its length says."""
     packed = gzip.compress(b'{"id": "abc"}')[:-3]
     with ScriptedServer([read_request, reply(200, packed, content_encoding="gzip")]) as server:
@@ -156,7 +170,7 @@ def test_cut_inside_coding(transport):
     assert (failure.phase, failure.reason) == (Phase.BODY, Reason.TRUNCATED)
 
 
-def test_bomb(transport):
+def test_bomb(transport: RequestsTransport) -> None:
     """A body that decodes to far more than allowed is given up early and within memory."""
     bomb = gzip.compress(bytes(300 * 1024 * 1024), 9)
     limit = 1024 * 1024
@@ -170,7 +184,7 @@ def test_bomb(transport):
     assert peak < 8 * limit
 
 
-def test_limit(transport, tls):
+def test_limit(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """A body of exactly the limit is a whole reply, and one byte more is too large."""
     with ScriptedServer(serve(200, b"x" * 1000), tls=tls) as server:
         assert len(call(transport, get(server.url, body_limit=1000)).body) == 1000
@@ -178,7 +192,7 @@ def test_limit(transport, tls):
         assert (failure.reason, failure.partial) == (Reason.TOO_LARGE, b"x" * 1000)
 
 
-def test_endless_body(transport):
+def test_endless_body(transport: RequestsTransport) -> None:
     """A body without end is given up at its limit."""
 
     def endless(peer: Peer) -> None:
@@ -192,14 +206,14 @@ def test_endless_body(transport):
     assert (failure.status, failure.reason) == (500, Reason.TOO_LARGE)
 
 
-def test_until_close(transport, tls):
+def test_until_close(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """A body that ends with its connection is whole, under TLS only with a closing alert."""
 
     def polite(peer: Peer) -> None:
         peer.read_request()
         peer.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
-        if tls is not None:
-            peer.sock.unwrap()  # type: ignore[attr-defined]  # a TLS socket
+        if isinstance(peer.sock, ssl.SSLSocket):
+            peer.sock.unwrap()
 
     with ScriptedServer(polite, tls=tls) as server:
         assert call(transport, get(server.url)).body == b"all of it"
@@ -219,7 +233,9 @@ def test_until_close(transport, tls):
         ("GET", 304, {"content_length": "5000"}),
     ],
 )
-def test_bodiless(transport, method, status, fields):
+def test_bodiless(
+    transport: RequestsTransport, method: str, status: int, fields: dict[str, str]
+) -> None:
     """A reply that has no body by its nature does not wait for one."""
     if "transfer_encoding" in fields:
         whole = head(b"Transfer-Encoding: chunked")
@@ -232,7 +248,7 @@ def test_bodiless(transport, method, status, fields):
         assert len(server.peers) == 1
 
 
-def test_informational(transport, tls):
+def test_informational(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """Informational replies are passed over, and the final one is the reply."""
     early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
     with ScriptedServer([read_request, send(early + COUNTED), hang], tls=tls) as server:
@@ -241,10 +257,8 @@ def test_informational(transport, tls):
     assert response.body == b'{"id": "abcdef"}'
 
 
-def test_pieces_as_they_come(transport, tls):
+def test_pieces_as_they_come(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """A piece is handed over when it arrives, not when a buffer is full."""
-    import threading
-
     taken = threading.Event()
 
     def script(peer: Peer) -> None:
@@ -263,7 +277,7 @@ def test_pieces_as_they_come(transport, tls):
             assert b"".join(pieces) == b"second"
 
 
-def test_partial(transport):
+def test_partial(transport: RequestsTransport) -> None:
     """What had arrived of a body cut short is kept, up to 64 KiB of it."""
     whole = reply_bytes(200, b"x" * 200_000)
     with ScriptedServer([read_request, send(whole[:-1])]) as server:
@@ -271,7 +285,7 @@ def test_partial(transport):
     assert (failure.reason, failure.partial) == (Reason.TRUNCATED, b"x" * PARTIAL_LIMIT)
 
 
-def test_duplicate_headers(transport):
+def test_duplicate_headers(transport: RequestsTransport) -> None:
     """Header fields are handed over in order, repeated ones as often as they came."""
     whole = head(b"Set-Cookie: a=1", b"X-A: b", b"Set-Cookie: c=2", b"Content-Length: 0")
     with ScriptedServer([read_request, send(whole), hang]) as server:
@@ -279,7 +293,7 @@ def test_duplicate_headers(transport):
     assert headers[:3] == (("Set-Cookie", "a=1"), ("X-A", "b"), ("Set-Cookie", "c=2"))
 
 
-def test_request_on_the_wire(transport):
+def test_request_on_the_wire(transport: RequestsTransport) -> None:
     """What goes out is the request as described, its target untouched, and the key."""
     with ScriptedServer(serve()) as server:
         url = f"{server.url}/a%2fb/%7Ec?sig=%2b%2F&x=a+b#fragment"
@@ -302,7 +316,7 @@ def test_request_on_the_wire(transport):
     assert sent.endswith(b"\r\n\r\n\0body")
 
 
-def test_no_cookies(transport):
+def test_no_cookies(transport: RequestsTransport) -> None:
     """A cookie that a reply sets is not sent back."""
     with ScriptedServer(serve(200, b"{}", set_cookie="a=b")) as server:
         call(transport, get(server.url))
@@ -310,7 +324,7 @@ def test_no_cookies(transport):
         assert b"ookie" not in server.received
 
 
-def test_early_leave(transport):
+def test_early_leave(transport: RequestsTransport) -> None:
     """Leaving a stream early closes its connection, and a later failure is still a failure."""
     with ScriptedServer(serve(200, b"x" * 200_000)) as server:
         with transport.stream(get(server.url), timeout=5) as streamed:

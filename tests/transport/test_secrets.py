@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import gc
 import http.client
 import io
 import logging
 import pickle
-import sys
+import ssl
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,8 +21,8 @@ from muybridge_protocol.http import Reason
 
 from .calls import AUTHORIZATION, KEY, QUERY, call, failure_of, get, post
 from .scripted_server import (
+    Script,
     ScriptedServer,
-    Step,
     in_turn,
     read_request,
     reply,
@@ -30,7 +33,7 @@ from .scripted_server import (
 )
 
 ECHO = f"X-Echo: {AUTHORIZATION}\r\nnot a header {AUTHORIZATION}\r\n\r\n".encode()
-FAULTS: list[Step | list[Step]] = [
+FAULTS: list[Script] = [
     reset,
     [read_request],
     [read_request, reset],
@@ -45,7 +48,7 @@ FAULTS: list[Step | list[Step]] = [
 
 
 @pytest.fixture
-def log():
+def log() -> Iterator[io.StringIO]:
     """Everything that any logger is told, down to DEBUG."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
@@ -58,7 +61,13 @@ def log():
     root.setLevel(level)
 
 
-def test_logs(transport, tls, log, capfd, monkeypatch):
+def test_logs(
+    transport: RequestsTransport,
+    tls: ssl.SSLContext | None,
+    log: io.StringIO,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """At DEBUG, and with http.client's own debugging on, neither key nor query is shown."""
     monkeypatch.setattr(http.client.HTTPConnection, "debuglevel", 1)
     with ScriptedServer(in_turn(*FAULTS, serve()), tls=tls) as server:
@@ -73,31 +82,31 @@ def test_logs(transport, tls, log, capfd, monkeypatch):
     assert "canary" not in shown
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: "")
-def test_tracebacks(transport, tls, fault):
+@pytest.mark.parametrize("fault", FAULTS)
+def test_tracebacks(
+    transport: RequestsTransport, tls: ssl.SSLContext | None, fault: Script
+) -> None:
     """The traceback of a failure shows no key, not even with the variables of every frame."""
-    with ScriptedServer(fault, tls=tls) as server:
-        try:
-            with transport.stream(
-                get(f"{server.url}?{QUERY}"), timeout=5, authorization=AUTHORIZATION
-            ) as streamed:
-                b"".join(streamed.pieces())
-        except TransportError as error:
-            told = traceback.TracebackException.from_exception(error, capture_locals=True)
-            frames = [frame for frame in told.stack if "/transports/" in frame.filename]
-            shown = "".join(traceback.StackSummary.from_list(frames).format())
-            modules = {frame.filename for frame in told.stack}
-            assert error.__context__ is None
-            assert error.__cause__ is None
-        else:
-            raise AssertionError("the fault was not met")
-    assert frames
-    assert KEY not in shown
+    with (
+        ScriptedServer(fault, tls=tls) as server,
+        pytest.raises(TransportError) as caught,
+        transport.stream(
+            get(f"{server.url}?{QUERY}"), timeout=5, authorization=AUTHORIZATION
+        ) as streamed,
+    ):
+        b"".join(streamed.pieces())
+    error = caught.value
+    told = traceback.TracebackException.from_exception(error, capture_locals=True)
+    ours = [frame for frame in told.stack if "/transports/" in frame.filename]
+    assert ours
+    assert KEY not in "".join(traceback.StackSummary.from_list(ours).format())
+    modules = {frame.filename for frame in told.stack}
     assert not [name for name in modules if "http/client" in name or "urllib3" in name]
-    assert sys.exc_info() == (None, None, None)
+    assert error.__context__ is None
+    assert error.__cause__ is None
 
 
-def test_key_with_line_break(transport):
+def test_key_with_line_break(transport: RequestsTransport) -> None:
     """A key that would break the request apart is refused unsent, and not shown."""
     with ScriptedServer(serve()) as server:
         for bad in ("\r\nX: y", "\n", "\0", "\N{HORIZONTAL ELLIPSIS}"):
@@ -111,7 +120,7 @@ def test_key_with_line_break(transport):
         assert server.peers == []
 
 
-def test_repr(transport):
+def test_repr(transport: RequestsTransport) -> None:
     """Neither the transport nor an exchange shows what it was given."""
     streamed = transport.stream(
         post(f"http://127.0.0.1:1/v1?{QUERY}"), timeout=5, authorization=AUTHORIZATION
@@ -120,7 +129,7 @@ def test_repr(transport):
         assert "canary" not in shown
 
 
-def test_pickle(transport):
+def test_pickle(transport: RequestsTransport) -> None:
     """A transport, and an exchange, can be neither pickled nor copied."""
     streamed = transport.stream(get("http://127.0.0.1:1/"), timeout=5, authorization=AUTHORIZATION)
     for thing in (transport, streamed):
@@ -130,7 +139,7 @@ def test_pickle(transport):
             copy.copy(thing)
 
 
-def test_netrc(monkeypatch, tmp_path):
+def test_netrc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A netrc file's credentials are not sent."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login someone password else\n")
@@ -143,10 +152,8 @@ def test_netrc(monkeypatch, tmp_path):
         transport.close()
 
 
-def test_nothing_kept(transport, tls):
+def test_nothing_kept(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """After an exchange no object that the transport holds has the key."""
-    import gc
-
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, post(server.url))
         gc.collect()
