@@ -1,0 +1,250 @@
+"""The emulator as an ASGI application, with the files of its results."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import trio
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
+
+from muybridge.local.ranges import Span, UnsatisfiableRange, requested_span
+from muybridge.local.studio import Studio
+from muybridge_protocol.emulator import (
+    REQUEST_BODY_LIMIT,
+    EmulatedTask,
+    Emulator,
+    MediaState,
+    ServiceRequest,
+)
+from muybridge_protocol.emulator.replies import error_reply, media_name
+from muybridge_protocol.families import Media
+from muybridge_protocol.http import Headers, HttpResponse, find_header
+
+LOG = logging.getLogger("muybridge.local")
+
+_PIECE = 256 * 1024
+
+_MEDIA_TYPES = {Media.IMAGE: "image/png", Media.VIDEO: "video/mp4"}
+
+_STOPPING = error_reply(503, "stopping", "the service is being shut down")
+
+
+@attrs.frozen
+class FileReply:
+    """A reply whose body is, or is a stretch of, a file.
+
+    Args:
+        status: 200 or 206.
+        headers: Header fields.
+        path: The file.
+        span: The bytes of it to send.
+    """
+
+    status: int
+    headers: Headers
+    path: Path
+    span: Span
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body, piece by piece."""
+        # Read at once, not in a thread: the file was just written and lies in memory.
+        with self.path.open("rb") as file:
+            file.seek(self.span.first)
+            left = self.span.length
+            while left and (piece := file.read(min(left, _PIECE))):
+                left -= len(piece)
+                yield piece
+
+
+class LocalApplication:
+    """Answers HTTP requests by the emulator, and downloads from the studio.
+
+    Args:
+        emulator: The service.
+        studio: Where its results are rendered.
+        clock: Returns Unix seconds.
+        sending: Where replies are sent; it must outlive the server's own nursery.
+        on_started: Called once, before the first request.
+    """
+
+    def __init__(
+        self,
+        emulator: Emulator,
+        studio: Studio,
+        *,
+        clock: Callable[[], float],
+        sending: trio.Nursery,
+        on_started: Callable[[], None],
+    ) -> None:
+        self._emulator = emulator
+        self._studio = studio
+        self._clock = clock
+        self._sending = sending
+        self._on_started = on_started
+        self._unanswered: set[trio.CancelScope] = set()
+
+    async def __call__(
+        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "http":
+            await self._exchange(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:  # a web socket is refused by closing it before it was accepted
+            await receive()
+            await send({"type": "websocket.close", "code": 1000, "reason": None})
+
+    def interrupt(self) -> None:
+        """Answer every open request at once: the service is being shut down."""
+        for scope in self._unanswered:
+            scope.cancel()
+
+    async def _live(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        await receive()
+        self._on_started()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _exchange(
+        self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        reply: HttpResponse | FileReply | None = _STOPPING
+        with self._interruptible():
+            reply = await self._answer(scope, receive)
+        if reply is not None:
+            await self._respond(reply, send)
+
+    @contextmanager
+    def _interruptible(self) -> Generator[None]:
+        with trio.CancelScope() as scope:
+            self._unanswered.add(scope)
+            try:
+                yield
+            finally:
+                self._unanswered.remove(scope)
+
+    async def _answer(
+        self, scope: HTTPScope, receive: ASGIReceiveCallable
+    ) -> HttpResponse | FileReply | None:
+        """Return the reply to a request, or None if its sender went away."""
+        headers = tuple(
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
+        )
+        body = await _read_body(receive)
+        if body is None:
+            return None
+        path = scope["raw_path"].decode("latin-1")
+        if path.startswith("/media/"):
+            return await self._media(scope["method"], path.removeprefix("/media/"), headers)
+        query = scope["query_string"].decode("latin-1")
+        return self._emulator.handle(
+            ServiceRequest(scope["method"], f"{path}?{query}" if query else path, headers, body),
+            now=self._clock(),
+            new_id=f"task-{secrets.token_hex(16)}",
+        )
+
+    async def _media(self, method: str, name: str, headers: Headers) -> HttpResponse | FileReply:
+        task = self._emulator.task(name.rpartition(".")[0])
+        if task is None or media_name(task) != name:
+            return error_reply(404, "not_found", "there is no such file")
+        if method != "GET":
+            return error_reply(405, "method_not_allowed", "use GET", headers=(("Allow", "GET"),))
+        state = task.media(self._clock())
+        if state is MediaState.EXPIRED:
+            return error_reply(410, "expired", "the result is kept no longer")
+        if state is not MediaState.AVAILABLE:
+            return error_reply(404, "not_found", "the task has no result")
+        try:
+            path = await self._studio.file(task)
+        except Exception:
+            LOG.exception("The result of task %s could not be rendered", task.id)
+            return error_reply(503, "not_rendered", "the result could not be rendered")
+        return _file_reply(task, path, headers)
+
+    async def _respond(self, reply: HttpResponse | FileReply, send: ASGISendCallable) -> None:
+        """Send *reply*.
+
+        The server shields what it sends from cancellation, so that a client who stops reading
+        would keep it from ever shutting down. A task outside the server's nursery does the
+        sending: the server can then end and close the connection under it.
+        """
+        sent = trio.Event()
+
+        async def deliver() -> None:
+            try:
+                await _send(reply, send)
+            except Exception:
+                LOG.debug("A reply could not be sent", exc_info=True)
+            finally:
+                sent.set()
+
+        self._sending.start_soon(deliver)
+        await sent.wait()
+
+
+async def _read_body(receive: ASGIReceiveCallable) -> bytes | None:
+    """Return the request's body, or None if its sender went away.
+
+    Of a body that is too large, one byte more than allowed is kept and the rest is read and
+    dropped, because a client who is still sending would not see the reply.
+    """
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        room = REQUEST_BODY_LIMIT + 1 - len(body)
+        body += message["body"][:room]
+        if not message["more_body"]:
+            return bytes(body)
+
+
+async def _send(reply: HttpResponse | FileReply, send: ASGISendCallable) -> None:
+    if isinstance(reply, HttpResponse):
+        length, pieces = len(reply.body), iter((reply.body,))
+    else:
+        length, pieces = reply.span.length, reply.pieces()
+    headers = (*reply.headers, ("Content-Length", str(length)))
+    await send(
+        {
+            "type": "http.response.start",
+            "status": reply.status,
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
+        }
+    )
+    for piece in pieces:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _file_reply(task: EmulatedTask, path: Path, headers: Headers) -> HttpResponse | FileReply:
+    size = path.stat().st_size
+    tag = f'"{task.id}-{size}"'
+    # A range of another version of the file is of no use (RFC 9110, "If-Range").
+    condition = find_header(headers, "if-range")
+    wanted = find_header(headers, "range") if condition in (None, tag) else None
+    try:
+        span = requested_span(wanted, size)
+    except UnsatisfiableRange:
+        return error_reply(
+            416,
+            "unsatisfiable_range",
+            f"the file has {size} bytes",
+            headers=(("Content-Range", f"bytes */{size}"),),
+        )
+    common = (
+        ("Content-Type", _MEDIA_TYPES[task.family.media]),
+        ("ETag", tag),
+        ("Accept-Ranges", "bytes"),
+    )
+    if span is None:
+        return FileReply(200, common, path, Span(0, size - 1))
+    stretch = ("Content-Range", f"bytes {span.first}-{span.last}/{size}")
+    return FileReply(206, (*common, stretch), path, span)

@@ -1,0 +1,269 @@
+"""Serves the emulator on this machine, to programs (`LocalService`) and to people (`serve`)."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+import trio
+from hypercorn.config import Config, Sockets
+
+# Its other half, WSGI, is not typed in full.
+from hypercorn.trio import serve as serve_hypercorn  # pyright: ignore[reportUnknownVariableType]
+
+from muybridge.local.asgi import LOG, LocalApplication
+from muybridge.local.studio import Studio
+from muybridge_protocol.emulator import Access, Emulator, Timing
+from muybridge_protocol.families.family import DAY
+
+SEEDED_ASSETS = ("asset-1", "asset-2", "asset-3")
+"""The assets that the library has when a service starts."""
+
+_BACKLOG = 1024
+
+_GRACE = 0.3
+"""Seconds that replies under way have to end when the service is shut down."""
+
+
+class LocalService:
+    """The whole service on this machine, as long as the context lasts.
+
+    Args:
+        speed: What the times of `muybridge_protocol.emulator.Timing` are divided by.
+        port: Port to listen on, or 0 for any that is free.
+        host: Address to listen on: this machine alone, unless told otherwise.
+        keys: What each API key may use, or None for one new key that may use everything.
+        assets: The ids of the assets in the library.
+        public_url: Where clients reach the service, if not at the address that it listens on.
+            The URLs of its results begin with it.
+
+    Raises:
+        ValueError: The port, the speed or the keys cannot be used.
+        OSError: On entering, when the address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        *,
+        speed: float = 1.0,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        keys: Mapping[str, Access] | None = None,
+        assets: Iterable[str] = SEEDED_ASSETS,
+        public_url: str | None = None,
+    ) -> None:
+        if not 0 <= port <= 65535:  # noqa: PLR2004  the range of ports
+            raise ValueError(f"{port} is no port; use 0 to 65535")
+        if keys is not None and not keys:
+            raise ValueError("there is no key; give at least one, or None for a new one")
+        self._timing = Timing(speed=speed)
+        self._host = host
+        self._port = port
+        self._keys = dict(keys) if keys else {f"local-{secrets.token_urlsafe(24)}": Access()}
+        self._assets = tuple(assets)
+        self._public_url = public_url
+        self._epoch = time.time() - time.monotonic()
+        self._running: contextlib.ExitStack | None = None
+        self._thread: _ServerThread
+        self.emulator: Emulator
+
+    @property
+    def base_url(self) -> str:
+        """Where clients on this machine reach the service."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104  any address
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
+
+    @property
+    def api_key(self) -> str:
+        """A key that the service accepts: the first, where several were given."""
+        return next(iter(self._keys))
+
+    def now(self) -> float:
+        """Return the service's time, Unix seconds. It never goes back, as a wall clock may."""
+        return self._epoch + time.monotonic()
+
+    def cancel(self, task_id: str) -> bool:
+        """Cancel a task of family `vidsa`, and return whether it had not ended yet."""
+        return self.emulator.cancel(task_id, self.now())
+
+    def wait(self) -> None:
+        """Wait until the service ends by itself, which it does only when it breaks."""
+        # In short turns, because on Windows Ctrl-C does not interrupt a longer wait.
+        while not self._thread.ended.wait(1.0):
+            pass
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as starting:
+            listener = starting.enter_context(_listen(self._host, self._port))
+            self._port = listener.getsockname()[1]
+            studio = starting.enter_context(Studio())
+            self.emulator = Emulator(
+                keys=self._keys,
+                public_url=self._public_url or self.base_url,
+                timing=self._timing,
+                assets=self._assets,
+            )
+            self._thread = _ServerThread(listener, self.emulator, studio, self.now)
+            starting.enter_context(self._thread)
+            self._running = starting.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._running is not None:
+            running, self._running = self._running, None
+            running.close()
+
+
+def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    speed: float = 1.0,
+    keys: Mapping[str, Access] | None = None,
+    public_url: str | None = None,
+    on_ready: Callable[[LocalService], None] = lambda _: None,
+) -> None:
+    """Serve the emulator until Ctrl-C, or until the process is asked to end.
+
+    Args:
+        host: Address to listen on: this machine alone, unless told otherwise.
+        port: Port to listen on, or 0 for any that is free.
+        speed: What the times of `muybridge_protocol.emulator.Timing` are divided by.
+        keys: What each API key may use, or None for one new key that may use everything.
+        public_url: Where clients reach the service, if not at the address that it listens on.
+        on_ready: Called with the service once it can be reached.
+
+    Raises:
+        ValueError: The port, the speed or the keys cannot be used.
+        OSError: The address cannot be listened on.
+    """
+    service = LocalService(host=host, port=port, speed=speed, keys=keys, public_url=public_url)
+    with contextlib.suppress(KeyboardInterrupt), _terminated_like_interrupted(), service:
+        on_ready(service)
+        service.wait()
+
+
+class _ServerThread:
+    """Runs the server in a thread of its own, as long as the context lasts."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        emulator: Emulator,
+        studio: Studio,
+        clock: Callable[[], float],
+    ) -> None:
+        self.ended = threading.Event()
+        self._listener = listener
+        self._emulator = emulator
+        self._studio = studio
+        self._clock = clock
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="muybridge-local", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        self._raise_failure()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with contextlib.suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._stop.set)
+        self._thread.join()
+        self._raise_failure()
+
+    def _run(self) -> None:
+        try:
+            trio.run(self._serve)
+        except BaseException as error:  # noqa: BLE001  it is raised in the caller's thread
+            self._failure = error
+        finally:
+            self.ended.set()
+            self._ready.set()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise RuntimeError("the local service broke down") from failure
+
+    async def _serve(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._stop = trio.Event()
+        async with trio.open_nursery() as sending:
+            application = LocalApplication(
+                self._emulator,
+                self._studio,
+                clock=self._clock,
+                sending=sending,
+                on_started=self._ready.set,
+            )
+
+            async def stopped() -> None:
+                await self._stop.wait()
+                application.interrupt()
+
+            await serve_hypercorn(
+                application, _Configuration(self._listener), shutdown_trigger=stopped, mode="asgi"
+            )
+            sending.cancel_scope.cancel()
+
+
+class _Configuration(Config):
+    """Hypercorn's settings, around a socket that is listening already."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        super().__init__()
+        self._listener = listener
+        self.backlog = _BACKLOG
+        self.errorlog = LOG
+        self.graceful_timeout = _GRACE
+        self.include_server_header = False
+        self.keep_alive_timeout = 60.0
+        self.keep_alive_max_requests = DAY
+
+    def create_sockets(self) -> Sockets:
+        return Sockets([], [self._listener], [])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"cannot listen on {host} port {port}: {error.strerror}. Give another port, or 0 for "
+            "any that is free",
+        ) from error
+
+
+@contextlib.contextmanager
+def _terminated_like_interrupted() -> Generator[None]:
+    """Let SIGTERM end the program as Ctrl-C does, so that no temporary file is left."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

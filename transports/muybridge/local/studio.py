@@ -1,0 +1,98 @@
+"""Renders the results of tasks: each once, when it is first asked for, in threads of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import zlib
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import trio
+
+from muybridge.local.dimensions import dimensions
+from muybridge.local.film import Film, render_mp4
+from muybridge.local.rendering import Picture, render_png
+from muybridge_protocol.emulator import EmulatedTask
+from muybridge_protocol.emulator.replies import media_name
+
+_THREADS = 2
+
+
+class Studio:
+    """Keeps rendered files in a temporary folder until it is closed.
+
+    It renders in a pool of its own: trio's worker threads would outlive the service.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="muybridge-")
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="muybridge-studio")
+        self._renderings: dict[str, Future[Path]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # A rendering that has begun is waited for: a thread cannot be stopped.
+        self._pool.shutdown(cancel_futures=True)
+        self._folder.cleanup()
+
+    async def file(self, task: EmulatedTask) -> Path:
+        """Return the file that shows the task's result, once it is rendered.
+
+        Raises:
+            OSError: It could not be written.
+        """
+        rendering = self._renderings.get(task.id)
+        if rendering is None:
+            path = Path(self._folder.name, media_name(task))
+            rendering = self._pool.submit(_render, task, path)
+            self._renderings[task.id] = rendering
+        await _ended(rendering)
+        try:
+            return rendering.result()
+        except BaseException:
+            self._renderings.pop(task.id, None)  # the next request tries again
+            raise
+
+
+async def _ended(rendering: Future[Path]) -> None:
+    ended = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def tell(_: Future[Path]) -> None:
+        with contextlib.suppress(trio.RunFinishedError):  # nobody waits any more
+            token.run_sync_soon(ended.set)
+
+    rendering.add_done_callback(tell)
+    await ended.wait()
+
+
+def _render(task: EmulatedTask, path: Path) -> Path:
+    size = dimensions(task.family, task.body)
+    picture = Picture(
+        width=size.width,
+        height=size.height,
+        prompt=_writable(task.prompt),
+        model=_writable(task.model),
+        settings=tuple((_writable(name), _writable(text)) for name, text in task.settings),
+        seed=zlib.crc32(task.id.encode()),
+    )
+    if size.seconds is None:
+        render_png(picture, path)
+    else:
+        render_mp4(Film(picture=picture, duration=size.seconds, sound=size.sound), path)
+    return path
+
+
+def _writable(text: str) -> str:
+    """Return *text* without lone surrogates, which JSON can hold and nothing can write."""
+    return text.encode("utf-8", "replace").decode()
