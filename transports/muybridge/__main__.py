@@ -1,0 +1,5 @@
+"""`python -m muybridge` is the command `muybridge`."""
+
+from muybridge.cli import main
+
+main()

@@ -1,0 +1,43 @@
+"""`asset delete`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.options import connection_options, json_option, timeout_option
+from muybridge.cli.terminal import document, say
+
+
+@click.group()
+def asset() -> None:
+    """The asset library of family vidsb."""
+
+
+@asset.command(
+    params=[
+        json_option(),
+        timeout_option("Seconds that one exchange may take [default: 60]"),
+        *connection_options(),
+    ]
+)
+@click.argument("asset_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask, on a terminal, whether you are sure.")
+@pass_errand
+def delete(errand: Errand, asset_id: str, *, yes: bool) -> None:
+    """Delete an asset for good.
+
+    Tasks that refer to it may fail. On a terminal you are asked first.
+
+    With --json: {ok, asset_id}.
+    """
+    errand.pays = True
+    if not yes and sys.stdin.isatty():
+        click.confirm(f"Delete asset {asset_id} for good?", abort=True, err=True)
+    with errand.client(exchange_timeout=errand.timeout) as client:
+        errand.send(lambda: client.delete_asset(asset_id))
+    say(f"asset {asset_id} is deleted")
+    if errand.json:
+        document({"ok": True, "asset_id": asset_id})

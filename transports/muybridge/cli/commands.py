@@ -1,0 +1,101 @@
+"""The command itself: its parts, loaded when they are asked for, and the one way it ends."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from muybridge import __version__
+from muybridge.cli.errand import Errand
+
+_COMMANDS = {
+    "demo": "demo",
+    "run": "generate",
+    "create": "generate",
+    "get": "tasks",
+    "wait": "tasks",
+    "download": "tasks",
+    "asset": "assets",
+    "families": "tables",
+    "models": "tables",
+    "validate": "validate",
+    "serve": "serve",
+}
+"""Where each command is, in the order of the help."""
+
+
+class Muybridge(click.Group):
+    """The root: it loads commands on first use, and turns every error into an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click asks so
+        """Return the commands' names."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click asks so
+        """Return the command *cmd_name*, or None."""
+        room = _COMMANDS.get(cmd_name)
+        if room is None:
+            return None
+        command: click.Command = getattr(import_module(f"muybridge.cli.{room}"), cmd_name)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Begin an errand; a command line with a mistake is told as JSON, too, if that is asked."""
+        ctx.obj = Errand(json="--json" in args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do what is asked for, and leave with the exit code that says how it ended."""
+        errand: Errand = ctx.obj
+        with errand.telling_warnings():
+            try:
+                super().invoke(ctx)
+                sys.stdout.flush()
+            except click.exceptions.Exit:
+                raise
+            except BaseException as error:  # noqa: BLE001  every end has its exit code
+                from muybridge.cli.outcomes import tell  # noqa: PLC0415  most commands go well
+
+                code = tell(error, errand)
+            else:
+                code = 0
+        ctx.exit(code)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click asks so
+        """Write the exit codes."""
+        from muybridge.cli.outcomes import MEANINGS  # noqa: PLC0415  only the help needs it
+
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in MEANINGS.items()])
+            formatter.write_paragraph()
+            formatter.write_text(
+                "`get` exits with 0 whatever the task's status is. Ctrl-C ends with 3 before "
+                "anything was sent, 5 once the task's id is known, 4 if it breaks off a request "
+                "that may have been accepted, and 130 where nothing was at stake."
+            )
+        with formatter.section("JSON"):
+            formatter.write_text(
+                "With --json there is exactly one JSON document on stdout, also after an error: "
+                "{ok: true, ...} as each command's help says, or {ok: false, error: {type, "
+                "message, exit_code, ...}, task, result}. task and result hold the service's own "
+                "fields; task has a token besides, which wait takes on any machine. error has the "
+                "command that carries on, if one does, and the problems of an invalid request."
+            )
+
+
+@click.command(cls=Muybridge, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="muybridge", message="%(prog)s %(version)s")
+def muybridge() -> None:
+    """Images and videos from one typed request: never paid twice, never lost.
+
+    \b
+      muybridge demo                    see it work on this machine, without a key
+      muybridge run imgb --help         what a family accepts
+      muybridge run imgb --local ...    try a request on this machine
+
+    The key comes from MUYBRIDGE_API_KEY or --api-key-file, the service's address from
+    MUYBRIDGE_BASE_URL or --base-url. Progress, task ids and warnings go to stderr.
+    """  # noqa: D301  click's own mark for lines that stay as they are

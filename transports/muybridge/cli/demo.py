@@ -1,0 +1,116 @@
+"""`demo`: a picture and a video through the whole path, on this machine or for real."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.options import connection_options, json_option, waiting_options
+from muybridge.cli.records import outcome_record
+from muybridge.cli.targets import check_target
+from muybridge.cli.terminal import answer_path, document
+from muybridge.configuration import BASE_URL_VARIABLE, KEY_VARIABLE
+from muybridge_protocol.families import ImgbRequest, MediaRequest, VidsbRequest
+
+if TYPE_CHECKING:
+    from muybridge import Client
+
+REQUESTS: tuple[MediaRequest, ...] = (
+    ImgbRequest(
+        model="imgb-2",
+        prompt="A horse at a gallop, all four hooves off the ground, in twelve plates",
+        ratio="16:9",
+        resolution="1k",
+    ),
+    VidsbRequest(
+        model="vidsb_2_0_fast_pro",
+        prompt="The same horse at a gallop, seen from the side, with the sound of its hooves",
+        duration=4,
+        aspect_ratio="16:9",
+        generate_audio=True,
+    ),
+)
+
+
+@click.command(params=[json_option(), *waiting_options(), *connection_options()])
+@click.option(
+    "--out", metavar="DIR", default="muybridge-demo", show_default=True, help="Where to save both."
+)
+@click.option(
+    "--real",
+    is_flag=True,
+    help=f"Use the real service, with {KEY_VARIABLE} and {BASE_URL_VARIABLE}. It costs money.",
+)
+@pass_errand
+def demo(errand: Errand, out: str, *, real: bool) -> None:
+    """Make a picture and a video, and show each step on the way.
+
+    The service is started for this command on this machine: nothing is charged, and no key is
+    needed. With --real the very same steps go to the real service.
+
+    With --json: {ok, base_url, results: [{task, result, expires_at, path}]}.
+    """
+    if real:
+        _check_real(errand)
+    elif errand.base_url is not None or errand.api_key_file is not None:
+        raise click.UsageError("--base-url and --api-key-file need --real, which costs money")
+    folder = out if out.endswith("/") else f"{out}/"
+    check_target(folder)
+    errand.local, errand.output = not real, folder
+    with errand.client() as client:
+        where = "the real service" if real else "a service of its own, started on this machine"
+        errand.progress.say(f"1. {client!r} talks to {where}")
+        results = [
+            _make(errand, client, request, number)
+            for number, request in enumerate(REQUESTS, start=2)
+        ]
+    if errand.json:
+        document({"ok": True, "results": results, "warnings": errand.warnings})
+    else:
+        for result in results:
+            answer_path(result["path"])
+    if not real:
+        errand.progress.say(_hint())
+
+
+def _make(errand: Errand, client: Client, request: MediaRequest, number: int) -> dict[str, Any]:
+    errand.progress.say(f"{number}. {_source(request)}")
+    task = errand.create(client, request)
+    result = errand.wait(client, task)
+    path = errand.save(client, result, errand.output or ".")
+    record = outcome_record(task, result, path)
+    del record["ok"]
+    return record
+
+
+def _source(request: MediaRequest) -> str:
+    """Return the Python that makes *request*."""
+    values = {
+        field.name: getattr(request, field.name)
+        for field in request.family.fields
+        if getattr(request, field.name) is not None
+    }
+    arguments = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return f"{type(request).__name__}({arguments})"
+
+
+def _check_real(errand: Errand) -> None:
+    missing = [
+        name
+        for name, given in (
+            (KEY_VARIABLE, errand.api_key_file),
+            (BASE_URL_VARIABLE, errand.base_url),
+        )
+        if given is None and not os.environ.get(name)
+    ]
+    if missing:
+        raise click.UsageError(f"--real needs {' and '.join(missing)}. Nothing was sent.")
+
+
+def _hint() -> str:
+    missing = [name for name in (KEY_VARIABLE, BASE_URL_VARIABLE) if not os.environ.get(name)]
+    needed = f"set {' and '.join(missing)}, then: " if missing else ""
+    return f"with the real service, for money: {needed}muybridge demo --real"

@@ -1,0 +1,304 @@
+"""What one command has set out to do, and how far it has come."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TextIO, TypeVar
+
+import attrs
+import click
+
+from muybridge.cli.progress import Progress, choose_progress
+from muybridge.cli.terminal import say
+from muybridge.clock import SystemClock
+from muybridge_protocol.errors import (
+    DownloadFailed,
+    IgnoredSetting,
+    InvalidAddress,
+    PlainHttpWarning,
+    PollingTooOften,
+    ServiceError,
+    TaskEnded,
+    TaskFailed,
+)
+from muybridge_protocol.events import Ambiguous, Event, Throttled, WillRetry
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
+from muybridge_protocol.operations.operation import API_TIMEOUT
+from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+from muybridge_protocol.tasks import Result, Status, Task
+
+if TYPE_CHECKING:
+    from muybridge import Client
+
+T = TypeVar("T")
+
+LOCAL_SPEED = 20.0
+"""How much faster than usual the embedded service is."""
+LOCAL_POLL_INTERVAL = 0.2
+
+_KEY_FILE_LIMIT = 64 * 1024
+_OUR_WARNINGS = (IgnoredSetting, PlainHttpWarning, PollingTooOften)
+
+
+@attrs.define(eq=False, kw_only=True)
+class Errand:
+    """What one command has set out to do, and how far it has come.
+
+    Options store their values here; errors are told by what is known here.
+
+    Args:
+        json: Whether to print one JSON document on stdout.
+        api_key_file: Where the key is, or None for the environment.
+        base_url: Where the service is, or None for the environment.
+        allow_plain_http: Whether base_url may be plain http on another machine.
+        poll_interval: Seconds between result queries, or None for the specification's pace.
+        timeout: Seconds for the whole, or None for the library's choice.
+        output: Where the result is to be saved, or None.
+        local: Whether an embedded service is used, which ends with the command.
+        pays: Whether the command sends something that may not be sent twice.
+        verb: The command that carries on while there is no result.
+        task: The task, once its id is known.
+        result: The last that the service said of it.
+        url: A link to download where no task is known.
+        accepted: Whether the service has accepted the task during this very command.
+        unanswered: Whether a request that may not be sent twice may be on its way.
+        ambiguous: Whether such a request was left without a usable reply.
+        warnings: What was warned of.
+        progress: Who is told of each step.
+    """
+
+    json: bool = False
+    api_key_file: str | None = None
+    base_url: str | None = None
+    allow_plain_http: bool = False
+    poll_interval: float | None = None
+    timeout: float | None = None
+    output: str | None = None
+    local: bool = False
+    pays: bool = False
+    verb: str = "wait"
+    task: Task | None = None
+    result: Result | None = None
+    url: str | None = None
+    accepted: bool = False
+    unanswered: bool = False
+    ambiguous: bool = False
+    warnings: list[str] = attrs.field(factory=list[str])
+    progress: Progress = attrs.field(factory=Progress)
+
+    @contextmanager
+    def client(self, *, exchange_timeout: float | None = None) -> Generator[Client, None, None]:
+        """Open the service: the embedded one, or the one of the options and the environment.
+
+        Args:
+            exchange_timeout: Seconds that one exchange may take, or None for the library's choice.
+        """
+        from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
+
+        with ExitStack() as stack:
+            key, base_url, poll_interval = self.read_key(), self.base_url, self.poll_interval
+            if self.local:
+                from muybridge.local import LocalService  # noqa: PLC0415  an extra of its own
+
+                service = stack.enter_context(LocalService(speed=LOCAL_SPEED))
+                key, base_url = service.api_key, service.base_url
+                poll_interval = poll_interval or LOCAL_POLL_INTERVAL
+            client = stack.enter_context(
+                Client(
+                    key,
+                    base_url,
+                    allow_plain_http=self.allow_plain_http,
+                    poll_interval=poll_interval,
+                    on_submitted=self._submitted,
+                    on_event=self._noticed,
+                    timeout=API_TIMEOUT if exchange_timeout is None else exchange_timeout,
+                    clock=_ToldClock(self),
+                )
+            )
+            self.progress = stack.enter_context(choose_progress())
+            yield client
+
+    def create(self, client: Client, request: MediaRequest) -> Task:
+        """Create a task; a failed one is an error.
+
+        Raises:
+            TaskFailed: The service refused it in its record.
+            ServiceError: As `Client.create`.
+        """
+        self.progress.say(f"sending the {request.family.name} request")
+        task = self.send(lambda: client.create(request))
+        if task.status == Status.FAILED:
+            raise TaskFailed(result=task.to_result(), task=task)
+        return task
+
+    def send(self, request: Callable[[], T]) -> T:
+        """Send what may not be sent twice, noting that it is on its way."""
+        self.pays = self.unanswered = True
+        try:
+            outcome = request()
+        except Exception:
+            self.unanswered = False
+            raise
+        self.unanswered = False
+        return outcome
+
+    def wait(self, client: Client, task: Task) -> Result:
+        """Wait for *task* to be completed, as `Client.wait` does."""
+        limit = WAIT_TIMEOUT if self.timeout is None else self.timeout
+        self.result = client.wait(task, timeout=limit, on_update=self._updated)
+        return self.result
+
+    def save(
+        self, client: Client, source: Result | str, path: str, *, timeout: float | None = None
+    ) -> Path:
+        """Save a completed task's result, or what a URL leads to, as `Client.download` does."""
+        limit = DOWNLOAD_TIMEOUT if timeout is None else timeout
+        try:
+            saved = client.download(source, path, timeout=limit)
+        except InvalidAddress as error:
+            if isinstance(source, str):
+                raise
+            # The service gave this address, and the task is safe.
+            raise DownloadFailed(reason=str(error), task=self.task) from error
+        self.progress.say(f"saved {saved} ({saved.stat().st_size:,} bytes)")
+        return saved
+
+    def next_command(self) -> str | None:
+        """Return the exact command that carries on, or None where nothing can."""
+        if self.local:
+            return None
+        completed = self.result is not None and self.result.url is not None
+        if self.url is not None or (completed and self.output is not None):
+            verb = "download"
+        elif self.ambiguous or self.task is None:
+            return None
+        else:
+            verb = self.verb
+        what = str(self.url) if self.task is None else _token(self.task)
+        words = ["muybridge", verb, *self._given_options()]
+        if verb == "wait" and self.poll_interval is not None:
+            words += ["--poll-interval", f"{self.poll_interval:g}"]
+        if verb != "get" and self.output is not None:
+            words += ["-o", self.output]
+        return shlex.join(
+            [*words, "--", what] if str(what).startswith("-") else [*words, str(what)]
+        )
+
+    def learn(self, error: ServiceError) -> None:
+        """Keep the records that *error* carries."""
+        if error.task is not None and self.task is None:
+            self.task = error.task
+        if isinstance(error, TaskEnded):
+            self.result = error.result
+
+    @contextmanager
+    def telling_warnings(self) -> Generator[Self, None, None]:
+        """Tell the library's warnings as plain lines, each once."""
+        with warnings.catch_warnings():
+            plain = warnings.showwarning
+
+            def tell(
+                message: Warning | str,
+                category: type[Warning],
+                filename: str,
+                lineno: int,
+                file: TextIO | None = None,
+                line: str | None = None,
+            ) -> None:
+                if not issubclass(category, _OUR_WARNINGS):
+                    plain(message, category, filename, lineno, file, line)
+                elif str(message) not in self.warnings:
+                    self.warnings.append(str(message))
+                    self.progress.say(f"warning: {message}")
+
+            for category in _OUR_WARNINGS:
+                warnings.simplefilter("always", category)
+            warnings.showwarning = tell
+            yield self
+
+    def read_key(self) -> str | None:
+        """Return the key of the key file, or None where none was given.
+
+        Raises:
+            click.UsageError: The file cannot be read.
+        """
+        if self.api_key_file is None:
+            return None
+        try:
+            with Path(self.api_key_file).open("rb") as file:
+                return file.read(_KEY_FILE_LIMIT).decode("utf-8", "replace")
+        except OSError as error:
+            raise click.UsageError(
+                f"--api-key-file {self.api_key_file}: {error.strerror}"
+            ) from None
+
+    def _given_options(self) -> list[str]:
+        words: list[str] = []
+        if self.api_key_file is not None:
+            words += ["--api-key-file", self.api_key_file]
+        if self.base_url is not None:
+            words += ["--base-url", self.base_url]
+        if self.allow_plain_http:
+            words.append("--allow-plain-http")
+        return words
+
+    def _submitted(self, task: Task) -> None:
+        self.task, self.result = task, None
+        self.accepted, self.unanswered = True, False
+        self.progress.say(f"task {task.id}")
+
+    def _noticed(self, event: Event) -> None:
+        match event:
+            case WillRetry() | Throttled():
+                self.unanswered = False
+            case Ambiguous():
+                self.ambiguous, self.unanswered = True, False
+            case _:
+                pass
+        self.progress.event(event)
+
+    def _updated(self, result: Result) -> None:
+        self.result = result
+
+
+class _ToldClock(SystemClock):
+    """This machine's clock, which tells the errand when the client waits.
+
+    Ctrl-C in such a wait comes between two requests, not while one is on its way.
+    """
+
+    def __init__(self, errand: Errand) -> None:
+        self._errand = errand
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for *seconds*."""
+        self._errand.unanswered = False
+        self._errand.progress.waiting(seconds)
+        super().sleep(max(0.0, seconds))
+        self._errand.unanswered = self._errand.pays and not self._errand.accepted
+
+
+def _token(task: Task) -> str:
+    """Return the task's token, which keeps its family and with it the pace, or a bare id."""
+    return task.id if task.family is None else task.to_token()
+
+
+def errand_of(context: click.Context) -> Errand:
+    """Return the errand that *context* belongs to."""
+    return context.ensure_object(Errand)
+
+
+pass_errand = click.make_pass_decorator(Errand, ensure=True)
+"""Gives a command its errand."""
+
+
+def say_how_to_go_on(errand: Errand) -> None:
+    """Say which command carries on, if one does."""
+    command = errand.next_command()
+    if command is not None:
+        say(f"carry on: {command}")

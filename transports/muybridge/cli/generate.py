@@ -1,0 +1,122 @@
+"""`create` and `run`: one command a family, made from its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from muybridge.cli.errand import Errand, errand_of, say_how_to_go_on
+from muybridge.cli.options import (
+    connection_options,
+    family_options,
+    json_option,
+    output_option,
+    read_request,
+    timeout_option,
+    waiting_options,
+)
+from muybridge.cli.records import outcome_record
+from muybridge.cli.results import tell_result
+from muybridge.cli.targets import check_target
+from muybridge.cli.teaching import FamilyCommand
+from muybridge.cli.terminal import answer, document
+from muybridge_protocol.families import FAMILIES, Family, MediaRequest, find_family
+
+
+class FamilyGroup(click.Group):
+    """A command for each family; a name that is none is told with the closest."""
+
+    def __init__(self, name: str, build: Callable[[Family], click.Command], doc: str) -> None:
+        super().__init__(name, help=doc, subcommand_metavar="FAMILY [OPTIONS]")
+        self._build = build
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click asks so
+        """Return the families' names."""
+        return list(FAMILIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click asks so
+        """Return the command of the family *cmd_name*.
+
+        Raises:
+            UnknownFamily: There is none.
+        """
+        # Options come later: click says itself what an unknown one is.
+        return None if cmd_name.startswith("-") else self._build(find_family(cmd_name))
+
+
+def _create_command(family: Family) -> click.Command:
+    options = [
+        *family_options(family),
+        json_option(),
+        timeout_option("Seconds that the exchange may take; too few leave it open whether it "
+                       "was accepted [default: 60]"),
+        *connection_options(),
+    ]  # fmt: skip
+
+    @click.pass_context
+    def create(context: click.Context, /, **values: Any) -> None:
+        errand = errand_of(context)
+        request = read_request(family, values)
+        with errand.client(exchange_timeout=errand.timeout) as client:
+            task = errand.create(client, request)
+        say_how_to_go_on(errand)
+        if errand.json:
+            document(outcome_record(task, warnings=errand.warnings))
+        else:
+            answer(task.id)
+
+    return FamilyCommand(family, "create", options, create)
+
+
+def _run_command(family: Family) -> click.Command:
+    local = click.Option(
+        ["--local"],
+        is_flag=True,
+        help="Use a service that is started for this command: no key, nothing is charged.",
+    )
+    options = [
+        *family_options(family),
+        output_option(),
+        local,
+        json_option(),
+        *waiting_options(),
+        *connection_options(),
+    ]
+
+    @click.pass_context
+    def run(context: click.Context, /, *, local: bool, **values: Any) -> None:
+        errand = errand_of(context)
+        if local and (errand.base_url is not None or errand.api_key_file is not None):
+            raise click.UsageError("--local does not go with --base-url or --api-key-file")
+        errand.local = local
+        request = read_request(family, values)
+        if errand.output is not None:
+            check_target(errand.output)
+        generate(errand, request)
+
+    return FamilyCommand(family, "run", options, run)
+
+
+def generate(errand: Errand, request: MediaRequest) -> None:
+    """Create a task, wait for it, save its result where that is wanted, and tell."""
+    with errand.client() as client:
+        task = errand.create(client, request)
+        result = errand.wait(client, task)
+        path = None if errand.output is None else errand.save(client, result, errand.output)
+    tell_result(errand, result, path)
+
+
+create = FamilyGroup(
+    "create",
+    _create_command,
+    "Create a task and print its id, without waiting for its result.\n\n"
+    "With --json: {ok, task: {the record's fields, family, token}}.",
+)
+run = FamilyGroup(
+    "run",
+    _run_command,
+    "Create a task, wait for it, and save its result or print its URL.\n\n"
+    "With --json: {ok, task, result: {the record's fields}, expires_at, path}.",
+)

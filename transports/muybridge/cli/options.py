@@ -1,0 +1,267 @@
+"""Options: those of a family, made from its tables, and those that several commands share."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from muybridge.cli.errand import errand_of
+from muybridge_protocol.codec import InvalidJson, read_object
+from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
+from muybridge_protocol.rules import Kind, MediaUrl, OneOf, Problem, Text
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_METAVARS = {Kind.INTEGER: "INTEGER", Kind.NUMBER: "NUMBER", Kind.STRING: "TEXT"}
+
+UNLISTED = "unlisted_model"
+EXTRA = "extra"
+
+
+def option_name(wire: str) -> str:
+    """Return the option of the field *wire*: `referenceImages` becomes `--reference-images`."""
+    return f"--{_HUMP.sub('-', wire).lower().replace('_', '-')}"
+
+
+def family_options(family: Family) -> list[click.Parameter]:
+    """Return an option for each field of *family*, in its order, and `--extra`."""
+    options: list[click.Parameter] = []
+    for field in family.fields:
+        options.append(_field_option(field))
+        if field.wire == "model" and family.models:
+            options.append(
+                click.Option(
+                    ["--unlisted-model", UNLISTED],
+                    metavar="NAME",
+                    help="Send a model that is not listed; the limits of single models are then "
+                    "not checked.",
+                )
+            )
+    more = "" if family.body_shown else " (the service's page does not show them all)"
+    options.append(
+        click.Option(
+            ["--extra", EXTRA],
+            metavar="JSON",
+            help=f"A JSON object of fields that travel unchecked beside the others{more}.",
+        )
+    )
+    return options
+
+
+def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
+    """Return the request that the options' *values* stand for.
+
+    Args:
+        family: The family.
+        values: What click parsed, by the fields' Python names.
+
+    Raises:
+        InvalidRequest: It has problems; all are listed.
+    """
+    body: dict[str, object] = {}
+    problems: list[Problem] = []
+    for field in family.fields:
+        value = values.get(field.name)
+        # An option that may be repeated is empty where it was not given.
+        if value is not None and value != ():
+            body[field.wire] = _read_value(field, value)
+    if body.get("prompt") == "-":
+        body["prompt"] = _read_stdin()
+    unlisted = values.get(UNLISTED)
+    if unlisted is not None:
+        problems += _put_unlisted(body, unlisted)
+    extra = _read_extra(values.get(EXTRA), problems)
+    report = family.check(body, extra=extra)
+    if problems or not report.ok:
+        raise InvalidRequest(family.name, (*problems, *report.problems))
+    return family.parse(body, extra=extra)
+
+
+def json_option() -> click.Option:
+    """Return `--json`."""
+    return click.Option(
+        ["--json", "json"],
+        is_flag=True,
+        expose_value=False,
+        callback=_stored("json"),
+        help="Print one JSON document on stdout.",
+    )
+
+
+def connection_options() -> list[click.Parameter]:
+    """Return the options that say where the service is and who asks."""
+    return [
+        click.Option(
+            ["--api-key-file"],
+            metavar="FILE",
+            expose_value=False,
+            callback=_stored("api_key_file"),
+            help="Read the API key from FILE, and not from MUYBRIDGE_API_KEY.",
+        ),
+        click.Option(
+            ["--base-url"],
+            metavar="URL",
+            expose_value=False,
+            callback=_stored("base_url"),
+            help="Where the service is, instead of MUYBRIDGE_BASE_URL.",
+        ),
+        click.Option(
+            ["--allow-plain-http"],
+            is_flag=True,
+            expose_value=False,
+            callback=_stored("allow_plain_http"),
+            help="Send the key in clear text, if the base URL is http: on another machine.",
+        ),
+    ]
+
+
+def waiting_options() -> list[click.Parameter]:
+    """Return the options of commands that wait for a task."""
+    return [
+        _seconds("--poll-interval", "Seconds between result queries [default: the service's pace]"),
+        timeout_option("Seconds to wait in all; the task goes on afterwards [default: 3600]"),
+    ]
+
+
+def timeout_option(meaning: str) -> click.Option:
+    """Return `--timeout` with a *meaning* of the command's own."""
+    return _seconds("--timeout", meaning)
+
+
+def output_option(*, required: bool = False) -> click.Option:
+    """Return `-o`."""
+    return click.Option(
+        ["-o", "--output"],
+        metavar="PATH",
+        required=required,
+        expose_value=False,
+        callback=_stored("output"),
+        help="Save the result there: a file, or a folder, where the name is made from the id.",
+    )
+
+
+def _seconds(name: str, meaning: str) -> click.Option:
+    attribute = name.removeprefix("--").replace("-", "_")
+
+    def store(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        seconds = None if value is None else _read_seconds(value)
+        if value is not None and seconds is None:
+            raise click.BadParameter(
+                f"{value!r} is not a number of seconds above 0", context, parameter
+            )
+        setattr(errand_of(context), attribute, seconds)
+
+    return click.Option([name], metavar="S", expose_value=False, callback=store, help=f"{meaning}.")
+
+
+def _read_seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def _stored(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return a callback that keeps an option's value in the errand."""
+
+    def store(context: click.Context, _: click.Parameter, value: Any) -> None:
+        setattr(errand_of(context), name, value)
+
+    return store
+
+
+def _field_option(field: Field) -> click.Option:
+    name = option_name(field.wire)
+    if field.kind is Kind.BOOLEAN:
+        return click.Option(
+            [f"{name}/--no-{name.removeprefix('--')}", field.name],
+            default=None,
+            help=_help(field),
+        )
+    return click.Option(
+        [name, field.name],
+        metavar=_metavar(field),
+        # Checked later, so that all problems are told at once.
+        type=click.STRING,
+        multiple=field.kind is Kind.STRINGS,
+        help=_help(field),
+    )
+
+
+def _metavar(field: Field) -> str:
+    if any(isinstance(rule, MediaUrl) for rule in field.rules):
+        return "URL"
+    if any(isinstance(rule, OneOf) for rule in field.rules):
+        return "NAME" if field.wire == "model" else "VALUE"
+    return _METAVARS.get(field.kind, "TEXT")
+
+
+def _help(field: Field) -> str:
+    """Return all that the tables say of *field*."""
+    parts = [field.doc]
+    if field.wire == "prompt":
+        parts[0] += " (- reads it from stdin)"
+    parts += [rule.accepted for rule in field.rules if not isinstance(rule, Text) or rule.limit]
+    if field.kind is Kind.STRINGS:
+        parts.append("may be given several times")
+    ending = " Required." if field.required else ""
+    if field.service_default is not None:
+        ending = f" The service's default: {default_of(field)}."
+    return f"{'; '.join(parts)}.{ending}"
+
+
+def default_of(field: Field) -> str:
+    """Return what the service takes when *field* is not sent, as JSON has it, or ""."""
+    default = field.service_default
+    if default is None:
+        return ""
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def _read_value(field: Field, value: Any) -> object:
+    """Return an option's *value* in the field's type, or as it is where it is not of that type."""
+    if field.kind is Kind.INTEGER and _INTEGER.fullmatch(value):
+        return int(value)
+    if field.kind is Kind.NUMBER and _NUMBER.fullmatch(value):
+        return float(value) if "." in value else int(value)
+    return list(value) if field.kind is Kind.STRINGS else value
+
+
+def _read_stdin() -> str:
+    text = sys.stdin.buffer.read()
+    # Bytes that are not UTF-8 become what the family's check refuses.
+    return text.decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def _put_unlisted(body: dict[str, object], name: str) -> list[Problem]:
+    if "model" in body:
+        return [
+            Problem(
+                "model", name, "alternatives", "is given beside --unlisted-model", "give only one"
+            )
+        ]
+    try:
+        body["model"] = Unlisted(name)
+    except ValueError:
+        # The check then says what is wrong with it, as with any model.
+        body["model"] = name
+    return []
+
+
+def _read_extra(text: str | None, problems: list[Problem]) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        return read_object(text)
+    except InvalidJson as error:
+        problems.append(Problem(EXTRA, text, "json", str(error), "use a JSON object"))
+        return {}

@@ -1,0 +1,213 @@
+"""How a command ends: its exit code, and how an error is told to people and to programs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from muybridge.cli.errand import Errand
+from muybridge.cli.options import option_name
+from muybridge.cli.records import result_record, task_record
+from muybridge.cli.terminal import document, say
+from muybridge_protocol.errors import (
+    AssetDeleteFailed,
+    AssetDeletePresumed,
+    AssetDeleteUnknown,
+    CreateAmbiguous,
+    DownloadFailed,
+    InvalidRequest,
+    LocalError,
+    NotSent,
+    Refused,
+    ServiceError,
+    TaskEnded,
+)
+from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.rules import Problem
+from muybridge_protocol.tasks import Result
+
+DONE, FAILED, INVALID, NOT_SENT, AMBIGUOUS, SAFE, NOT_SAVED = range(7)
+DEFECT = 70
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+MEANINGS: Mapping[int, str] = {
+    DONE: "done",
+    FAILED: "the task failed or was cancelled; for validate: some lines are not valid",
+    INVALID: "the request or the command line is invalid (nothing was sent)",
+    NOT_SENT: "refused, unauthorised, rate-limited or not sent",
+    AMBIGUOUS: "ambiguous: it may have been accepted; look before sending it again",
+    SAFE: "no usable result yet, the task is safe (time-out, Ctrl-C, unreachable, ...)",
+    NOT_SAVED: "the download or the file system failed, the task is safe",
+}
+"""What each exit code says, for `muybridge --help`."""
+
+EXIT_CODES: Mapping[type[BaseException], int] = {
+    TaskEnded: FAILED,
+    LocalError: INVALID,
+    click.ClickException: INVALID,
+    ImportError: INVALID,
+    NotSent: NOT_SENT,
+    Refused: NOT_SENT,
+    AssetDeleteFailed: NOT_SENT,
+    CreateAmbiguous: AMBIGUOUS,
+    AssetDeletePresumed: AMBIGUOUS,
+    AssetDeleteUnknown: AMBIGUOUS,
+    ServiceError: SAFE,
+    DownloadFailed: NOT_SAVED,
+    OSError: NOT_SAVED,
+}
+"""The exit code of each class of error; the most special class counts."""
+
+
+def exit_code(error: BaseException, errand: Errand) -> int:
+    """Return the code that a command ends with after *error*."""
+    code = next((EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES), DEFECT)
+    # Whoever reads that nothing was sent may send it again, and would pay twice.
+    if errand.accepted and code in (INVALID, NOT_SENT, DEFECT):
+        return SAFE
+    if errand.unanswered and code == DEFECT:
+        return AMBIGUOUS
+    return code
+
+
+def tell(error: BaseException, errand: Errand) -> int:
+    """Tell *error* on stderr, or as the one JSON document on stdout, and return the exit code."""
+    if isinstance(error, BrokenPipeError):
+        return _pipe_closed()
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        code, message = _interruption(error, errand)
+        return _tell("Interrupted", message, code, errand, {})
+    code = exit_code(error, errand)
+    if code == DEFECT or not isinstance(error, tuple(EXIT_CODES)):
+        traceback.print_exception(error)
+    if isinstance(error, InvalidRequest):
+        return _tell_problems(error, code, errand)
+    message, details = str(error) or type(error).__name__, {}
+    if isinstance(error, ServiceError):
+        details = _details(error)
+        errand.learn(error)
+    elif isinstance(error, click.ClickException):
+        message = error.format_message()
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            message += f" (see `{error.ctx.command_path} --help`)"
+    elif isinstance(error, OSError):
+        message = f"{error.filename or 'The file system'}: {error.strerror or error}."
+    return _tell(type(error).__name__, message, code, errand, details)
+
+
+def _tell(kind: str, message: str, code: int, errand: Errand, details: dict[str, Any]) -> int:
+    command = errand.next_command() if code in (AMBIGUOUS, SAFE, NOT_SAVED) else None
+    if errand.local and errand.accepted and code in (SAFE, NOT_SAVED):
+        message += " The local service ended with this command, and its tasks with it."
+    say(f"error: {message}")
+    if command is not None:
+        say(f"carry on: {command}")
+    if errand.json:
+        told = {"type": kind, "message": message, "exit_code": code, **details}
+        if command is not None:
+            told["command"] = command
+        document({"ok": False, "error": told, **_records(errand)})
+    return code
+
+
+def _records(errand: Errand) -> dict[str, Any]:
+    records: dict[str, Any] = {}
+    if errand.task is not None:
+        records["task"] = task_record(errand.task)
+    if errand.result is not None:
+        records["result"] = result_record(errand.result)
+    if errand.warnings:
+        records["warnings"] = errand.warnings
+    return records
+
+
+def _details(error: ServiceError) -> dict[str, Any]:
+    """Return what programs want to know of *error*: its plain attributes that are set."""
+    names = ("status", "retry_after", "candidate_id", "reason", "asset_id", "code", "msg")
+    found = {name: getattr(error, name, None) for name in names}
+    return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def _tell_problems(error: InvalidRequest, code: int, errand: Errand) -> int:
+    count = len(error.problems)
+    heading = f"{count} problem{'' if count == 1 else 's'} in the {error.family} request"
+    problems = [_problem_record(error.family, problem) for problem in error.problems]
+    lines = [
+        f"  {where(problem.field)}: {record['message']}; {record['accepted']}"
+        for problem, record in zip(error.problems, problems, strict=True)
+    ]
+    say("\n".join([f"error: {heading} (nothing was sent):", *lines]))
+    if errand.json:
+        told = {"type": "InvalidRequest", "message": str(error), "exit_code": code}
+        document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
+    return code
+
+
+def where(wire: str) -> str:
+    """Return a field's option, and its name on the wire, for a message."""
+    return f"{option_name(wire)} ({wire})" if wire else "the request"
+
+
+def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
+    return {
+        "field": problem.field,
+        "option": option_name(problem.field) if problem.field else None,
+        "rule": problem.rule,
+        "message": problem.message,
+        "accepted": _accepted(family, problem),
+    }
+
+
+def _accepted(family: str, problem: Problem) -> str:
+    """Return what would be accepted, and for a wrong type or name what the rules say besides."""
+    known = FAMILIES[family]
+    field = known.field(problem.field)
+    accepted = problem.accepted
+    if field is not None and problem.rule == "type":
+        accepted = "; ".join([accepted, *(rule.accepted for rule in field.rules)])
+    if problem.field == "model" and problem.rule == "one_of":
+        from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+
+        close = get_close_matches(str(problem.value), [model.name for model in known.models], n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        accepted = f"{hint}{accepted}, or --unlisted-model for one that is not listed"
+    return accepted
+
+
+def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
+    """Return the exit code and the message for Ctrl-C, which depend on how far things had come."""
+    notes = " ".join(getattr(error, "__notes__", ()))
+    if errand.ambiguous:
+        return AMBIGUOUS, f"Interrupted. {notes}"
+    if errand.local and errand.accepted:
+        return INTERRUPTED, "Interrupted. Nothing was charged: the service was a local one."
+    if errand.task is not None:
+        safe = isinstance(errand.result, Result) and errand.result.is_terminal
+        state = "has ended and" if safe else "goes on and"
+        return SAFE, f"Interrupted. Task {errand.task.id} {state} is safe."
+    if errand.url is not None:
+        return SAFE, "Interrupted. What has arrived is kept."
+    if errand.unanswered and not notes:
+        return AMBIGUOUS, (
+            "Interrupted while the reply was on its way: the request may have been accepted and "
+            "charged. It was not sent again. Look at the account for it before sending it again."
+        )
+    if errand.pays:
+        return NOT_SENT, f"Interrupted. {notes or 'Nothing was sent.'}"
+    return INTERRUPTED, "Interrupted."
+
+
+def _pipe_closed() -> int:
+    # The interpreter would try to write what is left, and complain.
+    if sys.stdout.closed:
+        return PIPE_CLOSED
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return PIPE_CLOSED

@@ -1,0 +1,140 @@
+"""Progress on stderr: a spinner on a terminal, a plain line for each change elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from muybridge.cli.terminal import say
+from muybridge_protocol.codec import readable
+from muybridge_protocol.events import (
+    DownloadProgress,
+    Event,
+    Polled,
+    Submitted,
+    Throttled,
+    WillRetry,
+)
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+_MEBIBYTE = 1024 * 1024
+
+
+class Progress:
+    """Tells each change in a plain line."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    @property
+    def elapsed(self) -> str:
+        """The time since the beginning, for people."""
+        return f"{time.monotonic() - self._began:.0f} s"
+
+    def say(self, line: str) -> None:
+        """Tell *line*."""
+        say(line)
+
+    def event(self, event: Event) -> None:
+        """Tell what became known."""
+        match event:
+            case Submitted():
+                self._began = time.monotonic()
+            case Polled(result, changed=True):
+                self.say(f"{readable(result.status, 40)} after {self.elapsed}")
+            case WillRetry(what, reason, delay):
+                self.say(f"{what} is tried again in {delay:.0f} s: {reason}")
+            case Throttled(what, delay):
+                self.say(f"the service asks to slow down: {what} goes on in {delay:.0f} s")
+            case _:
+                pass
+
+    def waiting(self, seconds: float) -> None:
+        """Note that nothing happens for *seconds*."""
+
+
+class LiveProgress(Progress):
+    """Shows a spinner with the time, the status and the next query beside the plain lines."""
+
+    def __init__(self) -> None:
+        from rich.console import Console  # noqa: PLC0415  only a terminal needs it
+        from rich.live import Live  # noqa: PLC0415  the same
+        from rich.spinner import Spinner  # noqa: PLC0415  the same
+
+        super().__init__()
+        utf8 = (sys.stderr.encoding or "").lower().startswith("utf")
+        self._status = "sending"
+        self._next: float | None = None
+        self._spinner: Spinner = Spinner("dots" if utf8 else "line")
+        self._live: Live = Live(
+            get_renderable=self._rendered,
+            console=Console(stderr=True, highlight=False, markup=False, emoji=False),
+            transient=True,
+            # Data goes to stdout, and nothing of it through the spinner.
+            redirect_stdout=False,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+    def event(self, event: Event) -> None:
+        """Tell what became known."""
+        match event:
+            case Submitted(task):
+                self._status = readable(task.status or "queued", 40)
+            case Polled(result):
+                self._status = readable(result.status, 40)
+            case DownloadProgress(received, total):
+                whole = "" if total is None else f" of {total / _MEBIBYTE:.1f}"
+                self._status = f"downloading {received / _MEBIBYTE:.1f}{whole} MiB"
+            case _:
+                pass
+        self._next = None
+        super().event(event)
+
+    def waiting(self, seconds: float) -> None:
+        """Show when the wait ends."""
+        self._next = time.monotonic() + seconds
+
+    def _rendered(self) -> Spinner:
+        from rich.text import Text  # noqa: PLC0415  only a terminal needs it
+
+        parts = [self._status, self.elapsed]
+        if self._next is not None:
+            parts.append(f"next query in {max(0.0, self._next - time.monotonic()):.0f} s")
+        # A Text is shown as it is: what the service says is no markup.
+        self._spinner.update(text=Text(", ".join(parts)))
+        return self._spinner
+
+
+def choose_progress() -> Progress:
+    """Return what suits stderr."""
+    if sys.stderr.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown"):
+        return LiveProgress()
+    return Progress()

@@ -1,0 +1,118 @@
+"""What programs read: tasks and results in the wire's own words, and the tables of the families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+
+from muybridge_protocol.families import Family, Field, Model, Pacing
+from muybridge_protocol.rules import ValueRule
+from muybridge_protocol.tasks import Result, Task
+
+
+def task_record(task: Task) -> dict[str, Any]:
+    """Return the task's record as it came, with its family and the token that carries on."""
+    return {"id": task.id, **task.raw, "family": task.family, "token": task.to_token()}
+
+
+def result_record(result: Result) -> dict[str, Any]:
+    """Return the result's record as it came."""
+    return {"id": result.id, "status": result.status, **result.raw}
+
+
+def outcome_record(
+    task: Task | None,
+    result: Result | None = None,
+    path: Path | None = None,
+    warnings: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Return what a command that was done says of a task."""
+    told: dict[str, Any] = {"ok": True}
+    if task is not None:
+        told["task"] = task_record(task)
+    if result is not None:
+        told["result"] = result_record(result)
+        told["expires_at"] = result.expires_at
+    if path is not None:
+        told["path"] = str(path)
+    if noted := list(warnings):
+        told["warnings"] = noted
+    return told
+
+
+def family_record(family: Family) -> dict[str, Any]:
+    """Return all that the tables say of *family*."""
+    return {
+        "name": family.name,
+        "media": family.media,
+        "create_path": family.create_path,
+        "resolution": family.resolution,
+        "duration": family.duration or None,
+        "makes_audio": family.makes_audio,
+        "body_shown": family.body_shown,
+        "pacing": pacing_record(family.pacing),
+        "retention": attrs.asdict(family.retention),
+        "fields": [_field_record(field) for field in family.fields],
+        "relations": [_named_record(relation) for relation in family.relations],
+        "aliases": [attrs.asdict(alias) for alias in family.aliases],
+        "ineffective": [attrs.asdict(rule) for rule in family.ineffective],
+        "models": [model_record(family, model) for model in family.models],
+        "notes": list(family.notes),
+    }
+
+
+def model_record(family: Family, model: Model) -> dict[str, Any]:
+    """Return all that the tables say of *model*: the limits are its own and its family's."""
+    defaults = {
+        field.wire: field.service_default
+        for field in family.fields
+        if field.service_default is not None
+    }
+    return {
+        "family": family.name,
+        "name": model.name,
+        "note": model.note,
+        "billing": model.billing or None,
+        "limits": {
+            field.wire: _rule_records((*field.rules, *model.limits.get(field.wire, ())))
+            for field in family.fields
+            if field.wire != "model"
+        },
+        "own_limits": sorted(model.limits),
+        "defaults": {**defaults, **model.defaults},
+        "pacing": pacing_record(model.pacing or family.pacing),
+        "retention": attrs.asdict(family.retention),
+        "notes": list(family.notes),
+    }
+
+
+def pacing_record(pacing: Pacing) -> dict[str, Any]:
+    """Return how often a result is asked for, and whether that is an assumption."""
+    return attrs.asdict(pacing)
+
+
+def _field_record(field: Field) -> dict[str, Any]:
+    return {
+        "name": field.wire,
+        "type": field.kind,
+        "required": field.required,
+        "default": field.service_default,
+        "rules": _rule_records(field.rules),
+        "doc": field.doc,
+    }
+
+
+def _rule_records(rules: Iterable[ValueRule]) -> list[dict[str, Any]]:
+    return [{"rule": rule.name, **_values(rule), "accepted": rule.accepted} for rule in rules]
+
+
+def _named_record(value: object) -> dict[str, Any]:
+    return {"rule": type(value).__name__, **_values(value)}
+
+
+def _values(value: object) -> dict[str, Any]:
+    # Every rule is an attrs class; the protocol that they share does not say so.
+    return attrs.asdict(cast("attrs.AttrsInstance", value))

@@ -1,0 +1,76 @@
+"""`serve`: the local service, for people and for the tests of others."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import click
+
+from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.options import json_option
+from muybridge.cli.terminal import answer, document, say
+from muybridge_protocol.service import check_key, is_loopback
+
+
+@click.command(params=[json_option()])
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
+    help="Port to listen on; 0 takes any that is free.",
+)  # fmt: skip
+@click.option(
+    "--speed", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True,
+    help="How much faster than usual tasks are done.",
+)  # fmt: skip
+@click.option(
+    "--api-key-file", metavar="FILE", help="Accept the key in FILE, instead of a new one."
+)
+@pass_errand
+def serve(errand: Errand, host: str, port: int, speed: float, api_key_file: str | None) -> None:
+    r"""Serve the whole service on this machine, with real pictures and videos, until Ctrl-C.
+
+    What is printed on stdout sets this library's environment:
+
+    \b
+      export MUYBRIDGE_BASE_URL=... MUYBRIDGE_API_KEY=...
+
+    With --json: {ok, base_url, api_key}; the key is null where it is in a file.
+    """
+    from muybridge.local.service import LocalService  # noqa: PLC0415  an extra of its own
+    from muybridge.local.service import serve as serve_forever  # noqa: PLC0415  the same
+    from muybridge_protocol.emulator import Access  # noqa: PLC0415  no other command needs it
+
+    errand.api_key_file = api_key_file
+    given = errand.read_key()
+    if not is_loopback(host):
+        say(f"warning: {host} can be reached from other machines, and the key in clear text")
+
+    def ready(service: LocalService) -> None:
+        say(f"serving on {service.base_url} until Ctrl-C")
+        # The key of a file may be a real one, so that only its place is printed.
+        if errand.json:
+            key = service.api_key if api_key_file is None else None
+            document({"ok": True, "base_url": service.base_url, "api_key": key})
+        else:
+            shown = (
+                shlex.quote(service.api_key)
+                if api_key_file is None
+                else f'"$(cat {shlex.quote(api_key_file)})"'
+            )
+            answer(f"export MUYBRIDGE_BASE_URL={service.base_url} MUYBRIDGE_API_KEY={shown}")
+        sys.stdout.flush()
+
+    try:
+        serve_forever(
+            host=host,
+            port=port,
+            speed=speed,
+            keys=None if given is None else {check_key(given): Access()},
+            on_ready=ready,
+        )
+    except (OSError, ValueError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise click.UsageError(reason or str(error)) from None

@@ -1,0 +1,149 @@
+"""`get`, `wait` and `download`: what can be done with a task that was created earlier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.options import (
+    connection_options,
+    json_option,
+    output_option,
+    timeout_option,
+    waiting_options,
+)
+from muybridge.cli.records import outcome_record
+from muybridge.cli.results import expiry, tell_result
+from muybridge.cli.targets import check_target
+from muybridge.cli.terminal import answer, answer_path, document
+from muybridge_protocol.errors import ResultIncomplete, ServiceError, TaskCancelled, TaskFailed
+from muybridge_protocol.tasks import Result, Status, Task, as_task
+
+if TYPE_CHECKING:
+    from muybridge import Client
+
+
+@attrs.define(kw_only=True, eq=False, str=False)
+class NotCompleted(ServiceError):
+    """A task has no result yet.
+
+    Args:
+        status: Its status.
+    """
+
+    status: str
+
+    def what(self) -> str:
+        """Return what happened, as a sentence."""
+        return f"There is nothing to download yet (status: {self.status})."
+
+
+_TIMEOUT = "Seconds that one exchange may take [default: 60]"
+
+
+@click.command(params=[json_option(), timeout_option(_TIMEOUT), *connection_options()])
+@click.argument("task", metavar="ID|TOKEN")
+@pass_errand
+def get(errand: Errand, task: str) -> None:
+    """Ask once what the service says of a task.
+
+    The exit code is 0 whatever the task's status is.
+
+    With --json: {ok, task, result: {the record's fields}, expires_at}.
+    """
+    errand.verb, errand.task = "get", as_task(task)
+    with errand.client(exchange_timeout=errand.timeout) as client:
+        errand.result = client.get(errand.task)
+    if errand.json:
+        document(outcome_record(errand.task, errand.result, None, errand.warnings))
+        return
+    for name, value in _lines(errand.result):
+        answer(f"{name:<16}{value}")
+
+
+@click.command(params=[output_option(), json_option(), *waiting_options(), *connection_options()])
+@click.argument("task", metavar="ID|TOKEN")
+@pass_errand
+def wait(errand: Errand, task: str) -> None:
+    """Wait for a task, and save its result or print its URL.
+
+    A token, which create prints with --json, keeps the family, and with it the pace at which the
+    service wants to be asked.
+
+    With --json: {ok, task, result: {the record's fields}, expires_at, path}.
+    """
+    errand.task = as_task(task)
+    if errand.output is not None:
+        check_target(errand.output)
+    with errand.client() as client:
+        result = errand.wait(client, errand.task)
+        path = None if errand.output is None else errand.save(client, result, errand.output)
+    tell_result(errand, result, path)
+
+
+@click.command(
+    params=[
+        output_option(required=True),
+        json_option(),
+        timeout_option("Seconds that the download may take [default: 3600]"),
+        *connection_options(),
+    ]
+)
+@click.argument("source", metavar="ID|TOKEN|URL")
+@pass_errand
+def download(errand: Errand, source: str) -> None:
+    """Save the result of a task, or what a URL leads to.
+
+    A download that broke off is gone on with. The key is never sent along.
+
+    With --json: {ok, task, result, expires_at, path}; of a URL {ok, path}.
+    """
+    output = errand.output or "."
+    errand.verb = "download"
+    if "://" in source and not source.lstrip().startswith("{"):
+        errand.url = source
+    else:
+        errand.task = as_task(source)
+    check_target(output)
+    with errand.client() as client:
+        if errand.task is not None:
+            errand.result = _completed(errand, client, errand.task)
+        path = errand.save(client, errand.result or source, output, timeout=errand.timeout)
+    if errand.json:
+        document(outcome_record(errand.task, errand.result, path, errand.warnings))
+    else:
+        answer_path(path)
+
+
+def _completed(errand: Errand, client: Client, task: Task) -> Result:
+    """Return the task's result, if there is one to download."""
+    result = client.get(task)
+    if result.status == Status.FAILED:
+        raise TaskFailed(result=result, task=task)
+    if result.status == Status.CANCELLED:
+        raise TaskCancelled(result=result, task=task)
+    if result.status != Status.COMPLETED:
+        errand.verb = "wait"
+        raise NotCompleted(status=result.status, task=task)
+    if result.url is None:
+        raise ResultIncomplete(result=result, task=task)
+    return result
+
+
+def _lines(result: Result) -> list[tuple[str, object]]:
+    """Return what is known of *result*, by the wire's names, for people."""
+    known = [
+        ("id", result.id),
+        ("status", result.status),
+        ("model", result.model),
+        ("image_url", result.image_url),
+        ("video_url", result.video_url),
+        ("actualDuration", result.actual_duration),
+        ("totalTokens", result.total_tokens),
+        ("error", result.error),
+        ("URL works until", expiry(result)),
+    ]
+    return [(name, value) for name, value in known if value is not None]

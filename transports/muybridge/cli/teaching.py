@@ -1,0 +1,121 @@
+"""What `--help` teaches of a family: made from its tables, so that nothing is said twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from muybridge.cli.options import option_name
+from muybridge_protocol.families import Family, Media, Model, Pacing
+from muybridge_protocol.rules import Between, Kind, OneOf
+
+
+class FamilyCommand(click.Command):
+    """A command for one family, whose help teaches what its tables say."""
+
+    def __init__(
+        self,
+        family: Family,
+        verb: str,
+        options: list[click.Parameter],
+        callback: Callable[..., None],
+    ) -> None:
+        self._family = family
+        self._verb = verb
+        super().__init__(
+            family.name,
+            params=options,
+            callback=callback,
+            short_help=summary(family),
+            help=f"{'Create a task for' if verb == 'create' else 'Generate'} {_made(family)}.",
+        )
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the family is, an example, its models, and how long things take."""
+        super().format_help_text(ctx, formatter)
+        family = self._family
+        with formatter.section("Example"):
+            formatter.write(f"  {example(family, self._verb)}\n")
+        if family.models:
+            with formatter.section("Models"):
+                formatter.write_dl([(model.name, model_summary(model)) for model in family.models])
+        with formatter.section("Good to know"):
+            for line in (pacing_sentence(family.pacing), kept_sentence(family), *family.notes):
+                formatter.write_text(line)
+
+
+def summary(family: Family) -> str:
+    """Return what *family* makes, in a few words."""
+    known = family.resolution and not family.resolution.startswith("varies")
+    resolution = f"up to {family.resolution}" if known else ""
+    return ", ".join(part for part in (f"{family.media}s", resolution, family.duration) if part)
+
+
+def model_summary(model: Model) -> str:
+    """Return what the tables say of *model*: its note, its own limits and how it is billed."""
+    limits = model_limits(model)
+    billing = f"billed {model.billing}" if model.billing else ""
+    pace = f"polled every {pace_of(model.pacing)}" if model.pacing is not None else ""
+    return "; ".join(part for part in (model.note, *limits, billing, pace) if part) or "-"
+
+
+def model_limits(model: Model) -> list[str]:
+    """Return the limits that hold for *model* alone, by option."""
+    return [
+        f"{option_name(wire)}: {rule.accepted}"
+        for wire, rules in model.limits.items()
+        for rule in rules
+    ]
+
+
+def pace_of(pacing: Pacing) -> str:
+    """Return the interval of *pacing*, for people."""
+    return f"{pacing.shortest:g}-{pacing.longest:g} s"
+
+
+def pacing_sentence(pacing: Pacing) -> str:
+    """Return how often a result is asked for, as a sentence."""
+    least = f", never below {pacing.minimum:g} s" if pacing.minimum is not None else ""
+    assumed = " (an assumption: the service does not say)" if pacing.assumed else ""
+    return f"The result is asked for every {pace_of(pacing)}{least}{assumed}."
+
+
+def kept_sentence(family: Family) -> str:
+    """Return how long results are kept, as a sentence."""
+    return f"How long results are kept: {family.retention.note}."
+
+
+def example(family: Family, verb: str) -> str:
+    """Return a command line that the family's rules accept."""
+    body = _smallest_body(family)
+    words = [f"{option_name(wire)} {_quoted(value)}" for wire, value in body.items()]
+    saved = (
+        "" if verb == "create" else f" -o horse.{'png' if family.media is Media.IMAGE else 'mp4'}"
+    )
+    return f"muybridge {verb} {family.name} {' '.join(words)}{saved}"
+
+
+def _smallest_body(family: Family) -> dict[str, object]:
+    body: dict[str, object] = {"prompt": "A horse at a gallop"}
+    for field in family.fields:
+        if field.required and field.kind in (Kind.INTEGER, Kind.NUMBER):
+            body[field.wire] = next(
+                rule.low if isinstance(rule, Between) else rule.options[0]
+                for rule in field.rules
+                if isinstance(rule, Between | OneOf)
+            )
+    for model in family.models:
+        chosen = {"model": model.name, **body}
+        if family.check(chosen).ok:
+            return chosen
+    return body
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"' if " " in str(value) else str(value)
+
+
+def _made(family: Family) -> str:
+    article = "an" if family.media is Media.IMAGE else "a"
+    return f"{article} {family.media} with family {family.name}: {summary(family)}"

@@ -1,0 +1,71 @@
+"""What is printed where: data on stdout, and everything else on stderr, fit to print."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from muybridge_protocol.codec import readable
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_LONGEST_LINE = 4000
+_UNBOUNDED_WIDTH = 1000
+
+
+def say(text: str) -> None:
+    """Print *text* on stderr, without anything that a terminal would obey."""
+    for line in text.splitlines():
+        indent = line[: len(line) - len(line.lstrip(" "))]
+        print(indent + readable(line, _LONGEST_LINE), file=sys.stderr, flush=True)  # noqa: T201  a spinner catches this, and not `click.echo`
+
+
+def answer(text: str) -> None:
+    """Print a line of data on stdout."""
+    shown = readable(text, _UNBOUNDED_WIDTH * 100)
+    try:
+        click.echo(shown)
+    except UnicodeEncodeError:  # a terminal that does not know the characters of a file's name
+        click.echo(shown.encode("ascii", "backslashreplace"))
+
+
+def answer_path(path: str | os.PathLike[str]) -> None:
+    """Print a path on stdout exactly as it is, so that a script can open it."""
+    click.echo(os.fsencode(path))
+
+
+def document(value: dict[str, Any]) -> None:
+    """Print one JSON document on stdout. All but ASCII is escaped: it is safe on any terminal."""
+    click.echo(json.dumps(value))
+
+
+def show(renderables: Iterable[RenderableType]) -> None:
+    """Print tables and texts on stdout: fitted to a terminal, in whole lines elsewhere."""
+    console = _console()
+    if console.is_terminal:
+        console.print(*renderables, sep="\n")
+        return
+    with console.capture() as captured:
+        console.print(*renderables, sep="\n")
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def _console() -> Console:
+    from rich.console import Console  # noqa: PLC0415  most commands print no table
+
+    terminal = sys.stdout.isatty()
+    return Console(
+        file=sys.stdout,
+        force_terminal=terminal,
+        width=None if terminal else _UNBOUNDED_WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
