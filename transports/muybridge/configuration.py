@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 
-from muybridge.credentials import Credentials
+from muybridge.credentials import Credentials, HiddenKey
 from muybridge_protocol.errors import InvalidAddress, InvalidKey, PlainHttpWarning
 from muybridge_protocol.service import Service
 
@@ -41,7 +41,7 @@ def read_service(
         text_base_url=text_base_url or os.environ.get(TEXT_BASE_URL_VARIABLE) or None,
         allow_plain_http=allow_plain_http,
     )
-    key = api_key if api_key is not None else os.environ.get(KEY_VARIABLE)
+    key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
     if key is None:
         raise InvalidKey(f"There is no API key. Set {KEY_VARIABLE}, or give api_key.")
     if not service.is_local and service.base_url.startswith("http:"):
@@ -50,4 +50,15 @@ def read_service(
             PlainHttpWarning,
             stacklevel=3,
         )
-    return service, Credentials(key, service)
+    try:
+        return service, Credentials(key, service)
+    except InvalidKey as error:
+        # The frames of those who looked at the key have it in their variables.
+        raise error.with_traceback(None) from None
+
+
+def hidden(api_key: str | None) -> HiddenKey | None:
+    """Return *api_key* so that no traceback that shows variables shows it."""
+    if api_key is None or isinstance(api_key, HiddenKey):
+        return api_key
+    return HiddenKey(api_key)

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import re
+from typing import ClassVar, NoReturn
 
 import attrs
 
 from muybridge_protocol.http import Headers, HttpHead, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.service import Service, check_key
 
-_REDACTED = b"[api key]"
+_REDACTED = "[api key]"
+_SHORTEST_REDACTED = 12
+"""Fewest characters of a key that is looked for in replies. A shorter one is the placeholder of
+a test, and may well stand in an id, which must not be torn apart."""
+_SHORTEST_BEGINNING = 8
+"""Fewest characters that count as the beginning of a key at the end of a broken-off reply."""
 
 
-class AuthorizationHeader(str):
-    """The value of the `Authorization` header; printing, formatting or pickling does not show it.
+class HiddenKey(str):
+    """The API key; printing, formatting or pickling does not show it.
 
-    It is a string so that HTTP libraries can encode it, which is the one way to its content.
+    It is a string so that it can be checked and encoded, which is the way to its content.
     """
 
     __slots__ = ()
+    _shown: ClassVar[str] = _REDACTED
 
     def __repr__(self) -> str:
-        return "'Bearer [api key]'"
+        return repr(self._shown)
 
     def __str__(self) -> str:
-        return "Bearer [api key]"
+        return self._shown
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("the API key is not pickled or copied")
+
+
+class AuthorizationHeader(HiddenKey):
+    """The value of the `Authorization` header, which HTTP libraries can encode and nobody sees."""
+
+    __slots__ = ()
+    _shown = f"Bearer {_REDACTED}"
 
 
 class Credentials:
@@ -47,7 +61,7 @@ class Credentials:
     __slots__ = ("_header", "_service")
 
     def __init__(self, key: str, service: Service) -> None:
-        self._header = AuthorizationHeader(f"Bearer {check_key(key)}")
+        self._header = AuthorizationHeader("Bearer " + check_key(key))
         self._service = service
 
     def __repr__(self) -> str:
@@ -64,37 +78,62 @@ class Credentials:
 
     def redact_response(self, response: HttpResponse) -> HttpResponse:
         """Return *response* without the key, should the service have echoed it."""
-        if self._key not in response.body and not self._in_headers(response.headers):
-            return response
         return HttpResponse(
             response.status,
             self._redact_headers(response.headers),
-            response.body.replace(self._key, _REDACTED),
+            self._redact_bytes(response.body),
         )
 
     def redact_head(self, head: HttpHead) -> HttpHead:
         """Return *head* without the key, should a server have echoed it."""
-        if not self._in_headers(head.headers):
-            return head
         return HttpHead(head.status, self._redact_headers(head.headers))
 
     def redact_failure(self, failure: TransportFailure) -> TransportFailure:
         """Return *failure* without the key, should the service have echoed it."""
-        key = self._key
         return attrs.evolve(
             failure,
-            partial=failure.partial.replace(key, _REDACTED),
-            detail=failure.detail.replace(key.decode(), _REDACTED.decode()),
+            partial=self._without_beginning(self._redact_bytes(failure.partial)),
+            detail=self._redact(failure.detail),
         )
 
     @property
-    def _key(self) -> bytes:
-        return self._header.encode().removeprefix(b"Bearer ")
-
-    def _in_headers(self, headers: Headers) -> bool:
-        key = self._key.decode()
-        return any(key in value for _, value in headers)
+    def _key(self) -> str:
+        return self._header.encode().decode().removeprefix("Bearer ")
 
     def _redact_headers(self, headers: Headers) -> Headers:
-        key, redacted = self._key.decode(), _REDACTED.decode()
-        return tuple((name, value.replace(key, redacted)) for name, value in headers)
+        return tuple((self._redact(name), self._redact(value)) for name, value in headers)
+
+    def _redact(self, text: str) -> str:
+        key = self._key
+        return re.sub(_written(key), _REDACTED, text) if len(key) >= _SHORTEST_REDACTED else text
+
+    def _redact_bytes(self, body: bytes) -> bytes:
+        key = self._key
+        if len(key) < _SHORTEST_REDACTED:
+            return body
+        # The search for other ways of writing takes its time, and most replies have none.
+        if key.encode() not in body and b"\\" not in body and b"%" not in body:
+            return body
+        return re.sub(_written(key).encode(), _REDACTED.encode(), body)
+
+    def _without_beginning(self, partial: bytes) -> bytes:
+        """Return *partial* without the key's beginning at its end, where it was cut inside."""
+        key = self._key.encode()
+        if len(key) < _SHORTEST_REDACTED:
+            return partial
+        for size in range(len(key) - 1, _SHORTEST_BEGINNING - 1, -1):
+            if partial.endswith(key[:size]):
+                return partial[:-size] + _REDACTED.encode()
+        return partial
+
+
+def _written(key: str) -> str:
+    """Return the pattern of *key* as it stands in JSON, where any of it may be escaped, or a URL.
+
+    Reading a reply undoes JSON's escapes, so that a key that was hidden in them would come out.
+    """
+    return "".join(rf"(?:{_may_be_escaped(mark)}|(?:\\u00|%)(?i:{ord(mark):02x}))" for mark in key)
+
+
+def _may_be_escaped(mark: str) -> str:
+    return rf"\\?{re.escape(mark)}" if mark in '"\\/' else re.escape(mark)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self, TypeVar
 
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
-from muybridge.configuration import read_service
+from muybridge.configuration import hidden, read_service
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile, SaveTarget
 from muybridge.transport import Transport, TransportError, exchange
@@ -82,6 +82,7 @@ class Client:
         transport: Transport | None = None,
         clock: Clock | None = None,
     ) -> None:
+        api_key = hidden(api_key)
         service, self._credentials = read_service(
             api_key, base_url, text_base_url, allow_plain_http=allow_plain_http
         )
@@ -184,7 +185,8 @@ class Client:
     ) -> Iterator[Result]:
         """Yield a task's result each time its status changes, and at last when it has ended.
 
-        A failed or cancelled task is yielded like any other. The iterator may be left at any time.
+        A failed or cancelled task is yielded like any other, and a link that comes later than
+        its status is told as well. The iterator may be left at any time.
 
         Args:
             task: A task, a result, a token or an id.
@@ -200,8 +202,10 @@ class Client:
         last: Result | None = None
         try:
             for event in self._drive(poll):
-                if isinstance(event, Polled) and (last is None or event.changed):
-                    last = event.result
+                if not isinstance(event, Polled):
+                    continue
+                told, last = last, event.result
+                if told is None or event.changed or told.url != last.url:
                     yield last
         except TaskEnded:
             return  # its last record has been yielded
@@ -330,7 +334,7 @@ class Client:
                         raise _interrupted(operation)
                     yield from operation.events
                 case Wait(until):
-                    self._clock.sleep(until - self._clock.monotonic())
+                    self._sleep(until)
                 case settled:
                     return settled.unwrap()
 
@@ -339,13 +343,18 @@ class Client:
             match operation.next_action(self._clock.monotonic()):
                 case Send(request, deadline):
                     operation = self._exchange(operation, request, deadline)
+                    self._announce(operation.events)
                 case Fetch(request, deadline):
                     operation = self._fetch(operation, request, deadline, part)
+                    self._announce(operation.events)
                 case Wait(until):
-                    self._clock.sleep(until - self._clock.monotonic())
+                    self._sleep(until)
                 case settled:
                     return settled.unwrap()
-            self._announce(operation.events)
+
+    def _sleep(self, until: float) -> None:
+        # The moment may have passed since the operation named it.
+        self._clock.sleep(max(0.0, until - self._clock.monotonic()))
 
     def _exchange(self, operation: Op, request: HttpRequest, deadline: float) -> Op:
         """Send *request* and return the operation after what came of it."""

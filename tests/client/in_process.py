@@ -1,0 +1,203 @@
+"""The whole service inside the test's process, with a clock of its own.
+
+Hours of polling take milliseconds, and every query is told with its time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+import attrs
+
+from muybridge.transport import TransportError
+from muybridge_protocol.emulator import Access, Emulator, MediaState, ServiceRequest, Timing
+from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
+
+KEY = "sk-canary-5e1fa0b7c2d94"
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"picture" * 100
+MP4 = b"\x00\x00\x00\x18ftypmp42" + b"film" * 200
+
+
+class VirtualClock:
+    """A clock that goes forward only when somebody waits, or by *tick* whenever it is read."""
+
+    def __init__(self, *, wall: float = 1_800_000_000.0, tick: float = 0.0) -> None:
+        self._epoch = wall
+        self._tick = tick
+        self.elapsed = 0.0
+
+    def monotonic(self) -> float:
+        self.elapsed += self._tick
+        return self.elapsed
+
+    def wall(self) -> float:
+        return self._epoch + self.elapsed
+
+    def sleep(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        self.elapsed += seconds
+
+
+class SkippingClock:
+    """The machine's clock, except that waiting takes no time. For real sockets."""
+
+    def __init__(self) -> None:
+        self._skipped = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._skipped
+
+    def wall(self) -> float:
+        return time.time() + self._skipped
+
+    def sleep(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        self._skipped += seconds
+
+
+@attrs.frozen
+class Seen:
+    """A request that the service has seen, and when."""
+
+    at: float
+    method: str
+    path: str
+    authorization: str | None
+
+
+Answer = HttpResponse | TransportFailure | None
+
+
+class World:
+    """The service and its clock; drivers reach it by `answer`.
+
+    Args:
+        timing: How long tasks take.
+        assets: The ids of the assets in the library.
+        clock: The one clock of service and client.
+        key: The API key that it accepts.
+        latency: Seconds that each exchange takes.
+    """
+
+    url = "https://service.test"
+
+    def __init__(
+        self,
+        *,
+        timing: Timing | None = None,
+        assets: Iterable[str] = ("asset-1",),
+        clock: VirtualClock | None = None,
+        key: str = KEY,
+        latency: float = 0.0,
+    ) -> None:
+        self.clock = clock if clock is not None else VirtualClock()
+        self.key = key
+        self.latency = latency
+        self.seen: list[Seen] = []
+        self.instead: deque[Answer] = deque()
+        """What the next requests are answered instead; None stands for the emulator's answer."""
+        self.always: Answer = None
+        """What every request is answered instead, once `instead` is used up."""
+        self.emulator = Emulator(
+            keys={key: Access()}, public_url=self.url, timing=timing, assets=assets
+        )
+
+    @property
+    def posts(self) -> list[Seen]:
+        """The requests that cost money."""
+        return [seen for seen in self.seen if seen.method == "POST"]
+
+    @property
+    def queries(self) -> list[Seen]:
+        """The result queries."""
+        return [seen for seen in self.seen if seen.path.startswith("/v1/result/")]
+
+    def answer(self, request: HttpRequest, authorization: str | None) -> HttpResponse:
+        """Answer *request*.
+
+        Raises:
+            TransportError: As it was told to.
+        """
+        # The header does not show itself: encoding it is the one way to its content.
+        shown = None if authorization is None else authorization.encode().decode()
+        path = request.url.removeprefix(self.url)
+        self.clock.elapsed += self.latency
+        self.seen.append(Seen(self.clock.elapsed, request.method, path, shown))
+        told = self.instead.popleft() if self.instead else self.always
+        if isinstance(told, TransportFailure):
+            raise TransportError(told)
+        if told is not None:
+            return told
+        if path.startswith("/media/"):
+            return self._media(path)
+        headers = request.headers
+        if shown is not None:
+            headers = (*headers, ("Authorization", shown))
+        return self.emulator.handle(
+            ServiceRequest(request.method, path, headers, request.body or b""),
+            now=self.clock.wall(),
+            new_id=f"task-{len(self.seen)}",
+        )
+
+    def _media(self, path: str) -> HttpResponse:
+        name, _, suffix = path.rpartition("/")[2].rpartition(".")
+        match self.emulator.media(name, self.clock.wall()):
+            case MediaState.AVAILABLE:
+                kind, body = ("image/png", PNG) if suffix == "png" else ("video/mp4", MP4)
+                length = ("Content-Length", str(len(body)))
+                return HttpResponse(200, (("Content-Type", kind), length), body)
+            case MediaState.EXPIRED:
+                return HttpResponse(410)
+            case _:
+                return HttpResponse(404)
+
+
+class _Reply:
+    def __init__(self, world: World, request: HttpRequest, authorization: str | None) -> None:
+        self._world = world
+        self._request = request
+        self._authorization = authorization
+
+    def __enter__(self) -> Self:
+        self._response = self._world.answer(self._request, self._authorization)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    @property
+    def head(self) -> HttpHead:
+        return HttpHead(self._response.status, self._response.headers)
+
+    def pieces(self) -> Iterator[bytes]:
+        body = self._response.body
+        yield from (body[start : start + 100] for start in range(0, len(body), 100))
+
+
+class InProcessTransport:
+    """A blocking `Transport` that leads straight into a `World`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> _Reply:
+        if timeout < 0:
+            raise ValueError("an exchange began after its deadline")
+        return _Reply(self._world, request, authorization)
+
+    def close(self) -> None:
+        pass
