@@ -153,12 +153,14 @@ def test_netrc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_nothing_kept(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
-    """After an exchange no object that the transport holds has the key."""
+    """After an exchange neither it nor the transport holds the key any more."""
     with ScriptedServer(serve(), tls=tls) as server:
-        call(transport, post(server.url))
+        request = post(server.url)
+        with transport.stream(request, timeout=5, authorization=AUTHORIZATION) as streamed:
+            b"".join(streamed.pieces())
         gc.collect()
         seen: set[int] = set()
-        waiting: list[object] = [transport]
+        waiting: list[object] = [transport, streamed]
         while waiting:
             thing = waiting.pop()
             if id(thing) in seen or isinstance(thing, type) or len(seen) > 20_000:
