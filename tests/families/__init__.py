@@ -1,0 +1,1 @@
+"""What each family accepts and rejects, transcribed by hand from the specification."""
