@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar, cast
 
 import cattrs
@@ -21,6 +21,9 @@ JsonObject = dict[str, Any]
 
 RAW_LIMIT: Final = 64 * 1024
 """Most bytes of a reply that an error keeps."""
+NESTING_LIMIT: Final = 100
+"""Most arrays and objects inside one another that are read: whoever writes, copies or shows the
+value later may have less stack left than its reader had."""
 
 
 class InvalidJson(ValueError):
@@ -60,7 +63,7 @@ def read_json(body: bytes | str) -> Any:
     """
     try:
         text = body if isinstance(body, str) else body.decode("utf-8-sig")
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
     except InvalidJson:
         raise
     except UnicodeDecodeError:
@@ -70,6 +73,23 @@ def read_json(body: bytes | str) -> Any:
     except ValueError as error:
         said = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
         raise InvalidJson(f"it is not JSON: {said}" if body else "it is empty") from None
+    if text.count("[") + text.count("{") > NESTING_LIMIT and _is_nested_too_deeply(value):
+        raise InvalidJson("it is nested too deeply")
+    return value
+
+
+def _is_nested_too_deeply(value: Any) -> bool:
+    level: list[Any] = [value]
+    for _ in range(NESTING_LIMIT):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return any(isinstance(inner, dict | list) for inner in level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if not isinstance(value, dict | list):
+        return ()
+    outer = cast("JsonObject | list[Any]", value)
+    return outer.values() if isinstance(outer, dict) else outer
 
 
 def read_object(body: bytes | str) -> JsonObject:
@@ -100,6 +120,12 @@ _CLOSED_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,256})"')
 
 def find_id(raw: bytes) -> str | None:
     """Return what looks like an id in *raw*, which need not be whole, or None."""
+    try:
+        told = read_object(raw).get("id")
+    except InvalidJson:
+        told = None
+    if isinstance(told, str) and told:
+        return told
     match = _CLOSED_ID.search(raw)
     return match[1].decode("utf-8", "replace") if match else None
 
@@ -132,9 +158,14 @@ def _strict(kind: type, article: str) -> Callable[[Any, Any], Any]:
 
 def _lenient(*kinds: type) -> Callable[[Any, Any], Any]:
     def structure(value: Any, _: Any) -> Any:
-        return value if type(value) in kinds else None
+        if type(value) not in kinds or (type(value) is int and value.bit_length() > _INTEGER_BITS):
+            return None
+        return value
 
     return structure
+
+
+_INTEGER_BITS = 64  # a longer integer is no time and no count, and breaks arithmetic with floats
 
 
 converter.register_structure_hook(str, _strict(str, "a"))

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from muybridge_protocol.codec import readable
 from muybridge_protocol.http import TransportFailure
 
 if TYPE_CHECKING:
     from muybridge_protocol.rules import Problem
     from muybridge_protocol.tasks import Result, Task
+
+_SENTENCE_LIMIT = 1000
+"""Most characters of a sentence in a message, because the service's own words may be in it."""
 
 
 class MuybridgeError(Exception):
@@ -91,7 +95,8 @@ class ServiceError(MuybridgeError):
     task: Task | None = None
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.what(), self.about(), self.next_step()) if part)
+        parts = (self.what(), self.about(), self.next_step())
+        return " ".join(readable(part, _SENTENCE_LIMIT) for part in parts if part)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {field.alias: getattr(self, field.name) for field in attrs.fields(type(self))}
@@ -159,6 +164,11 @@ class Refused(ServiceError):
         """Return what happened, as a sentence."""
         said = f": {self.message}" if self.message else ""
         return f"The service refused the request with status {self.status}{said}."
+
+    def next_step(self) -> str:
+        """Return what to do next, as a sentence."""
+        mend = "Mend what the service names, then send it again."
+        return mend if self.task is None else super().next_step()
 
 
 class Unauthorized(Refused):
@@ -249,8 +259,8 @@ class TaskEnded(ServiceError):
         return ""
 
     def next_step(self) -> str:
-        """Return nothing: an ended task does not change."""
-        return ""
+        """Return what to do next, as a sentence."""
+        return "A task that has ended does not change: create another."
 
 
 class TaskFailed(TaskEnded):
@@ -304,6 +314,11 @@ class ServiceUnreachable(ServiceError):
         length = f" for {self.silent:.0f} s" if self.silent >= 1 else ""
         return f"The service gave no valid reply{length}: {self.reason}."
 
+    def next_step(self) -> str:
+        """Return what to do next, as a sentence."""
+        check = "Check the network and the base URL, then try again."
+        return check if self.task is None else super().next_step()
+
 
 class TaskNotFound(Refused):
     """The service does not know the task (status 404)."""
@@ -329,8 +344,8 @@ class ResultExpired(TaskNotFound):
         return "The service has deleted the task: its retention time is over (status 404)."
 
     def next_step(self) -> str:
-        """Return nothing: what is deleted stays deleted."""
-        return ""
+        """Return what to do next, as a sentence."""
+        return "What is deleted stays deleted: create another task."
 
 
 @attrs.define(kw_only=True, eq=False, str=False)
@@ -366,6 +381,11 @@ class ProtocolViolation(ServiceError):
         """Return what happened, as a sentence."""
         return f"The service's reply breaks the protocol: {self.reason}."
 
+    def next_step(self) -> str:
+        """Return what to do next, as a sentence."""
+        check = "Check the base URL, or show the reply to the service's operator."
+        return check if self.task is None else super().next_step()
+
 
 @attrs.define(kw_only=True, eq=False, str=False)
 class AssetError(ServiceError):
@@ -394,6 +414,10 @@ class AssetDeleteFailed(AssetError):
         """Return what happened, as a sentence."""
         said = f": {self.msg}" if self.msg else ""
         return f"Asset {self.asset_id} was not deleted (code {self.code}){said}."
+
+    def next_step(self) -> str:
+        """Return what to do next, as a sentence."""
+        return "Check its id; deleting it again is harmless."
 
 
 class AssetDeletePresumed(AssetDeleteFailed):

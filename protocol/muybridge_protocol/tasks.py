@@ -149,13 +149,13 @@ class Task:
         """
         try:
             fields = read_object(token)
-            version = fields.pop("muybridge_task", None)
-            if version != TOKEN_VERSION:
+            if fields.get("muybridge_task") != TOKEN_VERSION:
                 raise InvalidToken(
                     f"This is no task token of version {TOKEN_VERSION}; a newer muybridge may "
                     "have written it."
                 )
-            task = _structure_token(fields)
+            told = {name: fields[name] for name in _TOKEN_FIELDS if name in fields}
+            task = _structure_token(told)
         except InvalidJson as error:
             raise InvalidToken(f"This is no task token: {error}.") from None
         if not is_identifier(task.id):
@@ -216,7 +216,7 @@ class Result:
     @property
     def url(self) -> str | None:
         """Where the image or video is, or None."""
-        return self.image_url or self.video_url
+        return self.image_url or self.video_url or None
 
     @property
     def expires_at(self) -> int | None:
