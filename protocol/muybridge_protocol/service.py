@@ -9,12 +9,15 @@ import attrs
 
 from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey
 from muybridge_protocol.http import without_query
-from muybridge_protocol.rules import is_public_host
+from muybridge_protocol.hosts import is_public_host
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*", re.ASCII)
 _IDENTIFIER_LIMIT = 256
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
+
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?", re.ASCII)
+"""A name, or an IPv6 address with its zone: no escapes, which others might read as another host."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -92,8 +95,8 @@ def origin_of(url: str) -> tuple[str, str, int]:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise InvalidAddress(f"{bare} is no address.") from None
-    if parts.scheme not in _DEFAULT_PORTS or not host:
+        raise InvalidAddress(f"{_without_login(bare)} is no address.") from None
+    if parts.scheme not in _DEFAULT_PORTS or not _HOST.fullmatch(host):
         raise InvalidAddress(f"{_without_login(bare)} is no http(s) address.")
     if "@" in parts.netloc:
         raise InvalidAddress(f"{_without_login(bare)}: a user name or password may not stand here.")
