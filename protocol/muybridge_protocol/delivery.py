@@ -201,9 +201,12 @@ def refusal(response: HttpResponse, task: Task | None = None) -> Refused:
     kind = _REFUSAL_TYPES.get(response.status, Refused)
     if kind is TaskNotFound and task is None:
         kind = Refused
-    return kind(
+    error = kind(
         status=response.status,
         message=error_message(response.body),
         body=response.body[:RAW_LIMIT],
         task=task,
     )
+    if isinstance(error, RateLimited):
+        error.retry_after = retry_after(response)
+    return error

@@ -6,7 +6,7 @@ from typing import Self
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, read_object, readable, write_json
+from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, read_object, readable, write_json
 from muybridge_protocol.errors import Refused
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
@@ -101,7 +101,7 @@ class Create(PaidOperation[Task]):
                     Refused(
                         status=response.status,
                         message=readable(said) if isinstance(said, str) else "",
-                        body=response.body,
+                        body=response.body[:RAW_LIMIT],
                     )
                 )
             return self._ambiguous(f"the reply has no usable id: {error}", response=response)

@@ -17,7 +17,7 @@ from muybridge_protocol.delivery import (
     refusal,
     retry_after,
 )
-from muybridge_protocol.errors import CreateAmbiguous, NotSent, RateLimited
+from muybridge_protocol.errors import CreateAmbiguous, NotSent
 from muybridge_protocol.events import Ambiguous, Throttled, WillRetry
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Operation
@@ -88,10 +88,7 @@ class PaidOperation(Operation[T_co]):
         asked = retry_after(response)
         delay = backoff(self.seed, tries) if asked is None else asked
         if tries >= THROTTLED_TRIES or delay > LONGEST_WAIT or now + delay > self.deadline:
-            error = refusal(response)
-            if isinstance(error, RateLimited):
-                error.retry_after = asked
-            return self._settle(error)
+            return self._settle(refusal(response))
         return attrs.evolve(
             self, throttled=tries, due=now + delay, events=(Throttled(self._name, delay),)
         )
