@@ -48,6 +48,8 @@ WAIT_TIMEOUT = 3600.0
 """Seconds that waiting for a result may take unless said otherwise."""
 SILENCE_LIMIT = 600.0
 """Seconds without one valid reply after which waiting is given up."""
+SILENT_TRIES = 3
+"""Tries that must have failed by then: the caller's own pace may be one query in an hour."""
 NEWBORN = 60.0
 """Seconds after its creation in which a task that is not found may yet appear."""
 UNREADABLE_TRIES = 3
@@ -217,7 +219,7 @@ class Poll(Operation[Result]):
             return self._not_understood(f"the reply cannot be read: {error}", response, now)
         if result.id != self.task.id:
             return self._settle(self._violation("it is about another task", response))
-        before = self.result.status if self.result is not None else None
+        before = self.result.status if self.result is not None else self.task.status
         if not may_follow(before, result.status):
             reason = f"the task was {before} and is now said to be {result.status}"
             return self._settle(self._violation(reason, response))
@@ -227,7 +229,7 @@ class Poll(Operation[Result]):
             heard=now,
             failures=0,
             unreadable=0,
-            events=(Polled(result, changed=result.status != (before or self.task.status)),),
+            events=(Polled(result, changed=result.status != before),),
         )
         if self.once:
             return attrs.evolve(heard, settled=Settled(result))
@@ -254,7 +256,7 @@ class Poll(Operation[Result]):
 
     def _missing(self, response: HttpResponse, now: float) -> Self:
         age = None if self.born is None else now - self.born
-        if age is not None and age <= NEWBORN and not self.once:
+        if age is not None and age <= NEWBORN and not self._is_last_try:
             return self._retry("the service does not know the task yet (status 404)", now)
         family = self.task.known_family
         lost = family is not None and family.retention.record_too
@@ -271,11 +273,13 @@ class Poll(Operation[Result]):
         asked = retry_after(response)
         delay = backoff(self.seed, self.failures + 1) if asked is None else asked
         delay = max(self.interval, min(delay, LONGEST_WAIT))
-        return self._again(delay, now, f"status {response.status}", Throttled("poll", delay))
+        # A service that says when to come back is not silent.
+        answered = attrs.evolve(self, heard=now)
+        return answered._again(delay, now, f"status {response.status}", Throttled("poll", delay))
 
     def _not_understood(self, reason: str, response: HttpResponse, now: float) -> Self:
         tries = self.unreadable + 1
-        if tries > UNREADABLE_TRIES:
+        if tries > UNREADABLE_TRIES or self._is_last_try:
             return self._settle(self._violation(reason, response))
         return attrs.evolve(self, unreadable=tries)._retry(reason, now)
 
@@ -291,10 +295,15 @@ class Poll(Operation[Result]):
         """Ask again after *delay* seconds, unless there has been no valid reply for too long."""
         failures = self.failures + 1
         silent = now - self.heard
-        if silent >= SILENCE_LIMIT or (self.once and failures >= QUERY_TRIES):
+        lost = silent >= SILENCE_LIMIT and failures >= SILENT_TRIES
+        if lost or self._is_last_try:
             return self._settle(ServiceUnreachable(silent=silent, reason=reason, task=self.task))
         again = attrs.evolve(self, failures=failures, due=now + delay, events=(event,))
         return again._before_the_deadline(now)
+
+    @property
+    def _is_last_try(self) -> bool:
+        return self.once and self.failures + 1 >= QUERY_TRIES
 
     def _before_the_deadline(self, now: float) -> Self:
         """Ask once before the deadline, if there has been no reply and would be none."""
