@@ -71,10 +71,10 @@ class DeleteAsset(Operation[None]):
         match DELETE.judge_status(response.status):
             case Verdict.ANSWER:
                 return self._read(response)
-            case Verdict.MISSING if self.uncertain:
-                said = error_message(response.body)
+            case Verdict.REFUSED | Verdict.MISSING if self.uncertain:
+                code, said = f"status {response.status}", error_message(response.body)
                 return self._settle(
-                    AssetDeletePresumed(asset_id=self.asset_id, code="status 404", msg=said)
+                    AssetDeletePresumed(asset_id=self.asset_id, code=code, msg=said)
                 )
             case Verdict.REFUSED | Verdict.MISSING:
                 return self._settle(refusal(response))
@@ -92,8 +92,9 @@ class DeleteAsset(Operation[None]):
     def fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange without a whole reply."""
         unsent = NotSent(failure=failure, attempts=self.tries + 1)
-        if DELETE.judge_failure(failure) is Verdict.NOT_SENT and not self.uncertain:
-            return self._settle(unsent)
+        if DELETE.judge_failure(failure) is Verdict.NOT_SENT:
+            unknown = AssetDeleteUnknown(asset_id=self.asset_id, reason=str(failure))
+            return self._settle(unknown if self.uncertain else unsent)
         if failure.sent:
             return attrs.evolve(self, uncertain=True)._retry(str(failure), now, None)
         return self._retry(str(failure), now, unsent)
