@@ -13,7 +13,15 @@ from typing import Self
 import attrs
 
 from muybridge_protocol.codec import InvalidJson, read_object
-from muybridge_protocol.delivery import DOWNLOAD, LONGEST_WAIT, Verdict, backoff, retry_after
+from muybridge_protocol.delivery import (
+    DOWNLOAD,
+    LONGEST_WAIT,
+    POLL,
+    Verdict,
+    backoff,
+    refusal,
+    retry_after,
+)
 from muybridge_protocol.errors import (
     DownloadFailed,
     InvalidAddress,
@@ -100,7 +108,7 @@ class Download(Operation[Saved]):
         hops: Redirects that were followed since the link was given.
         refreshed: Whether a fresh link has been asked for already.
         fruitless: Tries in a row that brought nothing new.
-        fetched: Bytes that this try has brought.
+        furthest: Where the file had got to when a try last brought something new.
         content_type: The media type that the server gave.
     """
 
@@ -113,7 +121,7 @@ class Download(Operation[Saved]):
     hops: int = 0
     refreshed: bool = False
     fruitless: int = 0
-    fetched: int = 0
+    furthest: int = 0
     content_type: str = ""
 
     @classmethod
@@ -147,6 +155,7 @@ class Download(Operation[Saved]):
             InvalidAddress: The URL is not one that results are downloaded from.
             ValueError: Neither a link nor a task is given.
         """
+        part = part if part is not None else Part()
         if url is not None:
             service.check_download(url)
         elif task is None:
@@ -160,7 +169,8 @@ class Download(Operation[Saved]):
             task=task,
             deadline=now + DOWNLOAD_TIMEOUT if deadline is None else deadline,
             size_limit=size_limit,
-            part=part if part is not None else Part(),
+            part=part,
+            furthest=part.offset,
             stage=Stage.FETCHING if url is not None else Stage.REFRESHING,
             refreshed=url is None,
         )
@@ -201,7 +211,7 @@ class Download(Operation[Saved]):
 
     def take(self, piece: bytes) -> Self:
         """Return the operation after a piece of the body, to be saved if it has not settled."""
-        if self.fetched == 0 and self.part.offset == 0 and _looks_like_text(piece):
+        if self.part.offset == 0 and _looks_like_text(piece):
             return self._settle(self._error("the reply is a page or a message, no media"))
         offset = self.part.offset + len(piece)
         total = self.part.total
@@ -212,7 +222,6 @@ class Download(Operation[Saved]):
         return attrs.evolve(
             self,
             part=attrs.evolve(self.part, offset=offset),
-            fetched=self.fetched + len(piece),
             events=(DownloadProgress(offset, total),),
         )
 
@@ -235,22 +244,19 @@ class Download(Operation[Saved]):
 
     def receive(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after the reply to the query for a fresh link."""
-        if DOWNLOAD.judge_status(response.status) is not Verdict.ANSWER:
-            reason = f"a fresh link was asked for, and answered with status {response.status}"
-            if response.status >= 500 or response.status == 429:  # noqa: PLR2004  may pass
+        status = response.status
+        reason = f"a fresh link was asked for, and answered with status {status}"
+        match POLL.judge_status(status):
+            case Verdict.ANSWER:
+                return self._read(response, now)
+            case Verdict.REFUSED:
+                return self._settle(refusal(response, self.task))
+            case Verdict.MISSING:
+                return self._settle(self._link_expired(reason, status))
+            case Verdict.VIOLATION:
+                return self._settle(self._error(reason, status))
+            case _:
                 return self._retry(reason, now, at_least=retry_after(response) or 0.0)
-            return self._settle(self._link_expired(reason, response.status))
-        try:
-            result = read_result(read_object(response.body), family=None)
-            if self.task is None or result.id != self.task.id:
-                return self._settle(self._error("the service answered for another task"))
-            if result.url is None:
-                reason = f"the service has no link for it (status {result.status})"
-                return self._settle(self._link_expired(reason))
-            self.service.check_download(result.url)
-        except (InvalidJson, InvalidAddress) as error:
-            return self._settle(self._error(f"the service's reply gives no link: {error}"))
-        return attrs.evolve(self, url=result.url, stage=Stage.FETCHING, hops=0, due=now, events=())
 
     def fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange that broke off."""
@@ -280,33 +286,63 @@ class Download(Operation[Saved]):
             idle_timeout=IDLE_TIMEOUT,
         )
 
+    def _read(self, response: HttpResponse, now: float) -> Self:
+        """Return the operation after a reply that should hold a fresh link."""
+        try:
+            result = read_result(read_object(response.body), family=None)
+        except InvalidJson as error:
+            return self._retry(f"the reply with a fresh link cannot be read: {error}", now)
+        if self.task is None or result.id != self.task.id:
+            return self._settle(self._error("the service answered for another task"))
+        if result.url is None:
+            reason = f"the service has no link for it (status {result.status})"
+            return self._settle(self._link_expired(reason))
+        try:
+            self.service.check_download(result.url)
+        except InvalidAddress as error:
+            return self._settle(self._error(f"the fresh link cannot be used: {error}"))
+        return attrs.evolve(self, url=result.url, stage=Stage.FETCHING, hops=0, due=now, events=())
+
     def _begin(self, head: HttpHead, now: float) -> Self:
         content_type = (head.header("Content-Type") or "").partition(";")[0].strip().lower()
-        if content_type in _NO_MEDIA or (head.header("Content-Encoding") or "identity") not in (
-            "identity",
-            "",
-        ):
+        encoding = (head.header("Content-Encoding") or "identity").lower()
+        if content_type in _NO_MEDIA or encoding != "identity":
             return self._settle(self._error(f"the reply is {content_type or 'encoded'}, no media"))
-        length = _whole_number(head.header("Content-Length"))
-        offset, total = 0, length
-        if head.status == 206:  # noqa: PLR2004  the rest that was asked for
-            first, last, total = _content_range(head.header("Content-Range"))
-            offset = self.part.offset
-            fits = self.part.total is None or total is None or total == self.part.total
-            if first != offset or not fits or (total is not None and last != total - 1):
-                return self._start_over("another part came than was asked for", now)
-        elif head.status != 200:  # noqa: PLR2004  a success that brings no file
-            return self._settle(self._error(f"status {head.status}", head.status))
-        if self.size_limit is not None and total is not None and total > self.size_limit:
+        match head.status:
+            case 200:
+                length = _whole_number(head.header("Content-Length"))
+                part: Part | None = Part(validator=_validator(head), total=length)
+            case 206:
+                part = self._rest(head)
+            case _:  # a success that brings no file
+                return self._settle(self._error(f"status {head.status}", head.status))
+        if part is None:
+            return self._start_over("another part came than was asked for", now)
+        if self.size_limit is not None and part.total is not None and part.total > self.size_limit:
             return self._settle(self._too_large())
         return attrs.evolve(
             self,
             stage=Stage.READING,
-            part=Part(offset=offset, validator=_validator(head), total=total),
+            part=part,
             content_type=content_type,
-            fetched=0,
-            events=(DownloadProgress(offset, total),),
+            events=(DownloadProgress(part.offset, part.total),),
         )
+
+    def _rest(self, head: HttpHead) -> Part | None:
+        """Return the saved part if *head* begins the rest of the same file, or None."""
+        first, last, total = _content_range(head.header("Content-Range"))
+        saved, validator = self.part, _validator(head)
+        if saved.offset:
+            # Without a validator no rest was asked for, and nothing tells of which file this is.
+            if saved.validator is None or validator not in (None, saved.validator):
+                return None
+            validator = saved.validator
+        total = saved.total if total is None else total
+        if first != saved.offset or saved.total not in (None, total):
+            return None
+        if total is not None and last != total - 1:
+            return None
+        return Part(offset=saved.offset, validator=validator, total=total)
 
     def _redirect(self, head: HttpHead, now: float) -> Self:
         location = head.header("Location")
@@ -330,7 +366,8 @@ class Download(Operation[Saved]):
         return attrs.evolve(self, part=Part())._retry(reason, now)
 
     def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:
-        fruitless = 1 if self.fetched else self.fruitless + 1
+        gained = self.part.offset > self.furthest
+        fruitless = 1 if gained else self.fruitless + 1
         if fruitless >= FRUITLESS_TRIES:
             return self._settle(self._error(reason))
         delay = max(backoff(self.seed, fruitless), min(at_least, LONGEST_WAIT))
@@ -339,7 +376,7 @@ class Download(Operation[Saved]):
             self,
             stage=stage,
             fruitless=fruitless,
-            fetched=0,
+            furthest=max(self.furthest, self.part.offset),
             due=now + delay,
             events=(WillRetry("download", reason, delay, fruitless),),
         )
@@ -368,8 +405,12 @@ _NO_MEDIA = frozenset(
 
 
 def _looks_like_text(piece: bytes) -> bool:
-    """Whether a body begins like HTML, XML or JSON, which no PNG, JPEG, WebP or MP4 does."""
-    return piece.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"<", b"{", b"[")
+    """Whether a body begins like HTML, XML or JSON, which no PNG, JPEG, WebP or MP4 does.
+
+    One byte tells, since a first piece may have no more: a bracket, or the white space or byte
+    order mark before it.
+    """
+    return piece[:1] in (b"<", b"{", b"[", b" ", b"\t", b"\r", b"\n", b"\xef")
 
 
 def _validator(head: HttpHead) -> str | None:
