@@ -1,0 +1,1 @@
+"""Tests of the pure core: values and a virtual clock, nothing else."""

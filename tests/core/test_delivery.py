@@ -1,0 +1,1231 @@
+"""The delivery table of the design, transcribed by hand and run through the real operations."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import attrs
+import pytest
+
+from muybridge_protocol import errors
+from muybridge_protocol.delivery import backoff, retry_after
+from muybridge_protocol.errors import (
+    AssetDeleteFailed,
+    AssetDeletePresumed,
+    AssetDeleteUnknown,
+    CreateAmbiguous,
+    DownloadFailed,
+    Forbidden,
+    LinkExpired,
+    NotSent,
+    ProtocolViolation,
+    RateLimited,
+    Refused,
+    ResultExpired,
+    ResultIncomplete,
+    ServiceError,
+    ServiceUnreachable,
+    TaskCancelled,
+    TaskFailed,
+    TaskNotFound,
+    Unauthorized,
+    WaitTimeout,
+)
+from muybridge_protocol.events import Ambiguous, Polled, Submitted, Throttled, WillRetry
+from muybridge_protocol.families import ImgbRequest
+from muybridge_protocol.http import HttpHead, HttpResponse, Phase, Reason, TransportFailure
+from muybridge_protocol.operations import (
+    Create,
+    Download,
+    Fetch,
+    Operation,
+    Poll,
+    Send,
+    Settled,
+    Wait,
+)
+from muybridge_protocol.operations.download import Part, Saved
+from muybridge_protocol.tasks import Result, Status, Task
+
+from .driving import (
+    DONE,
+    LINK,
+    REQUEST,
+    SERVICE,
+    WALL,
+    After,
+    Reaction,
+    Run,
+    call,
+    create,
+    delete,
+    download,
+    drive,
+    lost,
+    media,
+    newborn_poll,
+    next_action,
+    poll,
+    query,
+    raw,
+    record,
+    repeat,
+    reply,
+    result,
+    task,
+    unsent,
+)
+
+HOUR = 3600.0
+DAY = 86400
+
+# One row of the table: what each operation makes of one point. `AGAIN` is a further try.
+
+
+class Again:
+    """Stands for another try of the same request, after a wait."""
+
+
+class Query:
+    """Stands for a result query, which gives a fresh link."""
+
+
+AGAIN = Again
+QUERY = Query
+Meaning = type[Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one point means for each kind of operation."""
+
+    create: Meaning
+    text_post: Meaning
+    poll: Meaning
+    delete: Meaning
+    download: Meaning
+
+
+OPERATIONS: dict[str, Callable[[], Operation[Any]]] = {
+    "create": create,
+    "text_post": call,
+    "poll": newborn_poll,
+    "delete": delete,
+    "download": lambda: download(about=task()),
+}
+
+
+def meaning(operation: Operation[Any], reaction: Reaction) -> Meaning:
+    """Return what *operation* does after *reaction* to its first request."""
+    first = operation.next_action(0)
+    assert isinstance(first, Send | Fetch)
+    if isinstance(reaction, TransportFailure):
+        then = operation.fail(reaction, 0)
+    elif isinstance(operation, Download):
+        assert isinstance(reaction, HttpResponse)
+        then = operation.accept(HttpHead(reaction.status, reaction.headers), 0)
+    else:
+        assert isinstance(reaction, HttpResponse)
+        then = operation.receive(reaction, 0)
+    now = 0.0
+    action = next_action(then, now)
+    if isinstance(action, Wait):
+        now = action.until
+        action = next_action(then, now)
+    if isinstance(action, Settled):
+        return cast("Meaning", type(action.outcome))
+    assert isinstance(action, Send | Fetch)
+    if type(action) is not type(first):
+        assert action.request.url == "https://api.example.com/v1/result/t1"
+        return QUERY
+    assert action.request == first.request
+    assert now > 0, "a try follows without a wait"
+    return AGAIN
+
+
+def check(reaction: Reaction, row: Row) -> None:
+    found = {name: meaning(start(), reaction) for name, start in OPERATIONS.items()}
+    assert found == {field.name: getattr(row, field.name) for field in attrs_of(row)}
+
+
+def attrs_of(row: Row) -> Any:
+    return row.__dataclass_fields__.values()
+
+
+# "DNS, refused, connect timeout, TLS reset or hang, CONNECT refused".
+UNSENT = [
+    (Phase.RESOLVE, Reason.NAME_RESOLUTION),
+    (Phase.CONNECT, Reason.REFUSED),
+    (Phase.CONNECT, Reason.UNREACHABLE),
+    (Phase.CONNECT, Reason.TIMED_OUT),
+    (Phase.CONNECT, Reason.RESET),
+    (Phase.CONNECT, Reason.LOCAL_LIMIT),
+    (Phase.TLS, Reason.RESET),
+    (Phase.TLS, Reason.CLOSED),
+    (Phase.TLS, Reason.TIMED_OUT),
+    (Phase.TLS, Reason.TLS),
+    (Phase.PROXY, Reason.PROXY_REFUSED),
+    (Phase.PROXY, Reason.TIMED_OUT),
+    (Phase.SEND, Reason.RESET),
+    (Phase.HEAD, Reason.TIMED_OUT),
+    (Phase.CONNECT, Reason.OTHER),
+]
+
+
+@pytest.mark.parametrize(("phase", "reason"), UNSENT)
+def test_unsent_is_tried_again(phase: Phase, reason: Reason) -> None:
+    """What failed before a byte had left is tried again, whatever the phase and reason."""
+    check(unsent(reason, phase), Row(AGAIN, AGAIN, AGAIN, AGAIN, AGAIN))
+
+
+@pytest.mark.parametrize("reason", [Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS])
+def test_certificate_stops(reason: Reason) -> None:
+    """An invalid certificate ends every operation at once, and nothing was sent."""
+    row = Row(NotSent, NotSent, ServiceUnreachable, NotSent, DownloadFailed)
+    check(unsent(reason, Phase.TLS), row)
+
+
+# "during send, before head, mid-body, truncated".
+SENT = [
+    (phase, reason)
+    for phase in (Phase.SEND, Phase.HEAD, Phase.BODY)
+    for reason in (
+        Reason.RESET,
+        Reason.CLOSED,
+        Reason.TIMED_OUT,
+        Reason.TRUNCATED,
+        Reason.TOO_LARGE,
+        Reason.MALFORMED,
+        Reason.INTERRUPTED,
+        Reason.OTHER,
+        Reason.REFUSED,
+        Reason.NAME_RESOLUTION,
+        Reason.CERTIFICATE,
+    )
+]
+
+
+@pytest.mark.parametrize(("phase", "reason"), SENT)
+def test_sent_is_ambiguous(phase: Phase, reason: Reason) -> None:
+    """Once a byte has left, a paid request without a whole reply is ambiguous for any reason."""
+    check(lost(phase, reason), Row(CreateAmbiguous, CreateAmbiguous, AGAIN, AGAIN, AGAIN))
+
+
+@pytest.mark.parametrize("status", range(300, 400))
+def test_redirects(status: int) -> None:
+    """A redirect makes a create ambiguous, is an error elsewhere, and only a download follows."""
+    operations = {"create": create, "poll": newborn_poll, "delete": delete}
+    answer = reply(status, Location="https://api.example.com/v1/elsewhere")
+    found = {name: meaning(start(), answer) for name, start in operations.items()}
+    assert found == {
+        "create": CreateAmbiguous,
+        "poll": ProtocolViolation,
+        "delete": ProtocolViolation,
+    }
+    followed = download().accept(HttpHead(status, (("Location", "/there"),)), 0)
+    action = followed.next_action(0)
+    assert isinstance(action, Fetch)
+    assert action.request.url == "https://cdn.example.net/there"
+
+
+REFUSED = {400, 401, 402, 403, 404, 405, 413, 415, 422, 425}
+POLL_STOPS = {400, 401, 402, 403, 422}
+LINK_DEAD = {403, 404, 410}
+ERRORS = {401: Unauthorized, 403: Forbidden}
+OTHER_STATUSES = [*range(100, 200), *range(400, 600)]
+
+
+@pytest.mark.parametrize("status", OTHER_STATUSES)
+def test_create_statuses(status: int) -> None:
+    """The listed statuses refuse a create, 429 is tried again, every other one is ambiguous."""
+    expected: Meaning = CreateAmbiguous
+    if status in REFUSED:
+        expected = ERRORS.get(status, Refused)
+    elif status == 429:
+        expected = AGAIN
+    assert meaning(create(), reply(status)) is expected
+
+
+@pytest.mark.parametrize("status", OTHER_STATUSES)
+def test_poll_statuses(status: int) -> None:
+    """The listed statuses stop a poll, which keeps the id; after every other it asks again."""
+    expected = ERRORS.get(status, Refused) if status in POLL_STOPS else AGAIN
+    assert meaning(newborn_poll(), reply(status)) is expected
+
+
+@pytest.mark.parametrize("status", OTHER_STATUSES)
+def test_delete_statuses(status: int) -> None:
+    """The listed statuses are errors of a deletion; after every other it is tried again."""
+    expected = ERRORS.get(status, Refused) if status in REFUSED else AGAIN
+    assert meaning(delete(), reply(status)) is expected
+
+
+@pytest.mark.parametrize("status", OTHER_STATUSES)
+def test_download_statuses(status: int) -> None:
+    """A dead link asks once for a fresh one, other refusals end it, the rest is tried again."""
+    expected: Meaning = AGAIN
+    if status in LINK_DEAD:
+        expected = QUERY
+    elif status in REFUSED:
+        expected = DownloadFailed
+    assert meaning(download(about=task()), reply(status)) is expected
+    if status in LINK_DEAD:
+        assert meaning(download(), reply(status)) is LinkExpired
+
+
+@pytest.mark.parametrize("status", range(100, 600))
+def test_call_hands_any_reply_over(status: int) -> None:
+    """A call to an endpoint that nobody knows is answered by any whole reply, never repeated."""
+    run = drive(call(), reply(status, {"said": 1}))
+    assert run.outcome == reply(status, {"said": 1})
+    assert len(run.requests) == 1
+
+
+@pytest.mark.parametrize("status", range(200, 300))
+def test_any_success_counts(status: int) -> None:
+    """Any 2xx with a valid record counts, for a create, a poll and a deletion."""
+    created = drive(create(), reply(status, record("queued"))).outcome
+    assert isinstance(created, Task)
+    assert created.id == "t1"
+    done = drive(poll(), reply(status, record("completed", video_url=LINK))).outcome
+    assert isinstance(done, Result)
+    assert drive(delete(), reply(status, {"code": "0", "msg": "", "data": None})).outcome is None
+
+
+@pytest.mark.parametrize("status", range(600, 1000, 37))
+def test_statuses_beyond_http(status: int) -> None:
+    """A status that HTTP does not have leaves a create ambiguous and is asked again by a poll."""
+    assert meaning(create(), reply(status)) is CreateAmbiguous
+    assert meaning(newborn_poll(), reply(status)) is AGAIN
+
+
+# Tries.
+
+
+def test_unsent_create_has_three_tries() -> None:
+    """A create that never reaches the service is tried three times in all and then not sent."""
+    run = drive(create(), *repeat(3, unsent()))
+    assert isinstance(run.outcome, NotSent)
+    assert run.outcome.attempts == 3
+    assert len(run.requests) == 3
+    assert [type(event) for event in run.events] == [WillRetry, WillRetry]
+
+
+def test_certificate_has_one_try() -> None:
+    """A create towards an invalid certificate is tried once."""
+    run = drive(create(), unsent(Reason.CERTIFICATE, Phase.TLS))
+    assert isinstance(run.outcome, NotSent)
+    assert run.outcome.attempts == 1
+
+
+def test_unsent_then_accepted() -> None:
+    """A create that did not reach the service at first ends with its task."""
+    run = drive(create(), unsent(), unsent(), reply(200, record("queued")))
+    assert isinstance(run.outcome, Task)
+    assert len(run.requests) == 3
+
+
+@pytest.mark.parametrize("start", [create, call])
+def test_a_sent_request_is_sent_once(start: Callable[[], Operation[Any]]) -> None:
+    """A paid request whose reply is lost is sent exactly once."""
+    run = drive(start(), lost())
+    assert isinstance(run.outcome, CreateAmbiguous)
+    assert len(run.requests) == 1
+    assert [type(event) for event in run.events] == [Ambiguous]
+
+
+def test_unsent_then_lost_is_ambiguous() -> None:
+    """A second try that may have arrived is the last, however the first ended."""
+    run = drive(create(), unsent(), lost())
+    assert isinstance(run.outcome, CreateAmbiguous)
+    assert len(run.requests) == 2
+
+
+def test_throttled_create_has_four_tries() -> None:
+    """A create that is answered 429 is tried four times in all, then it is rate-limited."""
+    run = drive(create(), *repeat(4, reply(429, Retry_After="1")))
+    assert isinstance(run.outcome, RateLimited)
+    assert run.outcome.retry_after == 1
+    assert len(run.requests) == 4
+    assert run.gaps == [1, 1, 1]
+    assert [type(event) for event in run.events] == [Throttled] * 3
+
+
+def test_throttled_without_retry_after() -> None:
+    """Without Retry-After a 429 waits with full jitter over 1, 2 and 4 seconds."""
+    run = drive(create(seed=3), *repeat(4, reply(429)))
+    assert isinstance(run.outcome, RateLimited)
+    assert run.outcome.retry_after is None
+    assert all(0 <= gap <= most for gap, most in zip(run.gaps, (1, 2, 4), strict=True))
+    assert run.gaps == pytest.approx([backoff(3, 1), backoff(3, 2), backoff(3, 3)])
+
+
+def test_throttled_then_accepted() -> None:
+    """A create that was asked to slow down ends with its task."""
+    run = drive(create(), reply(429), unsent(), reply(429), reply(201, record("queued")))
+    assert isinstance(run.outcome, Task)
+
+
+def test_create_ends_within_its_deadline() -> None:
+    """All tries of a create together take no longer than its deadline allows."""
+    run = drive(create(), *repeat(4, After(50, reply(429, Retry_After="101"))))
+    assert isinstance(run.outcome, RateLimited)
+    assert len(run.requests) == 2
+    slow = drive(create(), *repeat(3, After(300, unsent(Reason.TIMED_OUT))))
+    assert isinstance(slow.outcome, NotSent)
+    assert slow.outcome.attempts == 1
+
+
+def test_create_waits_a_minute_for_its_reply() -> None:
+    """One exchange of a create may take 60 seconds, because short time-outs make ambiguity."""
+    assert drive(create(), reply(200, record("queued"))).deadlines == [60]
+    assert drive(create(timeout=5), reply(200, record("queued"))).deadlines == [5]
+
+
+def test_poll_goes_on_through_throttling() -> None:
+    """A poll that is answered 429 slows down and goes on to its deadline, even for an hour."""
+    run = drive(poll(), forever=reply(429))
+    assert isinstance(run.outcome, WaitTimeout)
+    assert run.now == HOUR
+    assert min(run.gaps[:-1]) >= 5
+    done = drive(poll(), *repeat(100, reply(429, Retry_After="20")), DONE)
+    assert isinstance(done.outcome, Result)
+
+
+def test_safe_call_is_repeated() -> None:
+    """A GET to an endpoint that nobody knows may be repeated, four times in all."""
+    run = drive(call("GET"), *repeat(4, lost()))
+    assert isinstance(run.outcome, ServiceUnreachable)
+    assert isinstance(drive(call("GET"), lost(), reply(500)).outcome, HttpResponse)
+    never = drive(call("GET"), *repeat(3, unsent()))
+    assert isinstance(never.outcome, NotSent)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_other_calls_are_paid(method: str) -> None:
+    """Any method that is not known to be safe is treated as one that costs money."""
+    run = drive(call(method), lost())
+    assert isinstance(run.outcome, CreateAmbiguous)
+    assert run.requests[0].paid
+
+
+def test_only_creates_and_calls_are_paid() -> None:
+    """Creates and POSTs ask for a fresh connection, polls, deletions and downloads do not."""
+    actions = [start().next_action(0) for start in OPERATIONS.values()]
+    requests = [action.request for action in actions if isinstance(action, Send | Fetch)]
+    assert [request.paid for request in requests] == [True, True, False, False, False]
+    assert [request.authorized for request in requests] == [True, True, True, True, False]
+
+
+# Retry-After.
+
+DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry_After": "0"}, 0),
+        ({"Retry_After": "7"}, 7),
+        ({"Retry_After": " 120 "}, 120),
+        ({"Retry_After": "007"}, 7),
+        ({"retry_after": "9"}, 9),
+        ({"Retry_After": "9999999999"}, 9999999999),
+        ({"Retry_After": "Sun, 06 Nov 1994 08:50:07 GMT", "Date": DATE}, 30),
+        ({"Retry_After": "Mon, 07 Nov 1994 08:49:37 GMT", "Date": DATE}, DAY),
+        ({"Retry_After": "Sun, 06 Nov 1994 08:49:07 GMT", "Date": DATE}, 0),  # past
+        ({"Retry_After": DATE, "Date": DATE}, 0),
+        ({"Retry_After": "Fri, 31 Dec 9999 23:59:59 GMT", "Date": DATE}, 252_618_189_022),
+    ],
+)
+def test_retry_after_is_read(headers: dict[str, str], seconds: float) -> None:
+    """Retry-After is whole seconds, or an HTTP date against the reply's own Date."""
+    assert retry_after(reply(429, **headers)) == seconds
+
+
+JUNK = [
+    "",
+    "-5",
+    "+5",
+    "inf",
+    "nan",
+    "1e9",
+    "1.5",
+    "1_000",
+    "0x10",
+    "5 s",
+    "5, 5",
+    "9" * 11,
+    "9" * 5000,
+    "٣",
+    "\uff15",
+    "²",
+    "soon",
+    "\x00",
+    DATE.replace("1994", "99999"),
+    DATE.replace("1994", "0000"),
+    DATE.replace("Nov", "Foo"),
+    DATE.replace("06", "31"),
+    DATE.replace("06", "00"),
+    DATE.replace("08:49", "25:61"),
+    DATE.replace("GMT", "UTC"),
+    DATE.replace(" GMT", ""),
+    "Sunday, 06-Nov-94 08:49:37 GMT",
+    "Sun Nov  6 08:49:37 1994",
+    "1994-11-06T08:49:37Z",
+    "Sun, ٠٦ Nov 1994 08:49:37 GMT",
+]
+
+
+@pytest.mark.parametrize("text", JUNK, ids=lambda text: ascii(text)[:20])
+def test_retry_after_junk(text: str) -> None:
+    """A Retry-After that is neither whole seconds nor an HTTP date counts as none."""
+    answer = reply(429, Retry_After=text, Date=DATE)
+    assert retry_after(answer) is None
+    run = drive(create(), *repeat(4, answer))
+    assert isinstance(run.outcome, RateLimited)
+    assert run.now <= 7
+
+
+def test_retry_after_date_needs_the_replys_own() -> None:
+    """An HTTP date without a Date of the reply counts as none, for no clock of ours takes part."""
+    assert retry_after(reply(429, Retry_After=DATE)) is None
+    assert retry_after(reply(429, Retry_After=DATE, Date="today")) is None
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["121", "3600", "9999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 07 Nov 1994 08:49:37 GMT"],
+)
+def test_long_retry_after_stops_a_create(asked: str) -> None:
+    """A create that is asked to wait over 120 seconds stops at once and says how long."""
+    run = drive(create(), reply(429, Retry_After=asked, Date=DATE))
+    assert isinstance(run.outcome, RateLimited)
+    assert run.outcome.retry_after is not None
+    assert run.outcome.retry_after > 120
+    assert run.now == 0
+    assert f"{run.outcome.retry_after:.0f} s" in str(run.outcome)
+
+
+def test_retry_after_of_two_minutes_is_obeyed() -> None:
+    """A create waits the 120 seconds that it is asked to wait."""
+    run = drive(create(), reply(429, Retry_After="120"), reply(200, record("queued")))
+    assert isinstance(run.outcome, Task)
+    assert run.gaps == [120]
+
+
+def test_retry_after_over_the_deadline_stops() -> None:
+    """A create that would be tried again only after its deadline stops with RateLimited."""
+    answers = repeat(4, reply(429, Retry_After="110"))
+    run = drive(create(), *answers)
+    assert isinstance(run.outcome, RateLimited)
+    assert run.times == [0, 110, 220]
+
+
+@pytest.mark.parametrize("asked", [*JUNK, "0", "86400", "9999999999"], ids=ascii)
+def test_retry_after_never_puts_a_poll_or_deletion_to_sleep(asked: str) -> None:
+    """No Retry-After makes a poll wait over 120 seconds, or a deletion over one exchange's time."""
+    for status in (429, 503):
+        answer = reply(status, Retry_After=asked, Date=DATE)
+        assert drive(poll(), answer, DONE).gaps[0] <= 120
+        gone = reply(200, {"code": "0"})
+        assert drive(delete(), answer, gone).gaps[0] <= 60
+        assert drive(download(), answer, media(200, b"\x00" * 9)).gaps[0] <= 120
+
+
+def test_retry_after_slows_a_server_error() -> None:
+    """A poll that meets 503 with Retry-After comes back no sooner than it is asked to."""
+    run = drive(poll(), reply(503, Retry_After="77"), DONE)
+    assert run.gaps == [77]
+
+
+def test_retry_after_on_other_statuses_resends_no_create() -> None:
+    """A Retry-After does not make an ambiguous status one that may be sent again."""
+    for status in (408, 500, 502, 503, 504):
+        run = drive(create(), reply(status, Retry_After="1"))
+        assert isinstance(run.outcome, CreateAmbiguous)
+
+
+# Backoff.
+
+
+@pytest.mark.parametrize("attempt", range(1, 13))
+def test_backoff_is_full_jitter(attempt: int) -> None:
+    """A wait lies between nothing and 1, 2, 4, 8, 16, 20, 20 ... seconds, spread over all of it."""
+    most = (1, 2, 4, 8, 16, 20, 20, 20, 20, 20, 20, 20)[attempt - 1]
+    waits = [backoff(seed, attempt) for seed in range(2000)]
+    assert all(0 <= wait < most for wait in waits)
+    assert min(waits) < most * 0.01
+    assert max(waits) > most * 0.99
+    assert sum(waits) / len(waits) == pytest.approx(most / 2, rel=0.05)
+
+
+@pytest.mark.parametrize("attempt", [64, 10**3, 10**6])
+def test_backoff_stays_bounded(attempt: int) -> None:
+    """However many tries have failed, a wait is no longer than 20 seconds."""
+    assert 0 <= backoff(7, attempt) < 20
+
+
+def test_backoff_repeats_with_its_seed() -> None:
+    """The same seed gives the same waits, and another seed gives others."""
+    one = [backoff(1, attempt) for attempt in range(1, 9)]
+    assert one == [backoff(1, attempt) for attempt in range(1, 9)]
+    assert one != [backoff(2, attempt) for attempt in range(1, 9)]
+    assert len({backoff(seed, 3) for seed in range(1000)}) == 1000
+
+
+# A create's reply.
+
+
+def test_a_create_gives_its_task() -> None:
+    """A create that is accepted ends with a task that remembers what it was made for."""
+    run = drive(create(now=100), reply(200, record("queued", model="imga-x", created=5)), now=100)
+    made = run.outcome
+    assert made == Task(
+        id="t1",
+        family="imga",
+        model="imga-x",
+        requested_model="imga",
+        status="queued",
+        created=5,
+        submitted_at=WALL + 100,
+    )
+    assert run.events == [Submitted(made)]
+
+
+UNREADABLE = [
+    b"",
+    b"<html>OK</html>",
+    b"{",
+    b"null",
+    b"[]",
+    b'"t1"',
+    b'{"status":"queued"}',
+    b'{"id":null,"status":"queued"}',
+    b'{"id":5,"status":"queued"}',
+    b'{"id":"","status":"queued"}',
+    b'{"id":"..","status":"queued"}',
+    b'{"id":"a/b","status":"queued"}',
+    b'{"id":"a?b"}',
+    b'{"id":"a b"}',
+    b'{"id":"a\\r\\nX: y"}',
+    b'{"id":"\\u0000"}',
+    b'{"id":"\\ud800"}',
+    b'{"id":"' + b"x" * 5000 + b'"}',
+    b'{"id":"t1","id":"t2"}',
+    b'{"id":"t1","n":NaN}',
+    b'{"id":"t1"} {"id":"t2"}',
+    '{"id":"t1"}'.encode("utf-16"),
+    b'{"id":"t1","x":"\xff"}',
+    b'{"id":"t1","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    b'{"id":"t1","n":' + b"9" * 5000 + b"}",
+]
+
+
+@pytest.mark.parametrize("body", UNREADABLE, ids=lambda body: ascii(body)[:30])
+def test_success_without_a_usable_id_is_ambiguous(body: bytes) -> None:
+    """A 2xx without valid JSON or a usable id is ambiguous, and the raw reply is kept."""
+    run = drive(create(), raw(200, body))
+    assert isinstance(run.outcome, CreateAmbiguous)
+    assert run.outcome.raw == body[: 64 * 1024]
+    assert run.outcome.status == 200
+    assert run.outcome.failure is None
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain", "image/png", ""])
+def test_content_type_does_not_decide(content_type: str) -> None:
+    """A valid record counts under any content type: a paid id is not lost over a header."""
+    body = b'\xef\xbb\xbf {"id":"t1","status":"queued"}\n'
+    run = drive(create(), raw(200, body, Content_Type=content_type))
+    assert isinstance(run.outcome, Task)
+
+
+def test_a_failed_record_at_creation_is_a_failed_task() -> None:
+    """A record that failed at creation is a failed task, and is never polled."""
+    request = ImgbRequest(model="imgb-2", prompt="x")
+    made = drive(
+        Create.start(request, SERVICE, now=0, wall=WALL),
+        reply(200, record("failed", object="image", error="unsupported pair")),
+    ).outcome
+    assert isinstance(made, Task)
+    assert made.status == "failed"
+    run = drive(poll(made))
+    assert run.requests == []
+    assert isinstance(run.outcome, TaskFailed)
+    assert run.outcome.result.error == "unsupported pair"
+    assert run.outcome.task == made
+    assert "unsupported pair" in str(run.outcome)
+
+
+@pytest.mark.parametrize("fields", [{}, {"id": None}, {"id": ""}])
+def test_a_failed_record_without_an_id_is_a_refusal(fields: dict[str, Any]) -> None:
+    """A record that failed and has no id is a refusal with the service's reason."""
+    said = {"status": "failed", "error": "no such ratio", **fields}
+    run = drive(create(), reply(200, said))
+    assert type(run.outcome) is Refused
+    assert run.outcome.message == "no such ratio"
+    assert len(run.requests) == 1
+
+
+def test_a_failed_record_with_an_odd_id_is_ambiguous() -> None:
+    """A record that failed but has an id that cannot be used leaves open what happened."""
+    run = drive(create(), reply(200, {"status": "failed", "id": 5}))
+    assert isinstance(run.outcome, CreateAmbiguous)
+
+
+def test_a_refusal_keeps_little_of_a_long_reply() -> None:
+    """A refusal keeps at most 64 KiB of the reply and 500 characters of its message."""
+    long = "x" * 100_000
+    for answer in (
+        reply(400, {"error": long}),
+        reply(200, {"status": "failed", "error": long}),
+        reply(429, {"error": long}, Retry_After="999"),
+    ):
+        refused = drive(create(), answer).outcome
+        assert isinstance(refused, Refused)
+        assert len(refused.body) == 64 * 1024
+        assert len(refused.message) <= 503
+
+
+@pytest.mark.parametrize("status", sorted(REFUSED | {429, 500, 302, 100}))
+@pytest.mark.parametrize(
+    "body", [b'{"id":"t9"}', b'{"error":{"task":{"id" : "t9"}}}', b'{"id":"t9']
+)
+def test_a_refusal_that_names_an_id_is_ambiguous(status: int, body: bytes) -> None:
+    """A reply that is no success but whose body names an id may stand for a paid task."""
+    run = drive(create(), raw(status, body), forever=raw(status, b""))
+    closed = body.endswith(b"}")
+    if closed:
+        assert isinstance(run.outcome, CreateAmbiguous)
+        assert run.outcome.candidate_id == "t9"
+        assert run.outcome.status == status
+        assert len(run.requests) == 1
+        assert "t9" in str(run.outcome)
+    elif isinstance(run.outcome, CreateAmbiguous):
+        assert run.outcome.candidate_id is None
+
+
+def test_an_escaped_id_is_found() -> None:
+    """An id is found in a refusing reply however JSON spells it."""
+    run = drive(create(), raw(400, b'{"\\u0069d":"t\\u002d9"}'))
+    assert isinstance(run.outcome, CreateAmbiguous)
+    assert run.outcome.candidate_id == "t-9"
+
+
+def test_the_records_own_id_is_the_candidate() -> None:
+    """Where a whole reply names several ids, the record's own is the candidate."""
+    run = drive(create(), raw(500, b'{"request":{"id":"r1"},"id":"t9"}'))
+    assert isinstance(run.outcome, CreateAmbiguous)
+    assert run.outcome.candidate_id == "t9"
+
+
+WHOLE = b'{"object":"imga","id":"task-42","status":"queued"}'
+
+
+@pytest.mark.parametrize("length", range(len(WHOLE)))
+def test_truncated_at_every_byte(length: int) -> None:
+    """A truncated reply names a candidate only once the id's string is closed, never a cut one."""
+    failure = lost(Phase.BODY, Reason.TRUNCATED, partial=WHOLE[:length], status=200)
+    for reaction in (failure, raw(200, WHOLE[:length])):
+        run = drive(create(), reaction)
+        error = run.outcome
+        assert isinstance(error, CreateAmbiguous)
+        assert error.raw == WHOLE[:length]
+        assert error.status == 200
+        assert error.candidate_id == ("task-42" if b'task-42"' in WHOLE[:length] else None)
+
+
+def test_ambiguity_is_no_timeout() -> None:
+    """No generic retry decorator catches an ambiguous create: it is of no transient class."""
+    bases = {base.__name__ for base in CreateAmbiguous.__mro__}
+    assert bases == {"CreateAmbiguous", "ServiceError", "MuybridgeError", "Exception",
+                     "BaseException", "object"}  # fmt: skip
+    assert not issubclass(CreateAmbiguous, OSError | TimeoutError | ConnectionError | Refused)
+    assert not issubclass(CreateAmbiguous, NotSent | ServiceUnreachable | RateLimited | ValueError)
+
+
+# Polls.
+
+
+def test_not_found_within_a_minute_of_creation() -> None:
+    """A task that is not found within 60 seconds of its creation is asked for again."""
+    run = drive(poll(task(submitted_at=WALL, family="imga")), *repeat(2, reply(404)), DONE)
+    assert isinstance(run.outcome, Result)
+
+
+@pytest.mark.parametrize("age", [61, 3600, 10 * DAY])
+def test_not_found_later(age: float) -> None:
+    """A task that is not found later than 60 seconds after its creation is not known."""
+    old = task(submitted_at=WALL - age, family="vidv")
+    run = drive(poll(old), reply(404, {"error": "who?"}))
+    assert type(run.outcome) is TaskNotFound
+    assert run.outcome.task == old
+    assert run.outcome.message == "who?"
+
+
+def test_not_found_for_too_long() -> None:
+    """A task that stays unknown is asked for until 60 seconds after its creation, no longer."""
+    run = drive(poll(task(submitted_at=WALL, family="imga")), forever=reply(404))
+    assert type(run.outcome) is TaskNotFound
+    assert run.times[-2] <= 60 < run.times[-1] <= 80
+
+
+def test_a_bare_id_that_is_not_found() -> None:
+    """An id of unknown age that is not found is not known."""
+    run = drive(poll(), reply(404))
+    assert type(run.outcome) is TaskNotFound
+
+
+@pytest.mark.parametrize(
+    ("family", "age", "kind"),
+    [
+        ("vidsa", DAY + 1, ResultExpired),
+        ("vidsa", DAY, ResultExpired),
+        ("vidsa", DAY - 1, TaskNotFound),
+        ("vidsb", DAY + 1, TaskNotFound),
+        ("vidv", DAY + 1, TaskNotFound),
+        ("imgb", DAY + 1, TaskNotFound),
+        (None, DAY + 1, TaskNotFound),
+    ],
+)
+def test_only_vidsa_loses_its_record(family: str | None, age: float, kind: type[Refused]) -> None:
+    """A 404 after a day is ResultExpired for vidsa alone, which deletes the record as well."""
+    ages: list[dict[str, Any]] = [{"submitted_at": WALL - age}, {"created": int(WALL - age)}]
+    for times in ages:
+        old = task(family=family, **times)
+        assert type(drive(poll(old), reply(404)).outcome) is kind
+
+
+def test_ten_minutes_of_silence() -> None:
+    """After ten minutes without one valid reply the service counts as unreachable."""
+    for reaction in (reply(500), lost(), unsent()):
+        run = drive(poll(), DONE_LATER, forever=reaction)
+        assert type(run.outcome) is ServiceUnreachable
+        assert 600 <= run.outcome.silent <= 640
+        assert run.times[-2] - run.times[0] < 600
+
+
+DONE_LATER = result("processing")
+
+
+def test_silence_ends_with_a_valid_reply() -> None:
+    """A valid reply begins the ten minutes anew."""
+    script: list[Reaction | After] = []
+    for _ in range(5):
+        script += [After(290, reply(500)), After(290, reply(502)), result("processing")]
+    run = drive(poll(), *script, DONE)
+    assert isinstance(run.outcome, Result)
+
+
+def test_a_slow_pace_is_not_silence() -> None:
+    """A caller who asks once in an hour does not lose the task over a single failure."""
+    slow = poll(wait=None, poll_interval=3600)
+    run = drive(slow, result("processing"), lost(), result("processing"), reply(503), DONE)
+    assert isinstance(run.outcome, Result)
+
+
+def test_wait_ends_after_an_hour() -> None:
+    """A wait ends after one hour unless told otherwise."""
+    run = drive(poll(), forever=result("processing"))
+    assert isinstance(run.outcome, WaitTimeout)
+    assert run.now == HOUR
+    assert run.outcome.waited == HOUR
+    assert run.outcome.status == "processing"
+    assert max(run.deadlines) == HOUR
+
+
+def test_wait_without_a_limit() -> None:
+    """A wait of None goes on for as long as the service answers."""
+    run = drive(poll(wait=None), *repeat(5000, result("processing")), DONE)
+    assert isinstance(run.outcome, Result)
+    assert run.now > 20 * HOUR
+
+
+def test_completed_without_url() -> None:
+    """A completed task without a URL is asked for three times more, then it is incomplete."""
+    nothing: list[dict[str, Any]] = [
+        {},
+        {"video_url": None},
+        {"video_url": ""},
+        {"image_url": "", "video_url": ""},
+        {"video_url": 5},
+        {"image_url": ["x"]},
+    ]
+    for empty in nothing:
+        run = drive(poll(), forever=result("completed", **empty))
+        assert type(run.outcome) is ResultIncomplete
+        assert len(run.requests) == 4
+        assert run.outcome.result.id == "t1"
+
+
+def test_completed_with_a_late_url() -> None:
+    """A URL that comes with a later reply is the result's."""
+    run = drive(poll(), *repeat(3, result("completed")), DONE)
+    assert isinstance(run.outcome, Result)
+    assert run.outcome.url == LINK
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"{}",
+        b"[]",
+        b'{"id":"t1"}',
+        b'{"status":"queued"}',
+        b'{"id":"t1","status":5}',
+        b'{"id":7,"status":"queued"}',
+    ],
+)
+def test_unreadable_replies_of_a_poll(body: bytes) -> None:
+    """A 2xx that cannot be read is asked for three times more, then it breaks the protocol."""
+    run = drive(poll(), forever=raw(200, body))
+    assert type(run.outcome) is ProtocolViolation
+    assert len(run.requests) == 4
+    assert run.outcome.raw == body
+    assert run.outcome.status == 200
+    again = drive(poll(), *repeat(3, raw(200, body)), DONE)
+    assert isinstance(again.outcome, Result)
+
+
+@pytest.mark.parametrize("status", ["queued", "processing", "completed", "failed", "weird"])
+def test_another_tasks_reply(status: str) -> None:
+    """Another task's record breaks the protocol; its media is never the result."""
+    run = drive(poll(), result(status, "t2", video_url=LINK, error="no"))
+    assert type(run.outcome) is ProtocolViolation
+    assert run.outcome.task == task()
+    assert len(run.requests) == 1
+
+
+@pytest.mark.parametrize("other", ["T1", "t1 ", "t", "t11"])
+def test_an_id_is_compared_exactly(other: str) -> None:
+    """An id that is almost the task's is another task's."""
+    assert type(drive(poll(), result("completed", other, video_url=LINK)).outcome) is (
+        ProtocolViolation
+    )
+
+
+@pytest.mark.parametrize("after", ["queued", "processing", "failed", "cancelled", "weird"])
+def test_a_terminal_state_is_final(after: str) -> None:
+    """A task that was completed and is now said to be something else breaks the protocol."""
+    run = drive(poll(), result("completed"), result(after, video_url=LINK))
+    assert type(run.outcome) is ProtocolViolation
+    known = drive(poll(task(status="completed")), result(after, video_url=LINK))
+    assert type(known.outcome) is ProtocolViolation
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        ["queued", "processing", "completed"],
+        ["queued", "completed"],
+        ["processing", "queued", "completed"],
+        ["completed"],
+        ["queued", "queued", "processing", "processing", "completed"],
+        ["preparing", "queued", "", "RENDERING", "Completed", "processing", "completed"],
+    ],
+)
+def test_states_on_the_way(states: list[str]) -> None:
+    """Skipped states are legal, and statuses that nobody knows are kept and polled on."""
+    script = [result(state, video_url=LINK) for state in states]
+    run = drive(poll(), *script)
+    assert isinstance(run.outcome, Result)
+    assert run.outcome.status == "completed"
+    seen = [event.result.status for event in run.events if isinstance(event, Polled)]
+    assert seen == states
+    changed = [event.changed for event in run.events if isinstance(event, Polled)]
+    befores: list[str | None] = [None, *states]
+    assert changed == [now != before for now, before in zip(states, befores, strict=False)]
+
+
+def test_failed_and_cancelled() -> None:
+    """A failed or cancelled task ends the wait with its result and its task, after one query."""
+    first = drive(poll(), result("failed", error="content policy violation"))
+    assert type(first.outcome) is TaskFailed
+    assert first.outcome.result.error == "content policy violation"
+    assert len(first.requests) == 1
+    second = drive(poll(), result("cancelled"))
+    assert type(second.outcome) is TaskCancelled
+    assert second.outcome.result.url is None
+
+
+def test_a_single_query() -> None:
+    """A single query ends with the first valid reply, whatever the status."""
+    for status in ("queued", "processing", "completed", "failed", "cancelled", "weird"):
+        run = drive(query(), result(status))
+        assert isinstance(run.outcome, Result)
+        assert run.outcome.status == status
+        assert run.times == [0]
+
+
+def test_a_single_query_has_three_tries() -> None:
+    """A single query is tried three times and then says what it met last."""
+    for reaction, kind in (
+        (lost(), ServiceUnreachable),
+        (reply(500), ServiceUnreachable),
+        (reply(429), ServiceUnreachable),
+        (raw(200, b"{"), ProtocolViolation),
+    ):
+        run = drive(query(), forever=reaction)
+        assert type(run.outcome) is kind
+        assert len(run.requests) == 3
+
+
+def test_a_single_query_of_a_newborn() -> None:
+    """A single query for a task created seconds ago does not give up at the first 404."""
+    young = task(submitted_at=WALL - 1, family="imga")
+    run = drive(query(young), reply(404), result("queued"))
+    assert isinstance(run.outcome, Result)
+    gone = drive(query(young), forever=reply(404))
+    assert type(gone.outcome) is TaskNotFound
+    assert len(gone.requests) == 3
+
+
+def test_a_failed_task_can_be_queried() -> None:
+    """A single query asks the service even for a task that is known to have failed."""
+    run = drive(query(task(status="failed")), result("failed"))
+    assert isinstance(run.outcome, Result)
+    assert len(run.requests) == 1
+
+
+# Deletions.
+
+
+@pytest.mark.parametrize(
+    "code", ["1", "00", " 0", "0 ", "", "ok", 0, 0.0, None, False, True, [], {}]
+)
+def test_only_the_string_zero_deletes(code: object) -> None:
+    """A deletion has succeeded only when `code` is the string 0."""
+    run = drive(delete(), reply(200, {"code": code, "msg": "asset not found", "data": None}))
+    assert type(run.outcome) is AssetDeleteFailed
+    assert "asset not found" in str(run.outcome)
+    assert len(run.requests) == 1
+
+
+def test_deleted() -> None:
+    """A deletion whose `code` is the string 0 has succeeded."""
+    run = drive(delete(), reply(200, {"code": "0", "msg": "deleted", "data": None}))
+    assert run.outcome is None
+    assert (run.requests[0].method, run.requests[0].body) == ("DELETE", None)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"null", b"<html>", b'{"msg":"ok"}', b'{"code":"0","code":"0"}']
+)
+def test_unknown_deletion(body: bytes) -> None:
+    """A 2xx without a readable `code` leaves open whether the asset was deleted."""
+    run = drive(delete(), raw(200, body))
+    assert type(run.outcome) is AssetDeleteUnknown
+    assert len(run.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        reply(404),
+        reply(400, {"error": "no such asset"}),
+        reply(200, {"code": "1", "msg": "no such asset"}),
+    ],
+)
+def test_a_lost_deletion_is_remembered(last: HttpResponse) -> None:
+    """A refusal after a lost reply says that the earlier try may have deleted the asset."""
+    for earlier in (lost(), reply(502), reply(408)):
+        run = drive(delete(), earlier, last)
+        assert type(run.outcome) is AssetDeletePresumed
+    for harmless in (unsent(), reply(429)):
+        assert type(drive(delete(), harmless, last).outcome) is not AssetDeletePresumed
+
+
+def test_deletions_end() -> None:
+    """A deletion is tried four times, and says what is known then."""
+    for reaction, kind in (
+        (lost(), AssetDeleteUnknown),
+        (reply(500), AssetDeleteUnknown),
+        (unsent(), NotSent),
+        (reply(429, Retry_After="3"), RateLimited),
+    ):
+        run = drive(delete(), forever=reaction)
+        assert type(run.outcome) is kind
+        assert len(run.requests) == 4
+        if isinstance(run.outcome, RateLimited):
+            assert run.outcome.retry_after == 3
+
+
+def test_a_certificate_after_a_lost_deletion() -> None:
+    """An invalid certificate stops a deletion too, whose earlier try is not forgotten."""
+    run = drive(delete(), lost(), unsent(Reason.CERTIFICATE, Phase.TLS))
+    assert type(run.outcome) is AssetDeleteUnknown
+    mixed = drive(delete(), lost(), *repeat(3, unsent()))
+    assert type(mixed.outcome) is AssetDeleteUnknown
+
+
+# Errors.
+
+
+def after_a_create() -> list[ServiceError]:
+    """Return every kind of error that a poll or a download of a known task can end with."""
+    known = task(family="vidsa", submitted_at=WALL - 2 * DAY, model="m")
+    young = task(family="vidsa", submitted_at=WALL - 100)
+    outcomes = [
+        drive(poll(known), *script, forever=forever).outcome
+        for script, forever in [
+            ([result("failed", error="x")], None),
+            ([result("cancelled")], None),
+            ([], result("queued")),
+            ([], lost()),
+            ([unsent(Reason.CERTIFICATE)], None),
+            ([reply(404)], None),
+            ([], result("completed")),
+            ([], raw(200, b"")),
+            ([result("completed", "t2")], None),
+            ([reply(302)], None),
+            *(([reply(status)], None) for status in sorted(POLL_STOPS)),
+        ]
+    ]
+    outcomes.append(drive(poll(young), reply(404)).outcome)
+    outcomes.append(drive(poll(attrs.evolve(young, status="failed"))).outcome)
+    scripts: list[list[Reaction]] = [
+        [reply(403), reply(404)],
+        [reply(403), reply(401)],
+        [reply(403), reply(302)],
+        [reply(403), result("completed", "t2")],
+        [reply(400)],
+        [media(200, b"<html>")],
+        [reply(302)],
+        [unsent(Reason.CERTIFICATE)],
+        [*repeat(5, lost())],
+    ]
+    outcomes += [drive(download(about=known), *script).outcome for script in scripts]
+    return outcomes
+
+
+def every_error() -> list[ServiceError]:
+    """Return at least one error of each class, most as the operations make them."""
+    found = after_a_create()
+    found += [
+        drive(start(), *script).outcome
+        for start, script in [
+            (create, [lost(partial=b'{"id":"t1"')]),
+            (create, [reply(500)]),
+            (create, [*repeat(3, unsent())]),
+            (create, [reply(429, Retry_After="500")]),
+            (create, [reply(429)] * 4),
+            *((create, [reply(status)]) for status in sorted(REFUSED)),
+            (delete, [reply(404)]),
+            (delete, [reply(302)]),
+            (delete, [reply(200)]),
+            (delete, [reply(200, {"code": "1"})]),
+            (delete, [lost(), reply(404)]),
+            (download, [reply(410)]),
+            (download, [reply(400)]),
+            (call, [lost()]),
+            (lambda: call("GET"), [lost()] * 4),
+        ]
+    ]
+    return found
+
+
+def test_every_error_after_a_create_carries_the_task() -> None:
+    """Every error of a poll or a download of a known task carries the task, so no id is lost."""
+    found = after_a_create()
+    assert all(isinstance(error, ServiceError) for error in found)
+    for error in found:
+        assert error.task is not None
+        assert error.task.id == "t1"
+        assert "t1" in str(error)
+        assert error.task.to_token()
+
+
+def classes_of(base: type[ServiceError]) -> set[type[ServiceError]]:
+    return {base}.union(*(classes_of(kind) for kind in base.__subclasses__()))
+
+
+def test_every_class_of_error_is_met() -> None:
+    """The errors that these tests look at are of every class that there is."""
+    abstract = {ServiceError, errors.TaskEnded, errors.AssetError}
+    met = {type(error) for error in every_error()}
+    assert {kind for kind in classes_of(ServiceError) if kind not in abstract} == met
+
+
+@pytest.mark.parametrize("error", every_error(), ids=lambda error: type(error).__name__)
+def test_errors_travel_and_tell_what_to_do(error: ServiceError) -> None:
+    """Every error can be pickled and copied whole, and says in the end what to do next."""
+    for twin in (
+        pickle.loads(pickle.dumps(error)),  # noqa: S301  our own bytes
+        copy.copy(error),
+        copy.deepcopy(error),
+    ):
+        assert type(twin) is type(error)
+        for field in attrs.fields(type(error)):
+            assert getattr(twin, field.name) == getattr(error, field.name) or field.name == "raw"
+        assert str(twin) == str(error)
+    assert error.next_step()
+    assert str(error).endswith(error.next_step())
+    assert str(error).startswith(error.what())
+    assert error.what().endswith(".")
+    with pytest.raises(type(error)):
+        raise error
+
+
+def test_messages_are_fit_to_print() -> None:
+    """What the service wrote never brings line ends, control marks or half characters to a log."""
+    nasty = "a\r\nb\x1b[2J\x00\ud800\u202e"
+    known = task(model=nasty, status=nasty)
+    outcomes = [
+        drive(poll(known), result("failed", error=nasty)).outcome,
+        drive(poll(known), forever=result(nasty)).outcome,
+        drive(poll(known), result("completed"), result(nasty)).outcome,
+        drive(create(), reply(400, {"error": nasty})).outcome,
+        drive(create(), raw(400, nasty.encode("utf-8", "surrogatepass"))).outcome,
+        drive(delete(), reply(200, {"code": nasty, "msg": nasty})).outcome,
+        drive(create(), raw(400, b'{"id":"a\\r\\nb"}')).outcome,
+        ProtocolViolation(reason=nasty, task=known),
+    ]
+    for outcome in outcomes:
+        assert str(outcome).isprintable()
+        assert str(outcome).encode()
+
+
+def test_a_settled_value_is_unwrapped() -> None:
+    """Unwrapping an outcome gives the value or raises the error."""
+    assert drive(delete(), reply(200, {"code": "0"})).operation.next_action(0) == Settled(None)
+    settled: Any = drive(create(), reply(401)).operation.next_action(0)
+    with pytest.raises(Unauthorized, match="MUYBRIDGE_API_KEY"):
+        settled.unwrap()
+    assert Settled(3).unwrap() == 3
+
+
+def test_downloads_resume_after_a_lost_reply() -> None:
+    """A download that broke off goes on where it stopped."""
+    run = drive(
+        download(part=Part(offset=4, validator='"v"', total=8)),
+        lost(),
+        media(206, b"5678", Content_Range="bytes 4-7/8", ETag='"v"'),
+        disk=b"1234",
+    )
+    assert run.outcome == Saved(size=8, content_type="", length_verified=True)
+    assert all(("Range", "bytes=4-") in request.headers for request in run.requests)
+
+
+def run_of(operation: Poll, *script: Reaction) -> Run:
+    return drive(operation, *script)
+
+
+def test_statuses_are_named() -> None:
+    """A status that the specification names is its member, and equals the plain string."""
+    first = run_of(poll(), result("failed")).outcome.result
+    assert first.status is Status.FAILED
+    assert first.status == "failed"
+
+
+def test_the_request_is_not_changed_by_tries() -> None:
+    """Every try of a create sends the same bytes."""
+    run = drive(create(), unsent(), reply(429), reply(200, record("queued")))
+    assert len(set(run.requests)) == 1
+    assert run.requests[0].body == b'{"model":"imga","prompt":"a horse"}'
+    assert REQUEST.to_body() == {"model": "imga", "prompt": "a horse"}
