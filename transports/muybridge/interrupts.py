@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 
@@ -41,11 +41,14 @@ def hold_interrupts(*, when: bool) -> Generator[HeldInterrupt, None, None]:
         if held.seen:
             default(number, frame)
         held.seen = True
-        print(  # noqa: T201  the one who pressed it must know why nothing happens yet
-            "muybridge: waiting for the reply to a paid request, so that its id is not lost; "
-            "Ctrl-C again gives it up",
-            file=sys.stderr,
-        )
+        # An error in here would break the request off, whatever is wrong with the screen.
+        with suppress(Exception):
+            if sys.stderr is not None:  # print would turn to the standard output
+                print(  # noqa: T201  the one who pressed it must know why nothing happens yet
+                    "muybridge: waiting for the reply to a paid request, so that its id is not "
+                    "lost; Ctrl-C again gives it up",
+                    file=sys.stderr,
+                )
 
     signal.signal(signal.SIGINT, hold)
     try:

@@ -14,6 +14,7 @@ from muybridge.configuration import hidden, read_service
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile, SaveTarget
 from muybridge.transport import Transport, TransportError, exchange
+from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import (
     DownloadFailed,
     ServiceError,
@@ -404,10 +405,12 @@ class Client:
         for event in events:
             task = event.task if isinstance(event, Submitted) else None
             try:
-                if task is not None and self._on_submitted is not None:
-                    self._on_submitted(task)
-                if self._on_event is not None:
-                    self._on_event(event)
+                try:
+                    if task is not None and self._on_submitted is not None:
+                        self._on_submitted(task)
+                finally:
+                    if self._on_event is not None:
+                        self._on_event(event)
             except BaseException as error:
                 if task is not None:
                     error.add_note(_accepted(task))
@@ -436,6 +439,9 @@ def _interrupted(operation: Operation[T]) -> KeyboardInterrupt:
     outcome = operation.settled.outcome if operation.settled is not None else None
     if isinstance(outcome, Task):
         interrupt.add_note(_accepted(outcome))
+    elif isinstance(outcome, HttpResponse):
+        said = readable(outcome.body.decode("utf-8", "replace"))
+        interrupt.add_note(f"The service answered with status {outcome.status}: {said}")
     elif isinstance(outcome, ServiceError):
         interrupt.add_note(str(outcome))
     return interrupt

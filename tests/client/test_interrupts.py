@@ -1,0 +1,270 @@
+"""Ctrl-C and errors of one's own code never lose an id that was paid for."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from muybridge import CreateAmbiguous
+from muybridge_protocol.events import Event, Polled
+from muybridge_protocol.http import HttpRequest, HttpResponse
+from muybridge_protocol.tasks import Result, Task
+from transport.scripted_server import Peer, ScriptedServer, Step, hang, read_request, reply, serve
+
+from .drivers import MakeClient
+from .in_process import World
+from .requests_made import image
+
+CREATED = json.dumps({"id": "task-1", "status": "queued", "created": 1}).encode()
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals to a thread are posix")
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    """Ctrl-C is handled as in a fresh interpreter, and after the test as before it."""
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def ctrl_c(_: Peer) -> None:
+    """Interrupt the main thread, where the test and the client run."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def notes(error: BaseException) -> str:
+    return "\n".join(getattr(error, "__notes__", ()))
+
+
+def test_interrupted_while_waiting(make_client: MakeClient, world: World) -> None:
+    """An interruption while `run` waits has the id in its notes, and the hook had it before."""
+    told: list[Task] = []
+
+    def interrupt(_: Result) -> None:
+        raise KeyboardInterrupt
+
+    client = make_client(world, on_submitted=told.append)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        client.run(image(), on_update=interrupt)
+    assert "task-1" in notes(caught.value)
+    assert [task.id for task in told] == ["task-1"]
+
+
+def test_ctrl_c_while_waiting(make_client: MakeClient) -> None:
+    """Ctrl-C during a result query interrupts it at once, with the id in its notes."""
+    script = [read_request, reply(200, CREATED), read_request, ctrl_c, hang]
+    with ScriptedServer(script) as server, pytest.raises(KeyboardInterrupt) as caught:
+        make_client(server.url).run(image())
+    assert "task-1" in notes(caught.value)
+
+
+def test_ctrl_c_during_a_create(
+    make_client: MakeClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C during a create is held back until the id is known, told to the hook and noted."""
+    told: list[Task] = []
+    with ScriptedServer([read_request, ctrl_c, reply(200, CREATED)]) as server:
+        client = make_client(server.url, on_submitted=told.append)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            client.create(image())
+        assert server.posts == 1
+    assert "task-1" in notes(caught.value)
+    assert [task.id for task in told] == ["task-1"]
+    assert "Ctrl-C again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (serve(200, b'{"id": "task-1"'), "may have been accepted"),
+        (serve(500, b""), "status 500"),
+        (serve(401, b""), "status 401"),
+    ],
+)
+def test_ctrl_c_during_a_create_that_goes_wrong(
+    make_client: MakeClient, answer: Step, said: str
+) -> None:
+    """An interruption that was held back tells what became of the create."""
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        ctrl_c(peer)
+        peer.sock.settimeout(5)
+        answer(_Replayed(peer))
+
+    with ScriptedServer(script) as server:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            make_client(server.url).create(image())
+        assert server.posts == 1
+    assert said in notes(caught.value)
+
+
+class _Replayed(Peer):
+    """A peer whose request has been read already."""
+
+    def __init__(self, peer: Peer) -> None:
+        super().__init__(peer.sock, peer.number, peer.stopping)
+
+    def read_request(self) -> bytes:
+        return b""
+
+
+def test_ctrl_c_during_a_call(make_client: MakeClient) -> None:
+    """A reply to a paid call that came under Ctrl-C is told by the interruption."""
+    with ScriptedServer([read_request, ctrl_c, reply(200, CREATED)]) as server:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            make_client(server.url).call("POST", "/v1/imga/images", {"prompt": "x"})
+    assert "task-1" in notes(caught.value)
+
+
+class Announced(io.StringIO):
+    """A screen that says when something was written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text: str) -> int:
+        self.written.set()
+        return super().write(text)
+
+
+def test_ctrl_c_twice(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second Ctrl-C breaks a create off at once, and says that it may have been accepted."""
+    screen = Announced()
+    monkeypatch.setattr(sys, "stderr", screen)
+
+    def again(peer: Peer) -> None:
+        assert screen.written.wait(5)
+        ctrl_c(peer)
+
+    with ScriptedServer([read_request, ctrl_c, again, hang]) as server:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            make_client(server.url).create(image())
+        assert server.posts == 1
+    assert "may have been accepted" in notes(caught.value)
+
+
+class Broken(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("screen", [Broken(), None], ids=["broken", "none"])
+def test_ctrl_c_without_a_screen(
+    make_client: MakeClient,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    screen: io.StringIO | None,
+) -> None:
+    """A screen that cannot be written to does not cost the id that Ctrl-C is held back for."""
+    monkeypatch.setattr(sys, "stderr", screen)
+    with ScriptedServer([read_request, ctrl_c, reply(200, CREATED)]) as server:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            make_client(server.url).create(image())
+    assert "task-1" in notes(caught.value)
+    assert not capsys.readouterr().out
+
+
+def test_a_handler_of_ones_own(make_client: MakeClient) -> None:
+    """A program's own handler for Ctrl-C is called at once and kept."""
+    seen: list[int] = []
+
+    def own(number: int, _: object) -> None:
+        seen.append(number)
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        with ScriptedServer([read_request, ctrl_c, reply(200, CREATED)]) as server:
+            assert make_client(server.url).create(image()).id == "task-1"
+        assert seen == [signal.SIGINT]
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Mine(Exception):
+    """An error of the program's own."""
+
+
+@pytest.mark.parametrize("error", [Mine("full disk"), KeyboardInterrupt(), SystemExit(3)])
+@pytest.mark.parametrize("hook", ["on_submitted", "on_event"])
+def test_a_hook_that_raises(
+    make_client: MakeClient, world: World, hook: str, error: BaseException
+) -> None:
+    """An error of the hook that is told the id comes out with the id in its notes."""
+
+    def fail(_: object) -> None:
+        raise error
+
+    for method in ("create", "run"):
+        with pytest.raises(type(error)) as caught:
+            getattr(make_client(world, **{hook: fail}), method)(image())
+        assert f"task-{len(world.seen)}" in notes(caught.value)
+    assert len(world.posts) == 2
+
+
+def test_both_hooks_learn_the_id(make_client: MakeClient, world: World) -> None:
+    """`on_event` learns of a task although `on_submitted` raised."""
+    events: list[Event] = []
+
+    def fail(_: Task) -> None:
+        raise Mine
+
+    client = make_client(world, on_submitted=fail, on_event=events.append)
+    with pytest.raises(Mine):
+        client.create(image())
+    assert len(events) == 1
+
+
+def test_a_hook_that_raises_while_waiting(make_client: MakeClient, world: World) -> None:
+    """An error of a hook while `run` waits has the id in its notes."""
+
+    def fail(event: Event) -> None:
+        if isinstance(event, Polled):
+            raise Mine
+
+    with pytest.raises(Mine) as caught:
+        make_client(world, on_event=fail).run(image())
+    assert "task-1" in notes(caught.value)
+
+
+def test_an_odd_error_during_a_create(
+    make_client: MakeClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever breaks off a create says that it may have been accepted."""
+
+    def broken(request: HttpRequest, authorization: str | None) -> HttpResponse:
+        raise MemoryError
+
+    monkeypatch.setattr(world, "answer", broken)
+    with pytest.raises(MemoryError) as caught:
+        make_client(world).create(image())
+    assert "may have been accepted" in notes(caught.value)
+
+
+def test_ambiguity_is_no_transient_error() -> None:
+    """What may have been paid for is of no class that a general retry catches."""
+    assert CreateAmbiguous.__mro__[1].__name__ == "ServiceError"
+    assert not issubclass(CreateAmbiguous, OSError | TimeoutError | ConnectionError)
+
+
+def test_interrupts_in_another_thread(make_client: MakeClient) -> None:
+    """Outside the main thread nothing is held back, because Python interrupts nothing there."""
+    ids: list[str] = []
+    with ScriptedServer(serve(200, CREATED)) as server:
+        client = make_client(server.url)
+        thread = threading.Thread(target=lambda: ids.append(client.create(image()).id))
+        thread.start()
+        thread.join(10)
+    assert ids == ["task-1"]
