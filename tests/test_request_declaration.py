@@ -39,7 +39,8 @@ from muybridge_protocol.families import (
     find_family,
 )
 from muybridge_protocol.families.request import media_request, setting
-from muybridge_protocol.rules import Alias, Ineffective, Kind, Problem, at_most, one_of
+from muybridge_protocol.relations import Alias, Ineffective
+from muybridge_protocol.rules import Kind, Problem, at_most, one_of
 
 URL = "https://media.example.com/a.png"
 

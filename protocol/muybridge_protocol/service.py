@@ -8,8 +8,8 @@ from urllib.parse import urljoin, urlsplit
 import attrs
 
 from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey
+from muybridge_protocol.hosts import is_loopback, is_public_host
 from muybridge_protocol.http import without_query
-from muybridge_protocol.hosts import is_public_host
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*", re.ASCII)
 _IDENTIFIER_LIMIT = 256
@@ -70,16 +70,6 @@ def check_key(key: str) -> str:
             "Copy it again; it is not shown here."
         )
     return key
-
-
-def is_loopback(host: str) -> bool:
-    """Whether *host* is this machine, judged by its form alone."""
-    name = host.rstrip(".").lower()
-    return (
-        name in ("localhost", "::1")
-        or name.endswith(".localhost")
-        or re.fullmatch(r"127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}", name, re.ASCII) is not None
-    )
 
 
 def origin_of(url: str) -> tuple[str, str, int]:

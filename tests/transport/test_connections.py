@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from muybridge import watched_pools
-from muybridge.public_address import is_public
 from muybridge.requests_transport import RequestsTransport
+from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import call, failure_of, get, post
@@ -323,7 +323,7 @@ def test_name_is_resolved_once(
             (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
         ]
         resolve_by(monkeypatch, [answers])
-        monkeypatch.setattr("muybridge.watched_connections.is_public", bool)
+        monkeypatch.setattr("muybridge.watched_connections.is_public_address", bool)
         url = f"http://rebound.example:{server.port}/"
         assert call(transport, get(url, public_host_only=True)).status == 200
 
@@ -334,7 +334,7 @@ def test_name_is_resolved_once(
 )
 def test_public(address: str) -> None:
     """An address out on the internet is public, also one wrapped in IPv6."""
-    assert is_public(address)
+    assert is_public_address(address)
 
 
 @pytest.mark.parametrize(
@@ -374,4 +374,4 @@ def test_public(address: str) -> None:
 )
 def test_not_public(address: str) -> None:
     """An address of this machine, its network, many hosts or none is not public."""
-    assert not is_public(address)
+    assert not is_public_address(address)

@@ -6,6 +6,8 @@ import ipaddress
 import os
 import urllib.request
 
+from muybridge_protocol.hosts import is_loopback
+
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Where a file or directory of CA certificates may be named; the first that is set wins."""
 
@@ -13,15 +15,6 @@ CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 def ca_location() -> str | None:
     """Return the file or directory of CA certificates that the environment names, or None."""
     return next((place for name in CA_VARIABLES if (place := os.environ.get(name))), None)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether *host* is this machine by its very name or address."""
-    bare = host.strip("[]").rstrip(".").lower()
-    if bare == "localhost" or bare.endswith(".localhost"):
-        return True
-    address = _address(bare)
-    return address is not None and address.is_loopback
 
 
 def proxy_for(scheme: str, host: str, port: int) -> str | None:

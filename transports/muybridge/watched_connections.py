@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.connection import allowed_gai_family
 
-from muybridge.public_address import is_public
 from muybridge.transport import PARTIAL_LIMIT
 from muybridge.watched_exchange import Exchange, Fault, current_exchange
+from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class WatchedConnection(HTTPConnection):
             self._dns_host, self.port, allowed_gai_family(), socket.SOCK_STREAM
         )
         addresses = [str(entry[4][0]) for entry in found]
-        self.peer_is_public = self.proxy is None and all(map(is_public, addresses))
+        self.peer_is_public = self.proxy is None and all(map(is_public_address, addresses))
         if exchange.public_host_only and self.proxy is None and not self.peer_is_public:
             raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")
         exchange.phase = Phase.CONNECT

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
 from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.relations import Alias, Ineffective, Relation
 from muybridge_protocol.rules import (
-    Alias,
-    Ineffective,
     Kind,
     ModelName,
     Notice,
     Problem,
-    Relation,
     ValueRule,
     shown,
     with_article,
@@ -230,6 +227,17 @@ class Family:
     fields: tuple[Field, ...] = attrs.field(init=False, repr=False)
     _fields_by_wire: Mapping[str, Field] = attrs.field(init=False, repr=False)
     _models_by_name: Mapping[str, Model] = attrs.field(init=False, repr=False)
+    _arrays: frozenset[str] = attrs.field(init=False, repr=False)
+
+    def tie_to(self, request: type[MediaRequest], fields: tuple[Field, ...]) -> None:
+        """Complete the family with its request class, once, when that class is declared."""
+        arrays = frozenset(field.wire for field in fields if field.kind is Kind.STRINGS)
+        # Frozen against everybody else.
+        object.__setattr__(self, "request", request)
+        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "_fields_by_wire", {field.wire: field for field in fields})
+        object.__setattr__(self, "_models_by_name", {model.name: model for model in self.models})
+        object.__setattr__(self, "_arrays", arrays)
 
     def field(self, wire: str) -> Field | None:
         """Return the field with the wire name *wire*, or None."""
@@ -267,7 +275,10 @@ class Family:
         limits = model.limits if model is not None else _NO_LIMITS
         body, conflicts = self._without_aliases(body)
         problems += conflicts
-        void = self._ineffective_in(body, model)
+        # An empty array says nothing, so that it neither excludes nor requires anything.
+        arrays = self._arrays
+        sent = {wire: value for wire, value in body.items() if value or wire not in arrays}
+        void = self._ineffective_in(sent, model)
         for field in self.fields:
             wire = field.wire
             if wire not in body:
@@ -286,10 +297,9 @@ class Family:
                 problem = _unwritable(wire, value)
             if problem is not None:
                 problems.append(problem)
-        if self.body_shown and not keep_unknown:
-            problems += [self._unknown(wire, body[wire]) for wire in body if self._is_unknown(wire)]
+        problems += self._problems_of_unknown(body, keep=keep_unknown or not self.body_shown)
         problems += self._problems_of_extra(extra or {})
-        effective = {wire: value for wire, value in body.items() if wire not in void}
+        effective = {wire: value for wire, value in sent.items() if wire not in void}
         for relation in self.relations:
             problems += relation.problems(effective, model.name if model is not None else None)
         return Report(tuple(problems), tuple(void.values()))
@@ -339,7 +349,8 @@ class Family:
                 continue
             body = dict(body)
             value = body.pop(alias.legacy)
-            if body.setdefault(alias.field, value) != value:
+            other = body.setdefault(alias.field, value)
+            if other is not value and not (isinstance(value, str) and other == value):
                 conflicts.append(
                     Problem(
                         alias.legacy,
@@ -359,13 +370,22 @@ class Family:
             if rule.applies(body, name)
         }
 
-    def _is_unknown(self, wire: str) -> bool:
-        return wire not in self._fields_by_wire
+    def _problems_of_unknown(self, body: Mapping[str, object], *, keep: bool) -> list[Problem]:
+        problems: list[Problem] = []
+        for wire, value in body.items():
+            if wire in self._fields_by_wire:
+                continue
+            problem = _unwritable(wire, value) if keep else self._unknown(wire, value)
+            if problem is not None:
+                problems.append(problem)
+        return problems
 
     def _unknown(self, wire: str, value: object) -> Problem:
-        known = self.suggestion(wire)
+        known = self.suggestion(str(wire))
         hint = f"did you mean {known}?" if known else f"use {', '.join(self._fields_by_wire)}"
-        return Problem(wire, value, "unknown_field", f"family {self.name} has no such field", hint)
+        return Problem(
+            str(wire), value, "unknown_field", f"family {self.name} has no such field", hint
+        )
 
     def suggestion(self, wire: str) -> str | None:
         """Return the field that *wire* is probably a misspelling of, or None."""
@@ -401,22 +421,44 @@ def _missing(field: Field) -> Problem:
     return Problem(field.wire, None, "required", "is required", accepted)
 
 
-def _unwritable(wire: str, value: object) -> Problem | None:
-    if isinstance(value, int | float):
-        writable = abs(value) < 1e300  # noqa: PLR2004  far beyond any setting; NaN is not below it
-    elif isinstance(value, str) and value.isascii():
-        writable = True
-    else:
-        writable = _as_json(value) is not None
+def _unwritable(wire: object, value: object) -> Problem | None:
+    """Return why a field cannot travel as JSON, or None. Its name may come from anywhere."""
+    try:
+        writable = _is_json(wire) and isinstance(wire, str) and _is_json(value)
+    except RecursionError:
+        writable = False
     if writable:
         return None
     return Problem(
-        wire, value, "json", f"{shown(value)} cannot be written as JSON", "use plain JSON values"
+        str(wire),
+        value,
+        "json",
+        f"{shown(value)} cannot be written as JSON",
+        "use plain JSON values, and strings as names",
     )
 
 
-def _as_json(value: object) -> bytes | None:
+def _is_json(value: object) -> bool:
+    match value:
+        case str():
+            return value.isascii() or _is_unicode(value)
+        case bool() | None:
+            return True
+        case int() | float():
+            return abs(value) < 1e300  # noqa: PLR2004  far beyond any setting; NaN is not below it
+        case list() | tuple():
+            return all(map(_is_json, cast("Sequence[object]", value)))
+        case dict():
+            items = cast("Mapping[object, object]", value).items()
+            return all(isinstance(k, str) and _is_json(k) and _is_json(v) for k, v in items)
+        case _:
+            return False
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether *text* is free of lone surrogates, which UTF-8 cannot carry."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError):
-        return None
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -15,16 +15,9 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.rules import (
-    Ineffective,
-    MediaUrl,
-    OnlyWith,
-    PixelSize,
-    Requires,
-    Text,
-    at_most,
-    one_of,
-)
+from muybridge_protocol.media_urls import MediaUrl
+from muybridge_protocol.relations import Ineffective, OnlyWith, Requires
+from muybridge_protocol.rules import PixelSize, Text, at_most, one_of
 
 IMGB = Family(
     name="imgb",

@@ -17,7 +17,8 @@ import attrs
 
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Field, Unlisted
-from muybridge_protocol.rules import Alias, Kind, OneOf, Text, ValueRule, is_array
+from muybridge_protocol.relations import Alias
+from muybridge_protocol.rules import Kind, OneOf, Text, ValueRule, is_array
 
 
 def setting(
@@ -26,7 +27,7 @@ def setting(
     wire: str = "",
     service_default: object = None,
     default: object = attrs.NOTHING,
-) -> Any:  # noqa: ANN401  a field's type is its annotation, not this
+) -> Any:
     """Declare one field of a request class.
 
     Args:
@@ -155,13 +156,7 @@ def media_request(family: Family) -> Callable[[type[R]], type[R]]:
             if attribute.name != "extra"
         )
         request.family = family
-        # Frozen against everybody else: these four complete the value.
-        object.__setattr__(family, "request", request)
-        object.__setattr__(family, "fields", fields)
-        object.__setattr__(family, "_fields_by_wire", {field.wire: field for field in fields})
-        object.__setattr__(
-            family, "_models_by_name", {model.name: model for model in family.models}
-        )
+        family.tie_to(request, fields)
         _check_names(family)
         request.__doc__ = _docstring(family)
         return request

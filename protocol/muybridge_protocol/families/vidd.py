@@ -14,7 +14,9 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.rules import Between, MediaUrl, Requires, Text
+from muybridge_protocol.media_urls import MediaUrl
+from muybridge_protocol.relations import Requires
+from muybridge_protocol.rules import Between, Text
 
 _FRAME = MediaUrl(base64=False, public=True)
 

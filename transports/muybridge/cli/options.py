@@ -14,7 +14,8 @@ from muybridge.cli.errand import errand_of
 from muybridge_protocol.codec import InvalidJson, read_object
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
-from muybridge_protocol.rules import Kind, MediaUrl, OneOf, Problem, Text
+from muybridge_protocol.media_urls import MediaUrl
+from muybridge_protocol.rules import Kind, OneOf, Problem, Text
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
@@ -45,12 +46,11 @@ def family_options(family: Family) -> list[click.Parameter]:
                     "not checked.",
                 )
             )
-    more = "" if family.body_shown else " (the service's page does not show them all)"
     options.append(
         click.Option(
             ["--extra", EXTRA],
             metavar="JSON",
-            help=f"A JSON object of fields that travel unchecked beside the others{more}.",
+            help="A JSON object of fields that travel unchecked beside the others.",
         )
     )
     return options
@@ -126,9 +126,14 @@ def connection_options() -> list[click.Parameter]:
 def waiting_options() -> list[click.Parameter]:
     """Return the options of commands that wait for a task."""
     return [
-        _seconds("--poll-interval", "Seconds between result queries [default: the service's pace]"),
+        poll_interval_option("Seconds between result queries [default: the service's pace]"),
         timeout_option("Seconds to wait in all; the task goes on afterwards [default: 3600]"),
     ]
+
+
+def poll_interval_option(meaning: str) -> click.Option:
+    """Return `--poll-interval` with a *meaning* of the command's own."""
+    return _seconds("--poll-interval", meaning)
 
 
 def timeout_option(meaning: str) -> click.Option:

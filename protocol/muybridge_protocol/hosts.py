@@ -1,0 +1,57 @@
+"""Which hosts and addresses are public, and which are this machine, judged by their form."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+def is_public_host(host: str) -> bool:
+    """Whether *host*, a name or an address, may be one that the whole internet can reach.
+
+    A name is judged by its form alone: what it resolves to is for a driver to see.
+    """
+    name = host.partition("%")[0].rstrip(".").lower()
+    if not name or name == "localhost" or name.endswith((".localhost", ".local", ".internal")):
+        return False
+    # A last label that is a number makes resolvers read the whole as an address.
+    if ":" not in name and not _NUMBER.fullmatch(name.rpartition(".")[2]):
+        return True
+    return is_public_address(name)
+
+
+def is_public_address(address: str) -> bool:
+    """Whether the IP *address* is reachable from the whole internet and is one host's.
+
+    An IPv4 address wrapped in IPv6 (mapped, 6to4, NAT64) is judged by what it wraps: the packet
+    ends there.
+    """
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:  # such as an old notation: decimal, octal, hexadecimal or short
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        wrapped = ip.ipv4_mapped or ip.sixtofour
+        if wrapped is None and ip in _NAT64:
+            wrapped = ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
+        if wrapped is not None:
+            return is_public_address(str(wrapped))
+        # `is_global` of the older Pythons leaves out the deprecated ranges.
+        if ip not in _GLOBAL_UNICAST:
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+def is_loopback(host: str) -> bool:
+    """Whether *host* is this machine."""
+    name = host.strip("[]").rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,177 @@
+"""Rules between the fields of one request, as data. Fields are named as on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import attrs
+
+from muybridge_protocol.rules import Problem, either, is_array, shown
+
+Values = Mapping[str, object]
+"""The values of a request that are set, by wire name."""
+
+
+class Relation(Protocol):
+    """A rule between fields of one request."""
+
+    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:
+        """Yield what is wrong with *values*; *model* is None when the tables do not know it."""
+        ...
+
+
+@attrs.frozen
+class Requires:
+    """*field* may only be sent together with *other*."""
+
+    field: str
+    other: str
+
+    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+        """Yield what is wrong with *values*."""
+        if self.field in values and self.other not in values:
+            yield Problem(
+                self.field,
+                values[self.field],
+                "requires",
+                f"needs {self.other}",
+                f"send {self.other} as well, or leave {self.field} out",
+            )
+
+
+def together(one: str, other: str) -> tuple[Requires, Requires]:
+    """Return the rules that *one* and *other* are sent together or not at all."""
+    return Requires(one, other), Requires(other, one)
+
+
+@attrs.frozen
+class Excludes:
+    """No field of *these* may be sent together with a field of *those*."""
+
+    these: tuple[str, ...]
+    those: tuple[str, ...]
+
+    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+        """Yield what is wrong with *values*."""
+        clash = [field for field in self.those if field in values]
+        if not clash:
+            return
+        for field in self.these:
+            if field in values:
+                yield Problem(
+                    field,
+                    values[field],
+                    "excludes",
+                    f"cannot be combined with {' or '.join(clash)}",
+                    f"send either {field} or {' and '.join(clash)}",
+                )
+
+
+@attrs.frozen
+class Alternatives:
+    """Only one of two fields that say the same thing may be sent."""
+
+    one: str
+    other: str
+
+    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+        """Yield what is wrong with *values*."""
+        if self.one in values and self.other in values:
+            yield Problem(
+                self.other,
+                values[self.other],
+                "alternatives",
+                f"is an alternative to {self.one}, which is sent too",
+                f"send only one of {self.one} and {self.other}",
+            )
+
+
+@attrs.frozen
+class RequiredFor:
+    """*field* must be sent, and not be empty, for each of *models*."""
+
+    field: str
+    models: tuple[str, ...]
+
+    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:
+        """Yield what is wrong with *values*."""
+        if model in self.models and not values.get(self.field):
+            yield Problem(
+                self.field,
+                values.get(self.field),
+                "required_for_model",
+                f"is required by model {model}",
+                f"send at least one item in {self.field}",
+            )
+
+
+@attrs.frozen
+class OnlyWith:
+    """*field* may have the value *value* only while *other* has one of *options*."""
+
+    field: str
+    value: str
+    other: str
+    options: tuple[str, ...]
+
+    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+        """Yield what is wrong with *values*."""
+        if (
+            values.get(self.field) == self.value
+            and self.other in values
+            and values[self.other] not in self.options
+        ):
+            yield Problem(
+                self.field,
+                self.value,
+                "only_with",
+                f"{shown(self.value)} is not accepted with {self.other} "
+                f"{shown(values[self.other])}",
+                f"with {self.value} use {self.other} {either(self.options)}",
+            )
+
+
+@attrs.frozen
+class FewerWith:
+    """*field* may have at most *high* items while *other* is sent."""
+
+    field: str
+    high: int
+    other: str
+
+    def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
+        """Yield what is wrong with *values*."""
+        items = values.get(self.field)
+        if self.other in values and is_array(items) and len(items) > self.high:
+            yield Problem(
+                self.field,
+                items,
+                "items",
+                f"there are {len(items)} items beside {self.other}",
+                f"with {self.other} use at most {self.high}",
+            )
+
+
+@attrs.frozen
+class Ineffective:
+    """*field* has no effect while *other* is sent, or for each of *models*."""
+
+    field: str
+    why: str
+    other: str | None = None
+    models: tuple[str, ...] = ()
+
+    def applies(self, values: Values, model: str | None) -> bool:
+        """Whether *field* is sent here for nothing."""
+        return self.field in values and (
+            (self.other is not None and self.other in values) or model in self.models
+        )
+
+
+@attrs.frozen
+class Alias:
+    """*legacy* is an old name of *field*: the same value under both is sent once."""
+
+    legacy: str
+    field: str
