@@ -105,8 +105,16 @@ def read_object(body: bytes | str) -> JsonObject:
 
 
 def write_json(value: object) -> bytes:
-    """Return *value* as compact UTF-8 JSON."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    """Return *value* as compact UTF-8 JSON.
+
+    Raises:
+        ValueError: It is no JSON value.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+    return text.encode()
 
 
 def readable(text: str, limit: int = 500) -> str:

@@ -1,0 +1,221 @@
+"""JSON as it is read: strictly, and with one kind of error for whatever is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muybridge_protocol.codec import (
+    InvalidJson,
+    error_message,
+    find_id,
+    read_json,
+    read_object,
+    readable,
+    write_json,
+)
+
+DEEP = 10**5
+
+REJECTED: dict[str, bytes] = {
+    "empty": b"",
+    "blank": b" \r\n",
+    "mark alone": b"\xef\xbb\xbf",
+    "two marks": b"\xef\xbb\xbf\xef\xbb\xbf{}",
+    "NaN": b'{"a":NaN}',
+    "Infinity": b'{"a":Infinity}',
+    "-Infinity": b"-Infinity",
+    "1e999": b'{"a":1e999}',
+    "-1e999": b"[-1e999]",
+    "duplicate names": b'{"a":1,"a":1}',
+    "inner duplicate names": b'[{"b":{"a":1,"b":2,"a":3}}]',
+    "duplicate names in disguise": b'{"id":1,"\\u0069d":2}',
+    "deep arrays": b"[" * DEEP + b"]" * DEEP,
+    "deep objects": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
+    "deep and open": b"[" * DEEP,
+    "rather deep": b"[" * 101 + b"]" * 101,
+    "5000 digits": b"9" * 5000,
+    "5000 digits inside": b'{"a":-' + b"1" * 5000 + b"}",
+    "trailing value": b"{} {}",
+    "trailing comma": b"[1,]",
+    "trailing NUL": b"{}\x00",
+    "trailing bracket": b"{}]",
+    "truncated": b'{"a":',
+    "truncated string": b'{"a":"b',
+    "comment": b"{} // no",
+    "single quotes": b"{'a':1}",
+    "bare name": b"{a:1}",
+    "leading zero": b"01",
+    "plus": b"+1",
+    "hexadecimal": b"0x1",
+    "control mark in a string": b'"a\nb"',
+    "odd escape": b'"\\x41"',
+    "odd white space": b"\xc2\xa0{}",
+    "invalid UTF-8": b'"\xff"',
+    "overlong UTF-8": b'"\xc0\xaf"',
+    "surrogate in UTF-8": b'"\xed\xa0\x80"',
+    "cut UTF-8": b'"\xe2\x82"',
+    "UTF-16": "{}".encode("utf-16"),
+    "UTF-16 without mark": "{}".encode("utf-16-le"),
+    "UTF-32": "{}".encode("utf-32"),
+    "UTF-32 without mark": "{}".encode("utf-32-be"),
+    "Latin-1": '{"a":"ü"}'.encode("latin-1"),
+    "HTML": b"<html></html>",
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+@pytest.mark.parametrize("read", [read_json, read_object])
+def test_rejected(read: Callable[[bytes], Any], name: str) -> None:
+    """What is not strict UTF-8 JSON is refused with InvalidJson and a sentence, nothing else."""
+    with pytest.raises(InvalidJson) as caught:
+        read(REJECTED[name])
+    assert type(caught.value) is InvalidJson
+    assert 0 < len(str(caught.value)) < 200
+    assert error_message(REJECTED[name]).isprintable()
+    find_id(REJECTED[name])
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (b'\xef\xbb\xbf{"a":1}', {"a": 1}),
+        (b' \t\r\n{"a" : [1, 2.5, "x", null, true]}\n', {"a": [1, 2.5, "x", None, True]}),
+        (b'{"a":{"a":1},"b":{"a":1}}', {"a": {"a": 1}, "b": {"a": 1}}),
+        ('{"é":"\U0001f40e"}'.encode(), {"é": "\U0001f40e"}),
+        (b'"\\ud83d\\udc0e"', "\U0001f40e"),
+        (b'"\\ud800"', "\ud800"),
+        (b"1e308", 1e308),
+        (b"1e-999", 0.0),
+        (b"9" * 300, int("9" * 300)),
+        (b"[" * 100 + b"]" * 100, None),
+        (b"[" + b"[]," * 5000 + b"[]]", None),
+        (b"null", None),
+    ],
+    ids=lambda value: ascii(value)[:30],
+)
+def test_accepted(body: bytes, value: object) -> None:
+    """Strict UTF-8 JSON is read, with or without a byte order mark."""
+    found = read_json(body)
+    assert value is None or found == value
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"a"', b"1", b"null", b"true", b"1.5"])
+def test_only_objects(body: bytes) -> None:
+    """A record is an object; any other JSON value is none."""
+    read_json(body)
+    with pytest.raises(InvalidJson, match="not a JSON object"):
+        read_object(body)
+
+
+def test_deep_replies_under_a_deep_stack() -> None:
+    """A deep reply is refused in the same way however deep the reader itself stands."""
+
+    def at(depth: int) -> None:
+        if depth:
+            at(depth - 1)
+            return
+        for size in (50, 500, 900, DEEP):
+            body = b'{"id":"a","error":' + b"[" * size + b"]" * size + b"}"
+            try:
+                read_object(body)
+            except InvalidJson:
+                assert size > 50
+            error_message(body)
+
+    at(sys.getrecursionlimit() // 2)
+
+
+@given(st.binary(max_size=64))
+def test_any_bytes(body: bytes) -> None:
+    """Any bytes are read, or refused with InvalidJson; a message about them is fit to print."""
+    with contextlib.suppress(InvalidJson):
+        read_json(body)
+    assert error_message(body).isprintable()
+    find_id(body)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(json_values)
+def test_round_trip(value: object) -> None:
+    """What is written is read as the same value."""
+    try:
+        written = write_json(value)
+    except UnicodeEncodeError:
+        return
+    assert read_json(written) == value
+    assert b"\n" not in written
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")], "\ud800"])
+def test_what_json_cannot_say(value: object) -> None:
+    """NaN, infinities and half characters are not written."""
+    with pytest.raises(ValueError, match=r"JSON|surrogates"):
+        write_json(value)
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        (b'{"id":"a"}', "a"),
+        (b'{ "id"\n:\t"a" }', "a"),
+        (b'{"x":{"id":"b"}}', "b"),
+        (b'{"x":{"id":"b"},"id":"a"}', "a"),
+        (b'{"x":{"id":"b"},"id":"a"', "b"),
+        (b'{"id":"a","status', "a"),
+        (b'{"id":"a', None),
+        (b'{"id":"a\\', None),
+        (b'{"id":"', None),
+        (b'{"id":""}', None),
+        (b'{"id":5}', None),
+        (b'{"id":null}', None),
+        (b'{"task_id":"a"}', None),
+        (b'{"id":"t\\u002d1"}', "t-1"),
+        (b'{"id":"a","id":"b"}', "a"),
+        (b'\xff{"id":"a"}', "a"),
+        (b"", None),
+    ],
+)
+def test_ids_in_what_is_left(raw: bytes, name: str | None) -> None:
+    """An id is found in what has arrived of a reply, but only if its string is closed."""
+    assert find_id(raw) == name
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"error": {"message": "no credit"}}, "no credit"),
+        ({"error": "no credit"}, "no credit"),
+        ({"message": "no\ncredit"}, "no credit"),
+        ({"msg": "no credit", "code": "7"}, "no credit"),
+        ({"detail": [{"loc": "x"}]}, '[{"loc": "x"}]'),
+        ("plain", "plain"),
+        ({"code": 5}, '{"code": 5}'),
+    ],
+)
+def test_what_an_error_says(said: object, message: str) -> None:
+    """The service's words are found in an error reply, whose shape is not specified."""
+    assert error_message(json.dumps(said).encode()) == message
+    assert error_message(b"<html>sorry</html>") == ""
+    assert error_message(b"Bad\x07 gateway\r\n") == "Bad  gateway"
+
+
+def test_readable() -> None:
+    """A text for a message is on one line, printable and not too long."""
+    assert readable("a\r\nb\x00\u202e\ud800c") == "a  b   c"
+    assert readable("x" * 600) == "x" * 500 + "..."
+    assert readable("x" * 10**6, 10) == "x" * 10 + "..."
