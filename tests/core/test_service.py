@@ -1,0 +1,541 @@
+"""Which addresses, paths, identifiers and keys may be used, and which are refused unsent."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey, LocalError
+from muybridge_protocol.operations import Call, DeleteAsset, Poll
+from muybridge_protocol.service import (
+    Service,
+    check_identifier,
+    check_key,
+    is_identifier,
+    origin_of,
+    resolve_location,
+)
+from muybridge_protocol.tasks import Task, as_task
+
+from .driving import SERVICE, call
+
+# Base URLs.
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "https://api.example.com",
+        "https://api.example.com/",
+        "https://api.example.com:8443/prefix/",
+        "HTTPS://API.EXAMPLE.COM",
+        "https://10.0.0.7",
+        "https://[2001:db8::1]:444",
+        "http://localhost:8000",
+        "http://api.localhost",
+        "http://127.0.0.1:9",
+        "http://127.8.9.1",
+        "http://[::1]:9",
+    ],
+)
+def test_base_urls(base: str) -> None:
+    """A base URL is https, or plain http on this machine."""
+    service = Service(base_url=base)
+    assert service.base_url == base.rstrip("/")
+    assert service.url("/v1/x") == base.rstrip("/") + "/v1/x"
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "http://api.example.com",
+        "http://10.0.0.7",
+        "http://127.0.0.1.example.com",
+        "http://localhost.example.com",
+        "http://xlocalhost",
+        "http://0.0.0.0",
+    ],
+)
+def test_plain_http_is_opt_in(base: str) -> None:
+    """Plain http on another host is refused unless the caller says that it may be."""
+    with pytest.raises(InvalidAddress, match="clear text"):
+        Service(base_url=base)
+    assert Service(base_url=base, allow_plain_http=True).base_url == base
+
+
+NO_ADDRESSES = [
+    "",
+    "api.example.com",
+    "//api.example.com",
+    "ftp://api.example.com",
+    "file:///etc/passwd",
+    "https://",
+    "https:///v1",
+    "https://:443",
+    "https://[",
+    "https://[::1",
+    "https://api.example.com:99999",
+    "https://api.example.com:port",
+    "https://user:s3cret@api.example.com",
+    "https://user@api.example.com",
+    "https://s3cret:x@[",
+    "https://api.example.com\\evil",
+    "https://api.example.com\n",
+    " https://api.example.com",
+    "https://api.exa mple.com",
+    "https://äpi.example.com",
+    "https://api%2eexample.com",
+    "https://l%6fcalhost",
+    "https://api.example.com,evil",
+    "https://*",
+    "https://api.example.com\x00",
+    "https://api.example.com\x7f",
+]
+
+
+@pytest.mark.parametrize("base", NO_ADDRESSES)
+@pytest.mark.parametrize("plain", [False, True])
+def test_no_base_urls(base: str, plain: bool) -> None:  # noqa: FBT001  a case
+    """What is no http(s) address, or holds a login, is no base URL; the login is not shown."""
+    for urls in ({"base_url": base}, {"base_url": SERVICE.base_url, "text_base_url": base}):
+        if urls.get("text_base_url") == "":
+            continue
+        with pytest.raises(InvalidAddress) as caught:
+            Service(**urls, allow_plain_http=plain)
+        assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+    assert not SERVICE.owns(base)
+
+
+@pytest.mark.parametrize("base", ["https://a.example/?x=1", "https://a.example/#x", "https://a/?"])
+def test_a_base_url_is_bare(base: str) -> None:
+    """A base URL has no query and no fragment."""
+    with pytest.raises(InvalidAddress):
+        Service(base_url=base)
+    with pytest.raises(InvalidAddress):
+        Service(base_url="https://a.example", text_base_url=base)
+
+
+# Which origin may see the key.
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.example.com",
+        "https://api.example.com/v1/result/x?y#z",
+        "https://api.example.com:443/",
+        "https://API.example.com/",
+        "http://text.example.com:8080/v1/models",
+    ],
+)
+def test_owned(url: str) -> None:
+    """The service owns its base URLs' origins, whatever the path."""
+    service = Service(
+        base_url="https://api.example.com/p", text_base_url="http://text.example.com:8080"
+    )
+    assert service.owns(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://api.example.com/",
+        "https://api.example.com:8443/",
+        "https://api.example.com.evil.example/",
+        "https://evil.example/api.example.com",
+        "https://example.com/",
+        "https://xapi.example.com/",
+        "https://api.example.com@evil.example/",
+        "https://evil.example#@api.example.com",
+        "https://evil.example\\@api.example.com",
+        "https://key@api.example.com/",
+        "https://text.example.com:8080/",
+        "http://text.example.com/",
+        "//api.example.com/",
+        "/v1/result/x",
+        "https://api.example.com./",
+        "",
+    ],
+)
+def test_not_owned(url: str) -> None:
+    """Another scheme, host or port is not the service's, however alike it looks."""
+    service = Service(
+        base_url="https://api.example.com/p", text_base_url="http://text.example.com:8080"
+    )
+    assert not service.owns(url)
+
+
+def test_where_the_service_is_local() -> None:
+    """The service is local where its base URL is this machine's."""
+    assert Service(base_url="http://localhost:1").is_local
+    assert not SERVICE.is_local
+
+
+# Where results may be downloaded from.
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://cdn.example.net/a.mp4",
+        "https://cdn.example.net:8443/a.mp4?sig=a%2Fb&x=@y",
+        "https://93.184.215.14/a",
+        "https://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]/a",
+        "https://api.example.com/a",
+        "https://xn--bcher-kva.example/a",
+        "https://a_b.example.net/a",
+    ],
+)
+def test_downloads(url: str) -> None:
+    """A result is downloaded from https on a public host."""
+    assert SERVICE.check_download(url) == url
+
+
+NOT_PUBLIC = [
+    "localhost",
+    "LOCALHOST.",
+    "a.localhost",
+    "printer.local",
+    "metadata.google.internal",
+    "127.0.0.1",
+    "127.255.255.254",
+    "0.0.0.0",  # noqa: S104  refused
+    "10.0.0.1",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.0.1",
+    "100.64.0.1",
+    "169.254.169.254",
+    "192.0.2.1",
+    "198.18.0.1",
+    "224.0.0.1",
+    "255.255.255.255",
+    "240.0.0.1",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.0.0.1",
+    "0177.0.0.1",
+    "017700000001",
+    "127.1",
+    "127.0.1",
+    "10.1",
+    "0",
+    "0x",
+    "127.0.0.1.",
+    "3232235777",
+    "1.2.3.4.5",
+    "[::]",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[::127.0.0.1]",
+    "[fe80::1]",
+    "[fe80::1%25eth0]",
+    "[fc00::1]",
+    "[fd12:3456::1]",
+    "[ff02::1]",
+    "[2002:7f00:1::]",
+    "[2002:a00:1::]",
+    "[64:ff9b::7f00:1]",
+    "[64:ff9b::10.0.0.1]",
+    "[2001:db8::1]",
+]
+
+
+@pytest.mark.parametrize("host", NOT_PUBLIC)
+def test_private_hosts(host: str) -> None:
+    """A private, local or reserved host is not downloaded from, however it is written."""
+    for url in (f"https://{host}/a.mp4", f"https://{host}:8443/"):
+        with pytest.raises(InvalidAddress):
+            SERVICE.check_download(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://cdn.example.net/a",
+        "HTTP://cdn.example.net/a",
+        "ftp://cdn.example.net/a",
+        "file:///etc/passwd",
+        "data:video/mp4;base64,AAAA",
+        "//cdn.example.net/a",
+        "/a.mp4",
+        "a.mp4",
+        "asset://a",
+        "https://user:s3cret@cdn.example.net/a",
+        "https://cdn.example.net@127.0.0.1/a",
+        "https://s3cret@cdn.example.net:99999/",
+        *NO_ADDRESSES,
+    ],
+)
+def test_no_downloads(url: str) -> None:
+    """What is not https, has a login or is relative is not downloaded from, nor is it shown."""
+    with pytest.raises(InvalidAddress) as caught:
+        SERVICE.check_download(url)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_signature_is_not_shown() -> None:
+    """A refused link is shown without its query."""
+    with pytest.raises(InvalidAddress) as caught:
+        SERVICE.check_download("http://cdn.example.net/a?sig=s3cret#s3cret")
+    assert "s3cret" not in str(caught.value)
+    assert "cdn.example.net/a" in str(caught.value)
+
+
+def test_the_services_own_host() -> None:
+    """The service's own host may be private, and plain http where the service itself is."""
+    local = Service(base_url="http://127.0.0.1:8000")
+    for url in ("http://127.0.0.1:8000/a", "http://127.0.0.1:9/a", "https://127.0.0.1/a"):
+        assert local.check_download(url) == url
+    assert local.is_own_host("http://127.0.0.1:9/")
+    assert not local.is_own_host("http://127.0.0.2:8000/")
+    for url in ("http://127.0.0.2/", "http://localhost:8000/", "http://cdn.example.net/a"):
+        with pytest.raises(InvalidAddress):
+            local.check_download(url)
+    safe = Service(base_url="https://10.0.0.7")
+    assert safe.check_download("https://10.0.0.7:99/a")
+    with pytest.raises(InvalidAddress):
+        safe.check_download("http://10.0.0.7/a")
+    with pytest.raises(InvalidAddress):
+        SERVICE.check_download("http://api.example.com/a")
+
+
+@given(st.text(max_size=30), st.sampled_from(["", "https://", "http://", "//", "/", "https://a@"]))
+def test_any_address(text: str, start: str) -> None:
+    """Any text is an address that may be used, or is refused with InvalidAddress."""
+    uses: list[Callable[[str], object]] = [
+        SERVICE.check_download,
+        SERVICE.url,
+        origin_of,
+        lambda url: Service(base_url=url),
+        lambda url: SERVICE.check_download(resolve_location("https://a.example/b", url)),
+    ]
+    for use in uses:
+        with contextlib.suppress(InvalidAddress):
+            use(start + text)
+    SERVICE.owns(start + text)
+
+
+# Identifiers.
+
+NO_IDENTIFIERS: list[Any] = [
+    "",
+    ".",
+    "..",
+    "...",
+    "a..b",
+    ".a",
+    "a.",
+    "/",
+    "a/b",
+    "../x",
+    "a?b",
+    "a#b",
+    "a%2fb",
+    "%2e%2e",
+    "a\\b",
+    "a;b",
+    "a b",
+    "a\n",
+    "a\r\nX: y",
+    "\na",
+    "a\x00",
+    "a\x7f",
+    "é",
+    "\uff41",
+    "a\u200b",
+    "\ud800",
+    "a&b",
+    "a'b",
+    'a"b',
+    "a<b",
+    "a{b}",
+    "a|b",
+    "a,b",
+    "a*b",
+    "x" * 257,
+    "x" * 5000,
+    None,
+    5,
+    b"a",
+    ["a"],
+]
+
+
+@pytest.mark.parametrize("text", NO_IDENTIFIERS, ids=lambda text: ascii(text)[:20])
+def test_no_identifiers(text: Any) -> None:
+    """What could change a path is no id: a ValueError, and nothing is sent."""
+    assert not is_identifier(text)
+    with pytest.raises(InvalidIdentifier, match="Nothing was sent") as caught:
+        check_identifier(text, "task id")
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, LocalError)
+    assert len(str(caught.value)) < 300
+    if isinstance(text, str):
+        with pytest.raises(ValueError, match="asset id"):
+            DeleteAsset.start(text, SERVICE, now=0)
+        with pytest.raises(ValueError, match="task id"):
+            as_task(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a", "0", "task_01-AB", "a.b.c", "x" * 256, "~", "a:b", "a=b", "a+b", "a@b", "-", "_",
+     "018f3c1e-7b1a-7c3e-9f2a-3b5d7e9f1a2b"],
+)  # fmt: skip
+def test_identifiers(text: str) -> None:
+    """Letters, digits and a few marks, with single dots between them, are an id."""
+    assert is_identifier(text)
+    assert check_identifier(text, "task id") == text
+    asset = DeleteAsset.start(f"asset://{text}", SERVICE, now=0)
+    assert asset.next_action(0).request.url == f"https://api.example.com/vidsb/asset/{text}"  # type: ignore[union-attr]
+    query = Poll.query(Task(id=text), SERVICE, now=0, wall=0)
+    assert query.next_action(0).request.url == f"https://api.example.com/v1/result/{text}"  # type: ignore[union-attr]
+
+
+# Keys.
+
+
+@pytest.mark.parametrize("key", ["k", "sk-ABC_123.~+/=", "!" * 300, "~"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_keys(key: str, end: str) -> None:
+    """A key is printable ASCII; the one line end of a key file is no part of it."""
+    assert check_key(key + end) == key
+
+
+SECRET = "s3cret-Key"  # noqa: S105  a canary
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "\n",
+        f"{SECRET}\n\n",
+        f"{SECRET}\r\n\n",
+        f"{SECRET}\n\r\n",
+        f"{SECRET}\r",
+        f"\n{SECRET}",
+        f" {SECRET}",
+        f"{SECRET} ",
+        f"{SECRET} x",
+        f"{SECRET}\t",
+        f"{SECRET}\x00",
+        f"{SECRET}\x1b",
+        f"{SECRET}\x7f",
+        f"{SECRET}\x85",
+        f"{SECRET}\xa0",
+        f"{SECRET}…",
+        f"{SECRET}é",
+        f"{SECRET}\ud800",
+        f"{SECRET}\u2028",
+        f"{SECRET}\r\nX-Evil: 1",
+    ],
+)
+def test_no_keys(key: str) -> None:
+    """A key with white space, control or non-ASCII marks is refused, and never shown."""
+    with pytest.raises(InvalidKey) as caught:
+        check_key(key)
+    assert isinstance(caught.value, ValueError)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in str(caught.value) + repr(caught.value) + repr(caught.value.args)
+    assert SECRET not in shown.replace("SECRET", "")
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+# Paths.
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/v1/models/textg-2.5-pro:generateContent",
+        "/v1/x?a=b&c=../d",
+        "/a.b/..c/d..",
+        "/a/",
+        "/v1/x%20y",
+        "/...",
+    ],
+)
+def test_paths(path: str) -> None:
+    """A path begins with one slash and stays below the base URL."""
+    assert SERVICE.url(path) == f"https://api.example.com{path}"
+    assert call("POST", path).next_action(0).request.url == f"https://api.example.com{path}"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "v1/x",
+        "//evil.example/x",
+        "///evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "https://evil.example/x",
+        "http:evil.example",
+        "@evil.example",
+        ".evil.example/x",
+        ":8443/x",
+        "/..",
+        "/.",
+        "/v1/../x",
+        "/v1/..",
+        "/v1/./x",
+        "/v1/%2e%2e/x",
+        "/v1/%2E./x",
+        "/v1/.%2e",
+        "/%2e",
+        "/v1#x",
+        "/v1/x y",
+        "/v1/x\n",
+        "/v1/x\r\nX-Evil: 1",
+        "/v1/é",
+        "/v1/\x00",
+        "/v1/[x]",
+        '/v1/"x"',
+        "/v1/\ud800",
+    ],
+)
+def test_no_paths(path: str) -> None:
+    """A path that leaves the service's origin, or climbs in it, is a ValueError, and unsent."""
+    with pytest.raises(ValueError, match="Nothing was sent") as caught:
+        Call.start("POST", path, SERVICE, now=0)
+    assert isinstance(caught.value, InvalidAddress)
+
+
+@given(st.text(max_size=20))
+def test_any_path(path: str) -> None:
+    """Whatever path is given, the request stays at the service's origin or is not made."""
+    for candidate in (path, f"/{path}"):
+        try:
+            url = SERVICE.url(candidate)
+        except InvalidAddress:
+            continue
+        assert SERVICE.owns(url)
+        assert origin_of(url) == ("https", "api.example.com", 443)
+
+
+@pytest.mark.parametrize(
+    "method", ["", "get", "GET ", "GET\r\n", "G", "G@T", "POST HTTP/1.1", "É" * 3]
+)
+def test_no_methods(method: str) -> None:
+    """A method is a word in capital letters."""
+    with pytest.raises(ValueError, match="no HTTP method"):
+        call(method)
+
+
+@pytest.mark.parametrize("value", [float("nan"), {"a": float("inf")}, {1, 2}, object(), "\ud800"])
+def test_what_cannot_be_sent(value: object) -> None:
+    """A value that is not JSON is a ValueError, and nothing is sent."""
+    with pytest.raises(ValueError, match=r".+"):
+        call("POST", "/v1/x", json=value)
