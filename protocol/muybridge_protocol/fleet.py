@@ -1,0 +1,508 @@
+"""Many operations at once: who is due, who waits, who is throttled.
+
+A `Fleet` holds creates and polls and tells a driver, one action at a time, what to do:
+
+    fleet = Fleet(service, wall_offset=wall - now, seed=7, concurrency=8)
+    fleet.add("a horse", request, now)          # a MediaRequest: create it, then wait for it
+    fleet.add("an old task", task, now)         # a Task: wait for it
+
+    fleet.next_action(now) -> Dispatch(ticket, key, request, deadline)   send it, beside others
+                            | FleetOutcome(key, outcome, ...)            one operation has ended
+                            | Wait(until)          until then, or until an exchange ends
+                            | Busy()               until an exchange ends
+                            | Done()               nothing is left
+    fleet.receive(ticket, response, now) -> events    after a whole reply
+    fleet.fail(ticket, failure, now) -> events        after an exchange without one
+
+Exchanges may end in any order. Ask for the next action again after each; every key gives exactly
+one outcome. `stop` ends the sending: what may be charged is then heard out, and `outstanding`
+tells what is left. As everywhere in the core, `now` is seconds on a clock that only goes forward.
+
+What is sent again, and when, is decided by `Create` and `Poll` alone. The fleet only chooses
+which of those that are due goes first:
+
+- Families take turns, so that none waits for another; one at its limit is passed over.
+- Within a family creates and polls take turns.
+- Of two polls the one goes first whose result expires sooner, but no poll is put off for longer
+  than `SHARE` of the time that its result has left, so that none starves.
+- After a 429 or a `Retry-After` all wait: see `Throttle`.
+
+A poll that waits is kept packed (see `operations.pending`), because there may be a million.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+from muybridge_protocol.errors import ServiceError
+from muybridge_protocol.events import Event
+from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.operations.create import Create
+from muybridge_protocol.operations.operation import API_TIMEOUT, Send, Settled, Wait
+from muybridge_protocol.operations.pending import (
+    Kind,
+    Kinds,
+    pack,
+    unpack,
+    unpack_born,
+    unpack_task,
+)
+from muybridge_protocol.operations.poll import WAIT_TIMEOUT, Poll
+from muybridge_protocol.service import Service
+from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.throttle import Throttle
+
+CONCURRENCY: Final = 8
+"""Requests that are under way at once unless said otherwise."""
+SHARE: Final = 0.01
+"""The part of a result's remaining time that a due poll may wait for more urgent ones."""
+LONGEST_LIFE: Final = 86_400.0
+"""Seconds that a result is taken to live where the specification does not say."""
+_WOKEN_AT_ONCE: Final = 64
+"""Due operations looked at in one step, so that no step takes long however many are due."""
+
+K = TypeVar("K", bound=Hashable)
+
+
+@attrs.frozen
+class Dispatch(Generic[K]):
+    """Send *request* and read its whole reply by *deadline*; others may be under way meanwhile.
+
+    Args:
+        ticket: What to give `receive` or `fail` with what came of it.
+        key: Whose request it is.
+        request: What to send; `request.paid` tells whether it may be charged.
+        deadline: By when, on the driver's clock.
+    """
+
+    ticket: int
+    key: K
+    request: HttpRequest
+    deadline: float
+
+
+@attrs.frozen
+class Busy:
+    """Nothing can be done before an exchange under way ends."""
+
+
+@attrs.frozen
+class Done:
+    """Nothing is left to do."""
+
+
+@attrs.frozen(kw_only=True)
+class FleetOutcome(Generic[K]):
+    """How one operation ended.
+
+    Args:
+        key: The key that it was added with.
+        outcome: The result, or what went wrong.
+        request: What was to be created, or None where a task was added.
+        task: The task, or None where none was created for certain. It carries no raw record.
+    """
+
+    key: K
+    outcome: Result | ServiceError
+    request: MediaRequest | None = None
+    task: Task | None = None
+
+    @property
+    def result(self) -> Result | None:
+        """The result, or None where something went wrong."""
+        return self.outcome if isinstance(self.outcome, Result) else None
+
+    @property
+    def error(self) -> ServiceError | None:
+        """What went wrong, or None."""
+        return self.outcome if isinstance(self.outcome, ServiceError) else None
+
+    def unwrap(self) -> Result:
+        """Return the result.
+
+        Raises:
+            ServiceError: There is none.
+        """
+        if isinstance(self.outcome, ServiceError):
+            raise self.outcome
+        return self.outcome
+
+
+@attrs.frozen(kw_only=True)
+class Outstanding(Generic[K]):
+    """An operation that has not ended.
+
+    Args:
+        key: The key that it was added with.
+        request: What is to be created, or None where a task was added.
+        task: The task, or None where none has been created yet.
+        under_way: Whether a request of it is under way.
+    """
+
+    key: K
+    request: MediaRequest | None
+    task: Task | None
+    under_way: bool
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class _Member(Generic[K]):
+    """One operation at rest: a create that waits for its turn or time, or a packed poll."""
+
+    number: int
+    key: K
+    request: MediaRequest | None
+    lane: _Lane[K]
+    create: Create | None = None
+    kind: Kind | None = None
+    facts: bytes = b""
+
+    @property
+    def task(self) -> Task | None:
+        return None if self.kind is None else unpack_task(self.kind, self.facts)
+
+
+_Heap = list[tuple[float, int, _Member[K]]]
+"""Members by a time, and by their number where it is the same."""
+
+
+@attrs.define(eq=False)
+class _Lane(Generic[K]):
+    """What is due of one family."""
+
+    limit: float
+    creates: deque[_Member[K]] = attrs.field(init=False)
+    polls: _Heap[K] = attrs.field(init=False)
+    under_way: int = 0
+    listed: bool = False
+    poll_next: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        self.creates = deque()
+        self.polls = []
+
+    @property
+    def may_go(self) -> bool:
+        return self.under_way < self.limit and bool(self.polls or self.creates)
+
+    def take(self) -> _Member[K]:
+        """Return the next member: of creates and polls in turn, if there are both."""
+        if self.polls and (self.poll_next or not self.creates):
+            self.poll_next = False
+            return heapq.heappop(self.polls)[2]
+        self.poll_next = True
+        return self.creates.popleft()
+
+
+@attrs.frozen(eq=False)
+class _UnderWay(Generic[K]):
+    """A request that was handed out and whose end is not known yet."""
+
+    member: _Member[K]
+    operation: Create | Poll
+    sent: float
+    paid: bool
+
+
+class Fleet(Generic[K]):
+    """Many creates and polls, and which of them sends next.
+
+    Args:
+        service: Where the service is.
+        wall_offset: What to add to the driver's clock to get Unix seconds.
+        seed: Any number; all waits between tries are drawn from it.
+        concurrency: Most requests under way at once.
+        per_family: Most of them for one family: one number for all, or by name.
+        timeout: Seconds that one exchange may take.
+        wait: Seconds to wait for a task in all, or None for no limit.
+        poll_interval: Seconds between queries, or None for the specification's pace.
+
+    Raises:
+        ValueError: A limit is below one.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        wall_offset: float,
+        seed: int = 0,
+        concurrency: int = CONCURRENCY,
+        per_family: int | Mapping[str, int] | None = None,
+        timeout: float = API_TIMEOUT,
+        wait: float | None = WAIT_TIMEOUT,
+        poll_interval: float | None = None,
+    ) -> None:
+        limits = dict(per_family) if isinstance(per_family, Mapping) else {}
+        if not isinstance(per_family, Mapping) and per_family is not None:
+            limits = dict.fromkeys((*FAMILIES, ""), per_family)
+        if min((concurrency, *limits.values())) < 1:
+            raise ValueError("concurrency and per_family are at least 1")
+        self._service = service
+        self._wall_offset = wall_offset
+        self._seed = seed
+        self._concurrency = concurrency
+        self._limits = limits
+        self._timeout = timeout
+        self._wait = wait
+        self._poll_interval = poll_interval
+        self._throttle = Throttle(seed=seed)
+        self._kinds = Kinds()
+        self._keys: set[K] = set()
+        self._lanes: dict[str, _Lane[K]] = {}
+        self._turns: deque[_Lane[K]] = deque()
+        self._waiting: _Heap[K] = []
+        self._under_way: dict[int, _UnderWay[K]] = {}
+        self._ended: deque[FleetOutcome[K]] = deque()
+        self._numbers = 0
+        self._tickets = 0
+        self._paid = 0
+        self._stopped = False
+
+    def __len__(self) -> int:
+        """Return how many operations have not ended."""
+        return len(self._keys)
+
+    def __repr__(self) -> str:
+        return f"<Fleet of {len(self)}, {len(self._under_way)} under way>"
+
+    @property
+    def throttle(self) -> Throttle:
+        """The pause and the gap that all share."""
+        return self._throttle
+
+    def add(self, key: K, work: MediaRequest | Task, now: float) -> None:
+        """Take on a request to create, or a task to wait for.
+
+        Args:
+            key: What to call it in its outcome. Not of another operation that has not ended.
+            work: The request or the task.
+            now: Seconds on the driver's clock.
+
+        Raises:
+            ValueError: The key is in use.
+        """
+        if key in self._keys:
+            raise ValueError(f"the key {key!r} is in use")
+        self._keys.add(key)
+        self._numbers += 1
+        if isinstance(work, Task):
+            lane = self._lane(work.family)
+            member = _Member(self._numbers, key, None, lane)
+            self._rest(member, self._poll(work, self._numbers, now))
+            return
+        lane = self._lane(work.family.name)
+        lane.creates.append(_Member(self._numbers, key, work, lane))
+        self._list(lane)
+
+    def next_action(self, now: float) -> Dispatch[K] | FleetOutcome[K] | Wait | Busy | Done:
+        """Return what to do next, at *now*."""
+        if self._ended:
+            return self._ended.popleft()
+        if self._stopped:
+            return Busy() if self._paid else Done()
+        if len(self._under_way) >= self._concurrency:
+            return Busy()
+        self._wake(now)
+        while self._turns:
+            if now < self._throttle.until:
+                return Wait(self._throttle.until)
+            lane = self._turns.popleft()
+            lane.listed = False
+            action = self._begin(lane.take(), now)
+            self._list(lane)
+            if action is not None:
+                return action
+        if self._waiting:
+            return Wait(self._waiting[0][0])
+        return Busy() if self._under_way else Done()
+
+    def receive(self, ticket: int, response: HttpResponse, now: float) -> tuple[Event, ...]:
+        """Take a whole reply, and return what it made known.
+
+        Args:
+            ticket: The exchange's.
+            response: The reply.
+            now: Seconds on the driver's clock.
+
+        Raises:
+            ValueError: No such exchange is under way.
+        """
+        exchange = self._end_exchange(ticket)
+        self._throttle.heard(response, sent=exchange.sent, now=now)
+        return self._go_on(exchange.member, exchange.operation.receive(response, now), now)
+
+    def fail(self, ticket: int, failure: TransportFailure, now: float) -> tuple[Event, ...]:
+        """Take the failure of an exchange, and return what it made known.
+
+        Args:
+            ticket: The exchange's.
+            failure: How far it came.
+            now: Seconds on the driver's clock.
+
+        Raises:
+            ValueError: No such exchange is under way.
+        """
+        exchange = self._end_exchange(ticket)
+        return self._go_on(exchange.member, exchange.operation.fail(failure, now), now)
+
+    def stop(self) -> None:
+        """Send nothing more. `next_action` is `Busy` until no request that costs is under way."""
+        self._stopped = True
+
+    def outstanding(self) -> Iterator[Outstanding[K]]:
+        """Yield what has not ended, the oldest operations of each stage first."""
+        for exchange in self._under_way.values():
+            member, operation = exchange.member, exchange.operation
+            task = operation.task if isinstance(operation, Poll) else None
+            yield Outstanding(key=member.key, request=member.request, task=task, under_way=True)
+        at_rest = [self._waiting, *(lane.polls for lane in self._lanes.values())]
+        resting = [member for heap in at_rest for _, _, member in heap]
+        resting += [member for lane in self._lanes.values() for member in lane.creates]
+        for member in sorted(resting, key=lambda member: member.number):
+            yield Outstanding(
+                key=member.key, request=member.request, task=member.task, under_way=False
+            )
+
+    def _lane(self, family: str | None) -> _Lane[K]:
+        name = family if family is not None and family in FAMILIES else ""
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = _Lane(self._limits.get(name, float("inf")))
+        return lane
+
+    def _list(self, lane: _Lane[K]) -> None:
+        """Give *lane* a turn, if it has use for one."""
+        if not lane.listed and lane.may_go:
+            lane.listed = True
+            self._turns.append(lane)
+
+    def _wake(self, now: float) -> None:
+        """Move what is due from the common heap to its lane."""
+        waiting, looked_at = self._waiting, 0
+        while waiting and waiting[0][0] <= now:
+            if looked_at >= _WOKEN_AT_ONCE and self._turns:
+                return
+            looked_at += 1
+            due, number, member = heapq.heappop(waiting)
+            lane = member.lane
+            if member.kind is None:
+                lane.creates.appendleft(member)
+            else:
+                urgency = due + _patience(member.kind, member.facts, now)
+                heapq.heappush(lane.polls, (urgency, number, member))
+            self._list(lane)
+
+    def _begin(self, member: _Member[K], now: float) -> Dispatch[K] | FleetOutcome[K] | None:
+        """Return what *member* does at *now*, or None if it turns out not to be due."""
+        operation = self._operation(member, now)
+        match operation.next_action(now):
+            case Send(request, deadline):
+                self._tickets += 1
+                self._under_way[self._tickets] = _UnderWay(member, operation, now, request.paid)
+                self._paid += request.paid
+                member.lane.under_way += 1
+                self._throttle.sent(now)
+                return Dispatch(self._tickets, member.key, request, deadline)
+            case Wait():
+                self._rest(member, operation)
+                return None
+            case Settled(outcome):
+                task = operation.task if isinstance(operation, Poll) else None
+                assert not isinstance(outcome, Task)  # noqa: S101  a create ends with a reply
+                self._end(member, outcome, task)
+                return self._ended.popleft()
+
+    def _operation(self, member: _Member[K], now: float) -> Create | Poll:
+        if member.kind is not None:
+            return unpack(member.kind, member.facts)
+        if member.create is not None:
+            return member.create
+        assert member.request is not None  # noqa: S101  without one there was a task
+        return Create.start(
+            member.request,
+            self._service,
+            now=now,
+            wall=now + self._wall_offset,
+            seed=self._seed_of(member.number),
+            timeout=self._timeout,
+        )
+
+    def _poll(self, task: Task, number: int, now: float) -> Poll:
+        return Poll.start(
+            task,
+            self._service,
+            now=now,
+            wall=now + self._wall_offset,
+            seed=self._seed_of(number),
+            timeout=self._timeout,
+            wait=self._wait,
+            poll_interval=self._poll_interval,
+        )
+
+    def _seed_of(self, number: int) -> int:
+        # Far apart, because an operation's tries draw from its seed and the numbers after it.
+        return (self._seed + number * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
+
+    def _end_exchange(self, ticket: int) -> _UnderWay[K]:
+        exchange = self._under_way.pop(ticket, None)
+        if exchange is None:
+            raise ValueError(f"no exchange {ticket} is under way")
+        self._paid -= exchange.paid
+        lane = exchange.member.lane
+        lane.under_way -= 1
+        self._list(lane)
+        return exchange
+
+    def _go_on(self, member: _Member[K], operation: Create | Poll, now: float) -> tuple[Event, ...]:
+        """Put *member* to rest as *operation*, or end it."""
+        events = operation.events
+        if isinstance(operation, Create) and operation.settled is not None:
+            created = operation.settled.outcome
+            if isinstance(created, ServiceError):
+                self._end(member, created, None)
+                return events
+            operation = self._poll(created, member.number, now)
+        self._rest(member, operation)
+        return events
+
+    def _rest(self, member: _Member[K], operation: Create | Poll) -> None:
+        """Put *member* to rest until *operation* is to be looked at again, unless it has ended."""
+        wake = operation.due
+        if isinstance(operation, Create):
+            member.create = operation
+        elif operation.settled is not None:
+            self._end(member, operation.settled.outcome, operation.task)
+            return
+        else:
+            member.create = None
+            member.kind = self._kinds.of(operation, before=member.kind)
+            member.facts = pack(operation)
+            if operation.deadline is not None:
+                wake = min(wake, operation.deadline)
+        heapq.heappush(self._waiting, (wake, member.number, member))
+
+    def _end(self, member: _Member[K], outcome: Result | ServiceError, task: Task | None) -> None:
+        self._keys.discard(member.key)
+        self._ended.append(
+            FleetOutcome(key=member.key, outcome=outcome, request=member.request, task=task)
+        )
+
+
+def _patience(kind: Kind, facts: bytes, now: float) -> float:
+    """Return the seconds that a due poll may wait for more urgent ones."""
+    if kind.is_finished:
+        return 0.0  # its result is there, and its time runs
+    family = FAMILIES.get(kind.family or "")
+    born = unpack_born(facts)
+    left = LONGEST_LIFE
+    if family is not None and family.retention.seconds is not None and born is not None:
+        left = born + family.retention.seconds - now
+    return SHARE * min(max(left, 0.0), LONGEST_LIFE)

@@ -1,0 +1,199 @@
+"""A poll at rest, in a fraction of its memory.
+
+A million polls wait while a few of them talk. One that waits is kept as its `Kind`, shared with
+every poll like it, and its facts, packed into bytes; `unpack` makes the `Poll` again. All policy
+stays in `Poll`: nothing here decides anything.
+
+What is not kept are the records of the service as they came. Of the last result its status
+remains, which is all of it that a `Poll` looks at.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import attrs
+
+from muybridge_protocol.families.family import Pacing
+from muybridge_protocol.operations.poll import Poll
+from muybridge_protocol.service import Service
+from muybridge_protocol.tasks import Result, Status, Task
+
+_FACTS: Final = struct.Struct("<dd9sdddddQIBB")
+_TASK: Final = struct.Struct("<dd9s")
+_BORN: Final = struct.Struct("<d")
+_NONE: Final = float("nan")
+_NEVER: Final = -(1 << 71)
+"""Stands for no `created`: beyond every number of 64 bits."""
+_KINDS_KEPT: Final = 4096
+"""Kinds that are shared. A service that calls its model differently each time makes more."""
+
+
+@attrs.frozen(kw_only=True, cache_hash=True)
+class Kind:
+    """What many pending polls have in common: see the fields of `Poll` and `Task`.
+
+    Args:
+        service: Where the service is.
+        timeout: Seconds that one exchange may take.
+        once: Whether the first valid reply is the outcome.
+        pacing: How often to ask.
+        family: The task's family.
+        model: The task's model.
+        requested_model: The model that was asked for.
+        status: The task's status at creation.
+        object: The task record's `object`.
+        error: The task record's `error`.
+        seen: The status of the last result, or None before the first one.
+    """
+
+    service: Service
+    timeout: float
+    once: bool
+    pacing: Pacing
+    family: str | None
+    model: str | None
+    requested_model: str | None
+    status: Status | str | None
+    object: str | None
+    error: str | None
+    seen: Status | str | None
+
+    @classmethod
+    def of(cls, poll: Poll) -> Kind:
+        """Return the kind of *poll*."""
+        task = poll.task
+        return cls(
+            service=poll.service,
+            timeout=poll.timeout,
+            once=poll.once,
+            pacing=poll.pacing,
+            family=task.family,
+            model=task.model,
+            requested_model=task.requested_model,
+            status=task.status,
+            object=task.object,
+            error=task.error,
+            seen=None if poll.result is None else poll.result.status,
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the task is known to be completed, and only its result is to be fetched."""
+        return Status.COMPLETED in (self.seen, self.status)
+
+
+class Kinds:
+    """Gives every poll like another one the same `Kind`."""
+
+    def __init__(self) -> None:
+        self._shared: dict[Kind, Kind] = {}
+
+    def of(self, poll: Poll, *, before: Kind | None = None) -> Kind:
+        """Return the kind of *poll*.
+
+        Args:
+            poll: A pending poll.
+            before: Its kind when it was last at rest. Of a poll's kind only `seen` changes.
+        """
+        if before is None:
+            return self._share(Kind.of(poll))
+        seen = None if poll.result is None else poll.result.status
+        return before if seen == before.seen else self._share(attrs.evolve(before, seen=seen))
+
+    def _share(self, kind: Kind) -> Kind:
+        if len(self._shared) >= _KINDS_KEPT:
+            self._shared.clear()
+        return self._shared.setdefault(kind, kind)
+
+
+def pack(poll: Poll) -> bytes:
+    """Return the facts of a pending *poll* that its kind does not hold.
+
+    Args:
+        poll: A poll that is not settled, whose seed has at most 64 bits.
+    """
+    task = poll.task
+    facts = _FACTS.pack(
+        _NONE if poll.born is None else poll.born,
+        _NONE if task.submitted_at is None else task.submitted_at,
+        (_NEVER if task.created is None else task.created).to_bytes(9, "little", signed=True),
+        _NONE if poll.deadline is None else poll.deadline,
+        poll.due,
+        poll.started,
+        poll.interval,
+        poll.heard,
+        poll.seed,
+        poll.failures,
+        poll.unreadable,
+        poll.incomplete,
+    )
+    return facts + task.id.encode("utf-8", "surrogatepass")
+
+
+def unpack(kind: Kind, facts: bytes) -> Poll:
+    """Return the poll that *kind* and *facts* stand for."""
+    (
+        born,
+        _,
+        _,
+        deadline,
+        due,
+        started,
+        interval,
+        heard,
+        seed,
+        failures,
+        unreadable,
+        incomplete,
+    ) = _FACTS.unpack_from(facts)
+    task = unpack_task(kind, facts)
+    result = None
+    if kind.seen is not None:
+        result = Result(id=task.id, status=kind.seen, family=kind.family)
+    return Poll(
+        service=kind.service,
+        seed=seed,
+        timeout=kind.timeout,
+        due=due,
+        task=task,
+        once=kind.once,
+        pacing=kind.pacing,
+        started=started,
+        deadline=_told(deadline),
+        born=_told(born),
+        interval=interval,
+        heard=heard,
+        result=result,
+        failures=failures,
+        unreadable=unreadable,
+        incomplete=incomplete,
+    )
+
+
+def unpack_task(kind: Kind, facts: bytes) -> Task:
+    """Return the task that *kind* and *facts* are about."""
+    _, submitted_at, created_bytes = _TASK.unpack_from(facts)
+    created = int.from_bytes(created_bytes, "little", signed=True)
+    return Task(
+        id=facts[_FACTS.size :].decode("utf-8", "surrogatepass"),
+        family=kind.family,
+        model=kind.model,
+        requested_model=kind.requested_model,
+        status=kind.status,
+        object=kind.object,
+        created=None if created == _NEVER else created,
+        error=kind.error,
+        submitted_at=_told(submitted_at),
+    )
+
+
+def unpack_born(facts: bytes) -> float | None:
+    """Return when the task was created, on the driver's clock, or None where not known."""
+    born: float = _BORN.unpack_from(facts)[0]
+    return _told(born)
+
+
+def _told(number: float) -> float | None:
+    return None if number != number else number  # noqa: PLR0124  NaN alone differs from itself
