@@ -10,10 +10,17 @@ from .in_process import World
 
 
 @pytest.fixture(params=DRIVERS)
-def make_client(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
+def driver(request: pytest.FixtureRequest) -> str:
+    """The name of the driver under test."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def make_client(driver: str) -> Iterator[MakeClient]:
     """What makes clients of the driver under test; they are closed at the end."""
     with ExitStack() as closing:
-        yield DRIVERS[request.param](closing)
+        yield DRIVERS[driver](closing)
 
 
 @pytest.fixture

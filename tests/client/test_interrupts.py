@@ -14,9 +14,18 @@ import pytest
 
 from muybridge import CreateAmbiguous
 from muybridge_protocol.events import Event, Polled
-from muybridge_protocol.http import HttpRequest, HttpResponse
+from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.tasks import Result, Task
-from transport.scripted_server import Peer, ScriptedServer, Step, hang, read_request, reply, serve
+from transport.scripted_server import (
+    Peer,
+    ScriptedServer,
+    Step,
+    hang,
+    read_request,
+    reply,
+    send,
+    serve,
+)
 
 from .drivers import MakeClient
 from .in_process import World
@@ -62,7 +71,8 @@ def test_interrupted_while_waiting(make_client: MakeClient, world: World) -> Non
 
 def test_ctrl_c_while_waiting(make_client: MakeClient) -> None:
     """Ctrl-C during a result query interrupts it at once, with the id in its notes."""
-    script = [read_request, reply(200, CREATED), read_request, ctrl_c, hang]
+    # The byte wakes the client, should the signal have come just before it began to wait.
+    script = [read_request, reply(200, CREATED), read_request, ctrl_c, send(b"H"), hang]
     with ScriptedServer(script) as server, pytest.raises(KeyboardInterrupt) as caught:
         make_client(server.url).run(image())
     assert "task-1" in notes(caught.value)
@@ -121,34 +131,25 @@ class _Replayed(Peer):
 
 def test_ctrl_c_during_a_call(make_client: MakeClient) -> None:
     """A reply to a paid call that came under Ctrl-C is told by the interruption."""
-    with ScriptedServer([read_request, ctrl_c, reply(200, CREATED)]) as server:
-        with pytest.raises(KeyboardInterrupt) as caught:
-            make_client(server.url).call("POST", "/v1/imga/images", {"prompt": "x"})
+    script = [read_request, ctrl_c, reply(200, CREATED)]
+    with ScriptedServer(script) as server, pytest.raises(KeyboardInterrupt) as caught:
+        make_client(server.url).call("POST", "/v1/imga/images", {"prompt": "x"})
     assert "task-1" in notes(caught.value)
 
 
-class Announced(io.StringIO):
-    """A screen that says when something was written to it."""
+class Impatient(io.StringIO):
+    """A screen whose reader presses Ctrl-C at once."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = threading.Event()
-
-    def write(self, text: str) -> int:
-        self.written.set()
+    def write(self, text: str, /) -> int:
+        signal.raise_signal(signal.SIGINT)
         return super().write(text)
 
 
 def test_ctrl_c_twice(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second Ctrl-C breaks a create off at once, and says that it may have been accepted."""
-    screen = Announced()
-    monkeypatch.setattr(sys, "stderr", screen)
-
-    def again(peer: Peer) -> None:
-        assert screen.written.wait(5)
-        ctrl_c(peer)
-
-    with ScriptedServer([read_request, ctrl_c, again, hang]) as server:
+    monkeypatch.setattr(sys, "stderr", Impatient())
+    # The byte wakes the client, should the signal have come just before it began to wait.
+    with ScriptedServer([read_request, ctrl_c, send(b"H"), hang]) as server:
         with pytest.raises(KeyboardInterrupt) as caught:
             make_client(server.url).create(image())
         assert server.posts == 1
@@ -156,7 +157,7 @@ def test_ctrl_c_twice(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) 
 
 
 class Broken(io.StringIO):
-    def write(self, text: str) -> int:
+    def write(self, _: str, /) -> int:
         raise BrokenPipeError
 
 
@@ -169,9 +170,9 @@ def test_ctrl_c_without_a_screen(
 ) -> None:
     """A screen that cannot be written to does not cost the id that Ctrl-C is held back for."""
     monkeypatch.setattr(sys, "stderr", screen)
-    with ScriptedServer([read_request, ctrl_c, reply(200, CREATED)]) as server:
-        with pytest.raises(KeyboardInterrupt) as caught:
-            make_client(server.url).create(image())
+    script = [read_request, ctrl_c, reply(200, CREATED)]
+    with ScriptedServer(script) as server, pytest.raises(KeyboardInterrupt) as caught:
+        make_client(server.url).create(image())
     assert "task-1" in notes(caught.value)
     assert not capsys.readouterr().out
 
@@ -244,7 +245,7 @@ def test_an_odd_error_during_a_create(
 ) -> None:
     """Whatever breaks off a create says that it may have been accepted."""
 
-    def broken(request: HttpRequest, authorization: str | None) -> HttpResponse:
+    def broken(*_: object) -> HttpResponse:
         raise MemoryError
 
     monkeypatch.setattr(world, "answer", broken)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -13,7 +15,6 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from muybridge.locks import lock
-from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families.family import Media
 from muybridge_protocol.http import without_query
 from muybridge_protocol.operations.download import Part
@@ -30,6 +31,8 @@ _SUFFIXES = {
 }
 _FAMILY_SUFFIXES = {Media.IMAGE: ".png", Media.VIDEO: ".mp4"}
 _LONGEST_STEM = 100
+_POSIX = os.name == "posix"
+"""Whether an open file can be renamed and removed."""
 _RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
@@ -111,17 +114,17 @@ class PartFile:
     def __enter__(self) -> Self:
         self._target.folder.mkdir(parents=True, exist_ok=True)
         while True:
-            file = _open_part(self._path)
-            if not lock(file):
-                file.close()
-                raise DownloadFailed(
-                    reason=f"another process is saving to {self._path} at this moment"
-                )
-            if _is_at(file, self._path):
-                self._file = file
-                return self
+            with ExitStack() as opening:
+                file = opening.enter_context(_open_part(self._path))
+                if not lock(file):
+                    raise BlockingIOError(
+                        errno.EWOULDBLOCK, "another download is being saved there at this moment"
+                    )
+                if _is_at(file, self._path):
+                    opening.pop_all()
+                    self._file = file
+                    return self
             # The one who held the lock has made the part the whole file: begin a part anew.
-            file.close()
 
     def __exit__(
         self,
@@ -129,12 +132,16 @@ class PartFile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._file is not None:
-            empty = self._file.seek(0, os.SEEK_END) == 0
-            self._file.close()
-            self._file = None
-            if empty:
-                self._path.unlink(missing_ok=True)
+        if self._file is None:
+            return
+        file, self._file = self._file, None
+        empty = file.seek(0, os.SEEK_END) == 0
+        if empty and _POSIX:
+            self._remove()  # while it is locked: after that it may be somebody else's
+        file.close()
+        if empty and not _POSIX:
+            with suppress(PermissionError):  # somebody else has opened it
+                self._remove()
 
     @property
     def found(self) -> Part:
@@ -142,7 +149,7 @@ class PartFile:
         try:
             note = json.loads(self._note_path.read_bytes())
             validator, total, source = note["validator"], note["total"], note["source"]
-        except (OSError, ValueError, LookupError, TypeError):
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return Part()
         offset = self._opened.seek(0, os.SEEK_END)
         sound = isinstance(validator, str) and isinstance(total, int | None)
@@ -152,16 +159,19 @@ class PartFile:
 
     def begin(self, part: Part) -> None:
         """Make ready to write at the part's offset, and drop what stands from there on."""
-        note = {"source": self._source, "validator": part.validator, "total": part.total}
-        temporary = self._note_path.with_name(f"{self._note_path.name}.new")
-        temporary.write_text(json.dumps(note), encoding="utf-8")
-        temporary.replace(self._note_path)
+        # Dropped first: the note of a new version must never stand beside bytes of an old one.
         self._opened.seek(part.offset)
         self._opened.truncate()
+        note = {"source": self._source, "validator": part.validator, "total": part.total}
+        temporary = self._note_path.with_name(f"{self._note_path.name}.new")
+        with _open_part(temporary) as file:
+            file.truncate()
+            _write(file, json.dumps(note).encode())
+        temporary.replace(self._note_path)
 
     def write(self, piece: bytes) -> None:
         """Save the next piece."""
-        self._opened.write(piece)
+        _write(self._opened, piece)
 
     def finish(self, content_type: str) -> Path:
         """Make the part the whole file, durably, and return its path.
@@ -170,12 +180,18 @@ class PartFile:
             content_type: The media type that the server gave, or "".
         """
         path = self._target.path(content_type)
-        self._opened.flush()
         os.fsync(self._opened.fileno())
+        if not _POSIX:
+            self._opened.close()
+            self._file = None
         self._path.replace(path)
         _sync_folder(path.parent)
         self._note_path.unlink(missing_ok=True)
         return path
+
+    def _remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self._note_path.unlink(missing_ok=True)
 
     @property
     def _opened(self) -> BinaryIO:
@@ -190,6 +206,13 @@ def _open_part(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
 
 
+def _write(file: BinaryIO, data: bytes) -> None:
+    # A disk that is nearly full takes only the beginning, and says so by its number alone.
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
 def _is_at(file: BinaryIO, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())
@@ -198,7 +221,7 @@ def _is_at(file: BinaryIO, path: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
+    if not _POSIX:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -262,8 +262,10 @@ class Client:
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         url, task = link_of(source)
-        target = SaveTarget.choose(path, url, task)
+        if url is not None:
+            self._calls.service.check_download(url)  # before a folder is made for it
         try:
+            target = SaveTarget.choose(path, url, task)
             with PartFile(target, source=task.id if task is not None else str(url)) as part:
                 operation = self._calls.download(
                     url,
@@ -276,7 +278,7 @@ class Client:
                 saved = self._download(operation, part)
                 return part.finish(saved.content_type)
         except OSError as error:
-            reason = f"{target.folder}: {error.strerror or error}"
+            reason = f"{os.fspath(path)}: {error.strerror or error}"
             raise DownloadFailed(reason=reason, task=task) from error
 
     def delete_asset(self, asset_id: str) -> None:

@@ -1,0 +1,69 @@
+"""Clients in processes of their own, to be limited, killed and waited for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+_HERE = Path(__file__).resolve()
+_PLACES = [_HERE.parents[1], *(_HERE.parents[2] / name for name in ("protocol", "transports"))]
+
+
+@contextmanager
+def downloading(
+    driver: str, service: str, source: str, target: Path, *, file_limit: int = 0
+) -> Generator[subprocess.Popen[str]]:
+    """Download in a process of its own, as long as the context lasts.
+
+    It prints `at N` for each progress, and at its end `saved PATH` or the error's name.
+
+    Args:
+        driver: Which client to use.
+        service: The service's base URL.
+        source: What to download.
+        target: Where to.
+        file_limit: Most bytes that it may write to one file, or 0 for no limit.
+    """
+    arguments = [driver, service, source, str(target), str(file_limit)]
+    child = subprocess.Popen(  # noqa: S603  this very file
+        [sys.executable, "-W", "error", "-m", "client.children", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PLACES))},
+    )
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def _main(driver: str, service: str, source: str, target: str, file_limit: str) -> None:
+    import resource  # noqa: PLC0415  not on Windows, which collects this file too
+
+    from muybridge import DownloadFailed  # noqa: PLC0415  only in the child
+    from muybridge_protocol.events import DownloadProgress, Event  # noqa: PLC0415  the same
+
+    from .drivers import DRIVERS  # noqa: PLC0415  the same
+
+    if int(file_limit):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(file_limit), int(file_limit)))
+
+    def tell(event: Event) -> None:
+        if isinstance(event, DownloadProgress):
+            print("at", event.received, flush=True)  # noqa: T201  read by the test
+
+    with ExitStack() as closing:
+        client = DRIVERS[driver](closing)(service, on_event=tell)
+        try:
+            print("saved", client.download(source, target), flush=True)  # noqa: T201  the same
+        except DownloadFailed as error:
+            print(type(error).__name__, error, flush=True)  # noqa: T201  the same
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,571 @@
+"""A download appears whole or not at all, goes on where it broke off, and leads nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from muybridge import DownloadFailed, InvalidAddress, LinkExpired
+from muybridge_protocol.events import DownloadProgress, Event
+from muybridge_protocol.tasks import Result, Status, Task
+from transport.scripted_server import Peer, ScriptedServer, in_turn, reply_bytes, serve
+
+from .children import downloading
+from .drivers import MakeClient
+from .film import MEDIA, OTHER, Film
+from .in_process import KEY, PNG, World
+from .requests_made import image
+
+posix = pytest.mark.skipif(os.name != "posix", reason="a matter of posix")
+
+
+def failed(make_client: MakeClient, url: str, target: Path, **options: object) -> DownloadFailed:
+    """Return how a download fails, having checked that no file has appeared."""
+    with pytest.raises(DownloadFailed) as caught:
+        make_client(url).download(f"{url}/film.mp4", target, **options)  # type: ignore[arg-type]
+    assert not target.is_file()
+    return caught.value
+
+
+def test_whole(make_client: MakeClient, tmp_path: Path) -> None:
+    """The file appears under its name only once it is whole, and nothing else is left."""
+    target = tmp_path / "film.mp4"
+
+    def look(event: Event) -> None:
+        assert isinstance(event, DownloadProgress)
+        assert not target.exists()
+        assert (tmp_path / "film.mp4.part").exists()
+
+    with ScriptedServer(Film()) as server:
+        client = make_client(server.url, on_event=look)
+        assert client.download(f"{server.url}/film.mp4", target) == target
+    assert target.read_bytes() == MEDIA
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_nothing_but_the_request(make_client: MakeClient, tmp_path: Path) -> None:
+    """A download carries no key and no cookie, though the server sets one on the way."""
+    film = Film()
+    film.instead.append(reply_bytes(302, b"", location="/b", set_cookie="a=b; Path=/"))
+    with ScriptedServer(film) as server:
+        make_client(server.url).download(f"{server.url}/a", tmp_path)
+        received = server.received.lower()
+    assert len(film.asked) == 2
+    assert b"authorization" not in received
+    assert b"cookie" not in received
+    assert KEY.encode() not in received
+
+
+@pytest.mark.parametrize("cut", [1, 19, 20, 300, len(MEDIA) - 1])
+def test_goes_on_in_one_call(make_client: MakeClient, tmp_path: Path, cut: int) -> None:
+    """A download that breaks off is gone on with from there, if the file is still the same."""
+    film = Film(cuts=(cut,))
+    with ScriptedServer(film) as server:
+        path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
+    assert path.read_bytes() == MEDIA
+    assert film.ranges == [None, f"bytes={cut}-"]
+    assert b'If-Range: "v1"' in film.asked[1]
+
+
+@pytest.mark.nightly
+def test_goes_on_from_every_byte(make_client: MakeClient, tmp_path: Path) -> None:
+    """Wherever a download breaks off, what is saved at last is the file."""
+    for cut in range(len(MEDIA)):
+        with ScriptedServer(Film(cuts=(cut, 5))) as server:
+            path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
+        assert path.read_bytes() == MEDIA
+
+
+def broken_off(make_client: MakeClient, server: ScriptedServer, target: Path) -> None:
+    """Break a download off after 300 bytes, as if the process had ended."""
+    film = Film(cuts=(300, *[0] * 20))
+    with ScriptedServer(in_turn(film)) as other:
+        error = failed(make_client, other.url, target)
+        assert error.status is None
+    part = target.with_name(f"{target.name}.part")
+    assert part.read_bytes() == MEDIA[:300]
+    note_path = part.with_name(f"{part.name}.json")
+    note = json.loads(note_path.read_text())
+    note["source"] = f"{server.url}/film.mp4"  # each server has a port of its own
+    note_path.write_text(json.dumps(note))
+
+
+def test_goes_on_in_a_later_call(make_client: MakeClient, tmp_path: Path) -> None:
+    """What one call has saved, the next one goes on with, in whatever process."""
+    film, target = Film(), tmp_path / "film.mp4"
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == MEDIA
+    assert film.ranges == ["bytes=300-"]
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_part_of_something_else(make_client: MakeClient, tmp_path: Path) -> None:
+    """The part of another download is not gone on with."""
+    film, target = Film(OTHER), tmp_path / "film.mp4"
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        make_client(server.url).download(f"{server.url}/other.mp4", target)
+    assert target.read_bytes() == OTHER
+    assert film.ranges == [None]
+
+
+@pytest.mark.parametrize(
+    "note", [b"", b"null", b"[]", b"{}", b"\xff", b'{"source": 1, "validator": 2, "total": "x"}']
+)
+def test_a_note_that_cannot_be_read(make_client: MakeClient, tmp_path: Path, note: bytes) -> None:
+    """A part whose note is spoilt is begun anew."""
+    film, target = Film(), tmp_path / "film.mp4"
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        (tmp_path / "film.mp4.part.json").write_bytes(note)
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == MEDIA
+    assert film.ranges == [None]
+
+
+def test_changed_in_between(make_client: MakeClient, tmp_path: Path) -> None:
+    """A file that has changed since is fetched from its beginning, and nothing is mixed."""
+    film, target = Film(OTHER, etag='"v2"'), tmp_path / "film.mp4"
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == OTHER
+
+
+def test_changed_and_the_server_does_not_care(make_client: MakeClient, tmp_path: Path) -> None:
+    """A part of a changed file is not put behind the old one, though the server sends it."""
+    target = tmp_path / "film.mp4"
+    changed = MEDIA[:100] + OTHER[100:] + MEDIA[len(OTHER) :]
+    film = Film(changed, etag='"v2"')
+    stretch = f"bytes 300-{len(MEDIA) - 1}/{len(MEDIA)}"
+    film.instead.append(reply_bytes(206, changed[300:], content_range=stretch, etag='"v2"'))
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == changed
+
+
+def test_no_validator(make_client: MakeClient, tmp_path: Path) -> None:
+    """A file without a version is fetched from its beginning after it broke off."""
+    film = Film(etag=None, cuts=(300,))
+    with ScriptedServer(film) as server:
+        path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
+    assert path.read_bytes() == MEDIA
+    assert film.ranges == [None, None]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply_bytes(200, MEDIA, etag='"v1"'),
+        reply_bytes(206, MEDIA[200:], content_range=f"bytes 200-{len(MEDIA) - 1}/{len(MEDIA)}"),
+        reply_bytes(206, MEDIA[301:], content_range=f"bytes 301-{len(MEDIA) - 1}/{len(MEDIA)}"),
+        reply_bytes(206, MEDIA[300:], content_range=f"bytes 300-{len(MEDIA) - 1}/9999"),
+        reply_bytes(206, MEDIA[300:400], content_range=f"bytes 300-399/{len(MEDIA)}"),
+        reply_bytes(206, MEDIA[300:], content_range="bytes x"),
+        reply_bytes(206, MEDIA[300:]),
+        reply_bytes(416, b""),
+    ],
+    ids=["200", "before", "behind", "total", "middle", "junk", "none", "416"],
+)  # fmt: skip
+def test_an_odd_answer_to_a_range(make_client: MakeClient, tmp_path: Path, answer: bytes) -> None:
+    """Whatever comes instead of the rest, what is saved at last is the file."""
+    film, target = Film(), tmp_path / "film.mp4"
+    film.instead.append(answer)
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == MEDIA
+
+
+def test_never_whole(make_client: MakeClient, tmp_path: Path) -> None:
+    """A file that always breaks off before anything new came is given up."""
+    film = Film(cuts=(0,) * 50)
+    with ScriptedServer(film) as server:
+        failed(make_client, server.url, tmp_path / "film.mp4")
+    assert len(film.asked) <= 10
+    assert not list(tmp_path.iterdir())
+
+
+def test_empty(make_client: MakeClient, tmp_path: Path) -> None:
+    """An empty file is no result."""
+    with ScriptedServer(Film(b"")) as server:
+        failed(make_client, server.url, tmp_path / "film.mp4")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_length(make_client: MakeClient, tmp_path: Path) -> None:
+    """A file whose length nobody tells ends with its connection."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n"
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(head + MEDIA)
+
+    with ScriptedServer(script) as server:
+        path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
+    assert path.read_bytes() == MEDIA
+
+
+@pytest.mark.parametrize("hops", [1, 5])
+def test_redirects(make_client: MakeClient, tmp_path: Path, hops: int) -> None:
+    """Up to five redirects within the service's own host are followed, to any port of it."""
+    target, film = Film(), Film()
+    with ScriptedServer(target) as last, ScriptedServer(film) as server:
+        for hop in range(hops - 1):
+            film.instead.append(reply_bytes(307, b"", location=f"/hop/{hop}"))
+        film.instead.append(reply_bytes(302, b"", location=f"{last.url}/b.mp4"))
+        path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
+    assert path.read_bytes() == MEDIA
+    assert len(film.asked) == hops
+
+
+def test_too_many_redirects(make_client: MakeClient, tmp_path: Path) -> None:
+    """The sixth redirect is not followed."""
+    with ScriptedServer(serve(302, b"", location="/again")) as server:
+        error = failed(make_client, server.url, tmp_path / "film.mp4")
+        assert server.received.count(b"GET ") == 6
+    assert "redirect" in str(error)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "http://example.com/a.mp4",
+        "http://10.0.0.1/a.mp4",
+        "https://10.0.0.1/a.mp4",
+        "https://192.168.1.1/a.mp4",
+        "https://169.254.169.254/latest/meta-data",
+        "https://localhost/a.mp4",
+        "https://[::1]/a.mp4",
+        "https://[::ffff:10.0.0.1]/a.mp4",
+        "https://2130706433/a.mp4",
+        "https://0x7f.1/a.mp4",
+        "https://printer.local/a.mp4",
+        "https://user:pass@example.com/a.mp4",
+        "ftp://127.0.0.1/a.mp4",
+        "file:///etc/passwd",
+        "data:video/mp4;base64,AAAA",
+        "https://",
+        "https://[",
+        "//10.0.0.1/a.mp4",
+        "https://exa mple.com/",
+    ],
+)
+def test_places_that_are_not_downloaded_from(
+    make_client: MakeClient, tmp_path: Path, place: str
+) -> None:
+    """Neither a link nor a redirect leads to a private host or off http and https."""
+    with ScriptedServer(serve(302, b"", location=place)) as server:
+        error = failed(make_client, server.url, tmp_path / "film.mp4")
+        assert len(server.peers) == 1
+    assert "user:" not in str(error)
+    if "://" in place:
+        with pytest.raises(InvalidAddress):
+            make_client("https://service.test").download(place, tmp_path / "new" / "film.mp4")
+    result = Result(id="task-1", status=Status.COMPLETED, video_url=place)
+    with pytest.raises((InvalidAddress, DownloadFailed)):
+        make_client("https://service.test").download(result, tmp_path / "new" / "film.mp4")
+    assert not (tmp_path / "new").exists()
+
+
+def test_too_large(make_client: MakeClient, tmp_path: Path) -> None:
+    """A file over the limit is refused before or while it comes, and the limit can be lifted."""
+    target = tmp_path / "film.mp4"
+    with ScriptedServer(Film()) as server:
+        assert "100 bytes" in str(failed(make_client, server.url, target, size_limit=100))
+        make_client(server.url).download(f"{server.url}/a", target, size_limit=None)
+    assert target.read_bytes() == MEDIA
+
+
+def test_too_large_by_its_word(make_client: MakeClient, tmp_path: Path) -> None:
+    """A file that says it has more than 4 GiB is refused, unless the caller has no limit."""
+    huge = reply_bytes(200, MEDIA, content_length=str(5 * 1024**3), content_type="video/mp4")
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(huge)
+
+    with ScriptedServer(script) as server:
+        assert "more than" in str(failed(make_client, server.url, tmp_path / "film.mp4"))
+        assert len(server.peers) == 1
+        error = failed(make_client, server.url, tmp_path / "film.mp4", size_limit=None)
+    assert "more than" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/html", b"<html>not found</html>"),
+        ("application/json", b'{"error": "gone"}'),
+        ("video/mp4", b"<!doctype html>"),
+        ("video/mp4", b'\n {"error": "gone"}'),
+        ("text/html; charset=utf-8", MEDIA),
+    ],
+)
+def test_pages_and_messages(
+    make_client: MakeClient, tmp_path: Path, kind: str, body: bytes
+) -> None:
+    """A page or a message is no result, whatever its status."""
+    with ScriptedServer(serve(200, body, content_type=kind)) as server:
+        failed(make_client, server.url, tmp_path / "film.mp4")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("status", [403, 404, 410])
+def test_a_dead_link(make_client: MakeClient, tmp_path: Path, status: int) -> None:
+    """A link that works no more is said to have expired where no task is known."""
+    with ScriptedServer(serve(status, b"gone")) as server:
+        error = failed(make_client, server.url, tmp_path / "film.mp4")
+        assert len(server.peers) == 1
+    assert isinstance(error, LinkExpired)
+    assert error.status == status
+
+
+@pytest.mark.parametrize("status", [403, 404, 410])
+def test_a_fresh_link(make_client: MakeClient, tmp_path: Path, status: int) -> None:
+    """Where the task is known, the service is asked once for a fresh link, with the key."""
+    film = Film()
+    with ScriptedServer(film) as server:
+        fresh = {"id": "task-1", "status": "completed", "video_url": f"{server.url}/fresh.mp4"}
+        film.instead.extend([reply_bytes(status), reply_bytes(200, json.dumps(fresh).encode())])
+        old = Result(id="task-1", status=Status.COMPLETED, video_url=f"{server.url}/old.mp4")
+        path = make_client(server.url).download(old, tmp_path)
+    assert path == tmp_path / "task-1.mp4"
+    assert path.read_bytes() == MEDIA
+    paths = [head.split(b" ")[1] for head in film.asked]
+    assert paths == [b"/old.mp4", b"/v1/result/task-1", b"/fresh.mp4"]
+    keyed = [KEY.encode() in head for head in film.asked]
+    assert keyed == [False, True, False]
+
+
+def test_fresh_links_are_asked_for_once(make_client: MakeClient, tmp_path: Path) -> None:
+    """A fresh link that does not work either is the end, and the error has the task."""
+    film = Film()
+    with ScriptedServer(film) as server:
+        url = f"{server.url}/fresh.mp4"
+        fresh = {"id": "task-1", "status": "completed", "video_url": url}
+        film.instead.extend(
+            [reply_bytes(404), reply_bytes(200, json.dumps(fresh).encode()), reply_bytes(404)]
+        )
+        old = Result(id="task-1", status=Status.COMPLETED, video_url=url)
+        with pytest.raises(LinkExpired) as caught:
+            make_client(server.url).download(old, tmp_path)
+    assert caught.value.task is not None
+    assert caught.value.task.id == "task-1"
+    assert len(film.asked) == 3
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "..", "%2e%2e", "..%2f..%2fetc", "CON", "con.mp4", "nul", "lpt1.png", "x" * 300,
+        "%00", "a%00b.mp4", "%F0%9F%90%8E.mp4", ".hidden", "a%0Ab.mp4", "trailing.", "a%5Cb", "",
+        "%ff%fe.mp4", "..mp4",
+    ],
+)  # fmt: skip
+def test_hostile_names(make_client: MakeClient, tmp_path: Path, name: str) -> None:
+    """The name of a file in a folder holds only letters, digits, `_`, `-` and a known suffix."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with ScriptedServer(Film()) as server:
+        path = make_client(server.url).download(f"{server.url}/media/{name}?x=1", folder)
+    assert path.parent == folder
+    assert list(tmp_path.iterdir()) == [folder]
+    assert list(folder.iterdir()) == [path]
+    stem, _, suffix = path.name.partition(".")
+    assert suffix == "mp4"
+    assert stem.replace("_", "").replace("-", "").isalnum() or stem == "_"
+    assert stem.isascii()
+    assert len(path.name) <= 110
+    assert stem.lower() not in ("con", "nul", "lpt1")
+
+
+def test_file_or_folder(make_client: MakeClient, world: World, tmp_path: Path) -> None:
+    """A path is a folder if it is one or ends with a slash, and is made where it is missing."""
+    client = make_client(world)
+    result = client.run(image())
+    made = client.download(result, f"{tmp_path}/new/folder/")
+    assert made == tmp_path / "new" / "folder" / f"{result.id}.png"
+    assert client.download(result, tmp_path / "file") == tmp_path / "file"
+    assert client.download(result, tmp_path / "a.mp4") == tmp_path / "a.mp4"
+    assert (tmp_path / "file").read_bytes() == PNG
+
+
+def test_an_older_file(make_client: MakeClient, tmp_path: Path) -> None:
+    """A file that is there already stays as it is until the new one is whole."""
+    target = tmp_path / "film.mp4"
+    target.write_bytes(b"old")
+    with ScriptedServer(serve(404)) as server, pytest.raises(LinkExpired):
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == b"old"
+    with ScriptedServer(Film()) as server:
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == MEDIA
+
+
+@posix
+@pytest.mark.parametrize("name", ["film.mp4", "film.mp4.part", "film.mp4.part.json",
+                                  "film.mp4.part.json.new"])  # fmt: skip
+def test_a_link_in_the_way(make_client: MakeClient, tmp_path: Path, name: str) -> None:
+    """A symbolic link under any name that is written to leads to no other file."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"precious")
+    (tmp_path / name).symlink_to(elsewhere)
+    target = tmp_path / "film.mp4"
+    with ScriptedServer(Film()) as server:
+        try:
+            make_client(server.url).download(f"{server.url}/film.mp4", target)
+        except DownloadFailed:
+            assert not target.exists()
+        else:
+            assert target.read_bytes() == MEDIA
+            assert not target.is_symlink()
+    assert elsewhere.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize(
+    "target", ["taken/film.mp4", "x" * 300, "x" * 300 + "/film.mp4", "taken/"], ids=len
+)
+def test_no_place_to_save(make_client: MakeClient, tmp_path: Path, target: str) -> None:
+    """A place that cannot be written to is told as such, and the task is kept."""
+    (tmp_path / "taken").write_bytes(b"a file")
+    task = Task(id="task-1")
+    with pytest.raises(DownloadFailed) as caught:
+        make_client("https://service.test").download(task, f"{tmp_path}/{target}")
+    assert caught.value.task == task
+    assert (tmp_path / "taken").read_bytes() == b"a file"
+
+
+@posix
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder(make_client: MakeClient, tmp_path: Path) -> None:
+    """A folder that must not be written to is told as such, and the task is kept."""
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o500)
+    with pytest.raises(DownloadFailed, match="ermission") as caught:
+        make_client("https://service.test").download(Task(id="task-1"), folder / "film.mp4")
+    assert caught.value.task is not None
+
+
+@posix
+@pytest.mark.parametrize("limit", [1, 300, len(MEDIA) - 1])
+def test_a_full_disk(driver: str, tmp_path: Path, limit: int) -> None:
+    """A disk that takes only part of a file leaves no file that looks whole."""
+    target = tmp_path / "film.mp4"
+    film = Film()
+    with ScriptedServer(film) as server:
+        url = f"{server.url}/film.mp4"
+        with downloading(driver, server.url, url, target, file_limit=limit) as child:
+            said, _ = child.communicate(timeout=30)
+    assert said.splitlines()[-1].startswith("DownloadFailed")
+    assert not target.exists()
+
+
+def test_a_write_that_fails(
+    make_client: MakeClient, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the file system says at the end, the error keeps the task and no file appears."""
+    client = make_client(world)
+    result = client.run(image())
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DownloadFailed, match="No space left on device") as caught:
+        client.download(result, tmp_path / "a.png")
+    assert caught.value.task is not None
+    assert caught.value.task.id == result.id
+    assert not (tmp_path / "a.png").exists()
+
+
+class Held:
+    """A film that stops after 300 bytes until it is let go."""
+
+    def __init__(self) -> None:
+        self.film = Film()
+        self.go = threading.Event()
+
+    def __call__(self, peer: Peer) -> None:
+        while True:
+            head = peer.read_request()
+            self.film.asked.append(head)
+            reply = self.film.reply(head)
+            if self.go.is_set():
+                peer.send(reply)
+                continue
+            split = reply.index(b"\r\n\r\n") + 4 + 300
+            peer.send(reply[:split])
+            self.go.wait(20)
+            peer.send(reply[split:])
+
+
+@posix
+def test_two_processes(make_client: MakeClient, driver: str, tmp_path: Path) -> None:
+    """Of two that save to the same file one wins, and the other is told with its task kept."""
+    held, target = Held(), tmp_path / "film.mp4"
+    with ScriptedServer(held) as server:
+        url = f"{server.url}/film.mp4"
+        with downloading(driver, server.url, url, target) as child:
+            assert child.stdout is not None
+            assert "at 300\n" in iter(child.stdout.readline, "")
+            with pytest.raises(DownloadFailed, match="another") as caught:
+                make_client(server.url).download(Task(id="task-1"), target)
+            held.go.set()
+            said, _ = child.communicate(timeout=20)
+    assert caught.value.task == Task(id="task-1")
+    assert said.splitlines()[-1] == f"saved {target}"
+    assert target.read_bytes() == MEDIA
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@posix
+def test_killed(make_client: MakeClient, driver: str, tmp_path: Path) -> None:
+    """A process that is killed leaves the part and its note, and the next one goes on."""
+    held, target = Held(), tmp_path / "film.mp4"
+    with ScriptedServer(held) as server:
+        url = f"{server.url}/film.mp4"
+        with downloading(driver, server.url, url, target) as child:
+            assert child.stdout is not None
+            assert "at 300\n" in iter(child.stdout.readline, "")
+            child.send_signal(signal.SIGKILL)
+            child.wait(10)
+        left = sorted(path.name for path in tmp_path.iterdir())
+        assert left == ["film.mp4.part", "film.mp4.part.json"]
+        held.go.set()
+        make_client(server.url).download(url, target)
+    assert target.read_bytes() == MEDIA
+    assert held.film.ranges == [None, "bytes=300-"]
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_killed_as_a_new_version_began(
+    make_client: MakeClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed at whatever step of starting over, a part is never taken for the new version's."""
+    target = tmp_path / "film.mp4"
+    changed = MEDIA[:100] + OTHER[100:] + MEDIA[len(OTHER) :]
+    replace = Path.replace
+
+    def killed(self: Path, to: Path) -> Path:
+        replace(self, to)
+        raise SystemExit
+
+    film = Film(changed, etag='"v2"')
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        monkeypatch.setattr(Path, "replace", killed)
+        with pytest.raises(SystemExit):
+            make_client(server.url).download(f"{server.url}/film.mp4", target)
+        monkeypatch.undo()
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == changed
