@@ -78,6 +78,12 @@ WRONG_BODIES: dict[str, tuple[str, dict[str, Any], str, str]] = {
         "invalid_request",
         "duration",
     ),
+    "vidm with half a character": (
+        "/v1/vidm/videos",
+        {"anything": ["\ud800"]},
+        "invalid_request",
+        "anything",
+    ),
     "vidsa of 13 s": (
         "/v1/vidsa/videos",
         {"model": "vidsa_1_5_pro_480p", "prompt": "x", "duration": 13},

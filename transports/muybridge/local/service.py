@@ -21,7 +21,6 @@ from hypercorn.trio import serve as serve_hypercorn  # pyright: ignore[reportUnk
 from muybridge.local.asgi import LOG, LocalApplication
 from muybridge.local.studio import Studio
 from muybridge_protocol.emulator import Access, Emulator, Timing
-from muybridge_protocol.families.family import DAY
 
 SEEDED_ASSETS = ("asset-1", "asset-2", "asset-3")
 """The assets that the library has when a service starts."""
@@ -237,8 +236,6 @@ class _Configuration(Config):
         self.errorlog = LOG
         self.graceful_timeout = _GRACE
         self.include_server_header = False
-        self.keep_alive_timeout = 60.0
-        self.keep_alive_max_requests = DAY
 
     def create_sockets(self) -> Sockets:
         return Sockets([], [self._listener], [])
@@ -249,10 +246,11 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
+        reason = (error.strerror or str(error)).partition(" (while")[0]
         raise OSError(
             error.errno,
-            f"cannot listen on {host} port {port}: {error.strerror}. Give another port, or 0 for "
-            "any that is free",
+            f"cannot listen on {host} port {port}: {reason}. Give another port, or 0 for any "
+            "that is free",
         ) from error
 
 

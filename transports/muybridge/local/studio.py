@@ -81,9 +81,9 @@ def _render(task: EmulatedTask, path: Path) -> Path:
     picture = Picture(
         width=size.width,
         height=size.height,
-        prompt=_writable(task.prompt),
-        model=_writable(task.model),
-        settings=tuple((_writable(name), _writable(text)) for name, text in task.settings),
+        prompt=task.prompt,
+        model=task.model,
+        settings=task.settings,
         seed=zlib.crc32(task.id.encode()),
     )
     if size.seconds is None:
@@ -91,8 +91,3 @@ def _render(task: EmulatedTask, path: Path) -> Path:
     else:
         render_mp4(Film(picture=picture, duration=size.seconds, sound=size.sound), path)
     return path
-
-
-def _writable(text: str) -> str:
-    """Return *text* without lone surrogates, which JSON can hold and nothing can write."""
-    return text.encode("utf-8", "replace").decode()
