@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import ssl
 
 import certifi
-from urllib3.util import create_urllib3_context
 
 from muybridge.environment import ca_location
 from muybridge.watched_exchange import Fault, reason_of
 from muybridge_protocol.http import Reason
-
-if TYPE_CHECKING:
-    import ssl
 
 
 def default_context() -> ssl.SSLContext:
@@ -23,7 +19,8 @@ def default_context() -> ssl.SSLContext:
         Fault: They cannot be read.
     """
     place = ca_location() or certifi.where()
-    context = create_urllib3_context()
+    # For clients, a context checks the certificate and its host.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         if os.path.isdir(place):  # noqa: PTH112  # a string from the environment
             context.load_verify_locations(capath=place)

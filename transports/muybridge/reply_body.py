@@ -11,11 +11,13 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Protocol
 
+import attrs
+
 from muybridge.watched_exchange import Fault
 from muybridge_protocol.http import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from http.client import HTTPMessage
 
 PIECE = 64 * 1024
@@ -41,6 +43,48 @@ class Source(Protocol):
         ...
 
 
+@attrs.frozen
+class Framing:
+    """How the end of a body is told.
+
+    Args:
+        bodiless: Whether there is none by the reply's nature.
+        chunked: Whether it comes in chunks.
+        length: How many bytes it has, or None. Without chunks it then ends with its connection.
+    """
+
+    bodiless: bool
+    chunked: bool
+    length: int | None
+
+    @classmethod
+    def read(
+        cls,
+        method: str,
+        status: int,
+        *,
+        transfer_encoding: Iterable[str],
+        content_length: Iterable[str],
+    ) -> Framing:
+        """Return what a reply's headers say, given every value of these two.
+
+        Raises:
+            Fault: They contradict each other, or are none that are known.
+        """
+        codings, lengths = _listed(transfer_encoding), set(_listed(content_length))
+        if codings and (codings != ["chunked"] or lengths):
+            raise Fault(Reason.MALFORMED, "unknown Transfer-Encoding, or one with Content-Length")
+        if len(lengths) > 1 or not all(map(_LENGTH.fullmatch, lengths)):
+            raise Fault(Reason.MALFORMED, "Content-Length is not one number")
+        bodiless = method == "HEAD" or status in _BODILESS
+        return cls(bodiless, bool(codings), int(lengths.pop()) if lengths else None)
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Whether only the end of the connection marks the end of the body."""
+        return not self.bodiless and not self.chunked and self.length is None
+
+
 def framed(source: Source, method: str, status: int, headers: HTTPMessage) -> Iterator[bytes]:
     """Return the pieces of the body as it was transferred.
 
@@ -48,18 +92,18 @@ def framed(source: Source, method: str, status: int, headers: HTTPMessage) -> It
         Fault: The headers contradict each other; or, on reading, the body ended early or is
             malformed.
     """
-    codings = _listed(headers, "transfer-encoding")
-    lengths = set(_listed(headers, "content-length"))
-    if codings and (codings != ["chunked"] or lengths):
-        raise Fault(Reason.MALFORMED, "unknown Transfer-Encoding, or one with Content-Length")
-    if len(lengths) > 1 or not all(map(_LENGTH.fullmatch, lengths)):
-        raise Fault(Reason.MALFORMED, "Content-Length is not one number")
-    if method == "HEAD" or status in _BODILESS:
+    framing = Framing.read(
+        method,
+        status,
+        transfer_encoding=headers.get_all("transfer-encoding", ()),
+        content_length=headers.get_all("content-length", ()),
+    )
+    if framing.bodiless:
         return iter(())
-    if codings:
+    if framing.chunked:
         return _chunks(source)
-    if lengths:
-        return _counted(source, int(lengths.pop()))
+    if framing.length is not None:
+        return _counted(source, framing.length)
     return iter(lambda: source.read1(PIECE), b"")
 
 
@@ -70,22 +114,11 @@ def decoded(pieces: Iterator[bytes], headers: HTTPMessage) -> Iterator[bytes]:
         Fault: There is more than one coding, or one other than gzip and deflate; or, on reading,
             the body is not what its coding asks for.
     """
-    codings = [name for name in _listed(headers, "content-encoding") if name != "identity"]
-    match codings:
-        case []:
-            return pieces
-        case ["gzip" | "x-gzip"]:
-            return _inflated(pieces, gzip=True)
-        case ["deflate"]:
-            return _inflated(pieces, gzip=False)
-        case _:
-            raise Fault(Reason.MALFORMED, "Content-Encoding is neither gzip nor deflate")
+    inflation = Inflation.read(headers.get_all("content-encoding", ()))
+    return pieces if inflation is None else _inflated(pieces, inflation)
 
 
-def _listed(headers: HTTPMessage, name: str) -> list[str]:
-    values = headers.get_all(name)
-    if values is None:
-        return []
+def _listed(values: Iterable[object]) -> list[str]:
     return [item.strip().lower() for value in values for item in str(value).split(",")]
 
 
@@ -126,18 +159,57 @@ def _line(source: Source) -> bytes:
     raise Fault(Reason.TRUNCATED, "the chunked body ended early")
 
 
-def _inflated(pieces: Iterator[bytes], *, gzip: bool) -> Iterator[bytes]:
-    decoder = None
+def _inflated(pieces: Iterator[bytes], inflation: Inflation) -> Iterator[bytes]:
     for piece in pieces:
+        yield from inflation.feed(piece)
+    inflation.end()
+
+
+class Inflation:
+    """Undoes a content coding, piece by piece.
+
+    Args:
+        gzip: Whether it is gzip, else deflate.
+    """
+
+    def __init__(self, *, gzip: bool) -> None:
+        self._gzip = gzip
+        self._decoder: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # no other name
+
+    @classmethod
+    def read(cls, content_encoding: Iterable[str]) -> Inflation | None:
+        """Return what undoes the coding that the header's values name, or None for none.
+
+        Raises:
+            Fault: There is more than one coding, or one other than gzip and deflate.
+        """
+        match [name for name in _listed(content_encoding) if name != "identity"]:
+            case []:
+                return None
+            case ["gzip" | "x-gzip"]:
+                return cls(gzip=True)
+            case ["deflate"]:
+                return cls(gzip=False)
+            case _:
+                raise Fault(Reason.MALFORMED, "Content-Encoding is neither gzip nor deflate")
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Yield what *piece*, the next of the body, comes to, at most `PIECE` bytes at a time.
+
+        Raises:
+            Fault: It is not what its coding asks for.
+        """
+        decoder = self._decoder
         if decoder is None:
-            decoder = zlib.decompressobj(_GZIP if gzip else _deflate_format(piece))
+            decoder = zlib.decompressobj(_GZIP if self._gzip else _deflate_format(piece))
         data, full = piece, False
         # A full step may leave output behind in the decoder after its last input.
         while data or full:
             if decoder.eof:
-                if not gzip:
+                if not self._gzip:
                     raise Fault(Reason.MALFORMED, "bytes follow the deflated body")
                 decoder = zlib.decompressobj(_GZIP)
+            self._decoder = decoder
             try:
                 out = decoder.decompress(data, PIECE)
             except zlib.error:
@@ -146,8 +218,15 @@ def _inflated(pieces: Iterator[bytes], *, gzip: bool) -> Iterator[bytes]:
                 yield out
             data = decoder.unconsumed_tail or decoder.unused_data
             full = len(out) == PIECE and not decoder.eof
-    if decoder is not None and not decoder.eof:
-        raise Fault(Reason.TRUNCATED, "the body ended inside its coding")
+
+    def end(self) -> None:
+        """Take the body's end.
+
+        Raises:
+            Fault: It comes inside the coding.
+        """
+        if self._decoder is not None and not self._decoder.eof:
+            raise Fault(Reason.TRUNCATED, "the body ended inside its coding")
 
 
 def _deflate_format(start: bytes) -> int:

@@ -10,6 +10,7 @@ from requests.models import Response
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.util.retry import Retry
 
+from muybridge.transport import FRESH
 from muybridge.watched_connections import WatchedConnection, WatchedTLSConnection
 from muybridge.watched_exchange import Exchange, Fault, current_exchange
 from muybridge_protocol.http import Reason
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from urllib3._base_connection import BaseHTTPConnection
     from urllib3.poolmanager import PoolManager
     from urllib3.response import BaseHTTPResponse
-
-FRESH = 1.0
-"""Seconds for which an idle connection counts as fresh enough for a paid request."""
 
 _ORIGINS_KEPT = 64
 
