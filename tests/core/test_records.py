@@ -1,0 +1,502 @@
+"""Task and result records: every row of the specification's tables, transcribed by hand."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muybridge_protocol.codec import InvalidJson, read_object
+from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
+from muybridge_protocol.families import FAMILIES, Family
+from muybridge_protocol.tasks import (
+    TERMINAL,
+    TRANSITIONS,
+    Result,
+    Status,
+    Task,
+    as_task,
+    is_terminal,
+    may_follow,
+    read_result,
+    read_task,
+)
+
+from .driving import DONE, drive, poll, result, task
+
+CREATED = 1_760_000_000
+
+# Family -> `object` of its task records, of its result records, whether `error` is omitted unless
+# the status is `failed`, whether a create may report `processing`, seconds of retention.
+TABLE: dict[str, tuple[str, str | None, bool, bool, int | None]] = {
+    "imga": ("imga", None, True, True, None),
+    "imgb": ("image", "image.generation", False, True, 86400),
+    "vidr": ("video.generation", None, True, False, None),
+    "vidv": ("video", "video", True, False, 86400),
+    "vidsa": ("video", "video", False, False, 86400),
+    "vidsb": ("video", "video", False, False, 86400),
+    "vidd": ("video", "Video", False, False, 86400),
+    "vidg": ("video", "video", False, False, None),
+    "vidc": ("video", "video", False, False, None),
+    "videos": ("video", "video", False, False, None),
+    "vidm": ("video", None, False, False, None),
+}
+IMAGES = {"imga", "imgb"}
+
+by_family = pytest.mark.parametrize("name", TABLE)
+
+
+def task_of(record: dict[str, Any], family: str | None = None) -> Task:
+    return read_task(record, family=family, requested_model="asked", submitted_at=5.5)
+
+
+def result_of(record: dict[str, Any], family: str | None = None) -> Result:
+    return read_result(record, family=family)
+
+
+def test_the_table_is_whole() -> None:
+    """There are eleven families, two of images and nine of videos."""
+    assert set(FAMILIES) == set(TABLE)
+    assert {name for name, family in FAMILIES.items() if family.media == "image"} == IMAGES
+
+
+@by_family
+def test_families_state_the_table(name: str) -> None:
+    """Each family states the table's `object` values, retention and habits."""
+    family: Family = FAMILIES[name]
+    stated = (
+        family.create_object,
+        family.result_object,
+        family.omits_error,
+        family.starts_processing,
+        family.retention.seconds,
+    )
+    assert stated == TABLE[name]
+    assert family.retention.record_too is (name == "vidsa")
+
+
+@by_family
+def test_task_records(name: str) -> None:
+    """A task record of each family is read, with `error` null or left out as the family does."""
+    create_object, _, omits_error, starts_processing, _ = TABLE[name]
+    for status in ["queued", "processing"] if starts_processing else ["queued"]:
+        record: dict[str, Any] = {
+            "id": "t-1",
+            "object": create_object,
+            "created": CREATED,
+            "model": "m",
+            "status": status,
+        }
+        if not omits_error:
+            record["error"] = None
+        found = task_of(record, name)
+        assert found == Task(
+            id="t-1",
+            family=name,
+            model="m",
+            requested_model="asked",
+            status=status,
+            object=create_object,
+            created=CREATED,
+            error=None,
+            submitted_at=5.5,
+        )
+        assert found.raw == record
+        assert found.unknown == {}
+        assert found.known_family is FAMILIES[name]
+        assert found.began_at == 5.5
+
+
+@by_family
+def test_result_records(name: str) -> None:
+    """A result record of each family is read at every status."""
+    _, result_object, _, _, retention = TABLE[name]
+    url = "image_url" if name in IMAGES else "video_url"
+    base = {"id": "t-1", "object": result_object or "x", "created": CREATED, "model": "m"}
+    for status in ("queued", "processing"):
+        waiting = result_of({**base, "status": status, url: None}, name)
+        assert (waiting.status, waiting.url, waiting.error) == (status, None, None)
+        assert not waiting.is_terminal
+    done = result_of({**base, "status": "completed", url: "https://x.example/a"}, name)
+    assert done.is_terminal
+    assert done.url == "https://x.example/a"
+    assert done.image_url == (done.url if name in IMAGES else None)
+    assert done.video_url == (None if name in IMAGES else done.url)
+    assert done.object == (result_object or "x")
+    assert done.family == name
+    assert done.expires_at == (None if retention is None else CREATED + retention)
+    failed = result_of({**base, "status": "failed", "error": "bad", url: None}, name)
+    assert failed.is_terminal
+    assert failed.error == "bad"
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({}, None),
+        ({"error": None}, None),
+        ({"error": ""}, ""),
+        ({"error": "unreachable reference image"}, "unreachable reference image"),
+        ({"error": {"message": "x"}}, '{"message": "x"}'),
+        ({"error": ["a"]}, '["a"]'),
+        ({"error": 5}, "5"),
+        ({"error": False}, "false"),
+    ],
+)
+def test_errors_of_records(fields: dict[str, Any], error: str | None) -> None:
+    """`error` may be left out, null or a text; anything else is shown as JSON."""
+    record = {"id": "a", "status": "failed", **fields}
+    assert task_of(record).error == error
+    assert result_of(record).error == error
+
+
+@pytest.mark.parametrize(
+    ("wire", "name", "value", "found"),
+    [
+        ("actualDuration", "actual_duration", 8, 8),
+        ("actualDuration", "actual_duration", 5.04, 5.04),
+        ("actualDuration", "actual_duration", None, None),
+        ("actualDuration", "actual_duration", "8", None),
+        ("actualDuration", "actual_duration", True, None),
+        ("totalTokens", "total_tokens", 108900, 108900),
+        ("totalTokens", "total_tokens", 0, 0),
+        ("totalTokens", "total_tokens", 12.5, 12.5),
+        ("totalTokens", "total_tokens", None, None),
+        ("totalTokens", "total_tokens", "12", None),
+        ("totalTokens", "total_tokens", False, None),
+        ("totalTokens", "total_tokens", 10**300, None),
+        ("created", "created", CREATED, CREATED),
+        ("created", "created", -5, -5),
+        ("created", "created", 1.5, None),
+        ("created", "created", "now", None),
+        ("created", "created", True, None),
+        ("created", "created", 10**300, None),
+        ("model", "model", "m", "m"),
+        ("model", "model", 5, None),
+        ("model", "model", ["m"], None),
+        ("object", "object", {}, None),
+        ("image_url", "image_url", 5, None),
+        ("video_url", "video_url", ["https://x"], None),
+        ("video_url", "video_url", "https://x", "https://x"),
+    ],
+)
+def test_types_of_fields(wire: str, name: str, value: Any, found: Any) -> None:
+    """A field of an unexpected type is read as missing, and the raw record keeps what came."""
+    record = {"id": "a", "status": "completed", wire: value}
+    read = result_of(record)
+    assert getattr(read, name) == found
+    assert type(getattr(read, name)) is type(found)
+    assert read.raw == record
+    if name in {"created", "model", "object"}:
+        assert getattr(task_of(record), name) == found
+
+
+def test_fields_left_out() -> None:
+    """A result needs an id and a status, a task an id; everything else may be missing."""
+    assert result_of({"id": "a", "status": "queued"}) == Result(id="a", status="queued")
+    bare = task_of({"id": "a"})
+    assert (bare.status, bare.model, bare.created, bare.error) == (None, None, None, None)
+
+
+NO_IDS: list[Any] = [None, 5, 1.5, True, "", [], {}, ["a"]]
+
+
+@pytest.mark.parametrize("name", [*NO_IDS, "a/b", "..", "a\n", "x" * 5000, "\ud800", "a\x00"])
+def test_ids_that_cannot_be_used(name: Any) -> None:
+    """A task record whose id cannot stand in a path is not a task's."""
+    with pytest.raises(InvalidJson):
+        task_of({"id": name, "status": "queued"})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"status": "queued"},
+        {"id": "a"},
+        {"id": "a", "status": None},
+        {"id": "a", "status": 5},
+        *({"id": name, "status": "queued"} for name in NO_IDS[:4]),
+    ],
+)
+def test_what_a_result_needs(fields: dict[str, Any]) -> None:
+    """A result record without an id or a status that are texts cannot be read."""
+    with pytest.raises(InvalidJson):
+        result_of(fields)
+
+
+@pytest.mark.parametrize("status", [5, None, ["queued"], {}, True])
+def test_an_odd_status_does_not_lose_a_task(status: Any) -> None:
+    """A task record with an id is a task's, whatever its status is."""
+    assert task_of({"id": "a", "status": status}).status is None
+
+
+def test_unknown_fields_are_kept() -> None:
+    """Fields that the specification does not name are kept, and the whole record is at hand."""
+    record = {"id": "a", "status": "completed", "progress": 10**300, "seed": {"x": [1]}}
+    assert result_of(record).unknown == {"progress": 10**300, "seed": {"x": [1]}}
+    assert task_of({**record, "totalTokens": 5}).unknown == {
+        "progress": 10**300,
+        "seed": {"x": [1]},
+        "totalTokens": 5,
+    }
+    assert result_of(record).raw is record
+
+
+def test_a_record_cannot_pose_as_ours() -> None:
+    """No field of a record sets what this library alone knows of a task."""
+    posing = {"family": "vidsa", "requested_model": "x", "submitted_at": 1, "raw": {"y": 1}}
+    disguised = {f"\0{name}": value for name, value in posing.items()}
+    found = task_of({"id": "a", **posing, **disguised}, "imga")
+    assert (found.family, found.requested_model, found.submitted_at) == ("imga", "asked", 5.5)
+    assert found.raw["raw"] == {"y": 1}
+    read = result_of({"id": "a", "status": "queued", **posing, **disguised}, "imga")
+    assert read.family == "imga"
+    assert read.unknown["family"] == "vidsa"
+
+
+def test_another_model_is_no_violation() -> None:
+    """A record whose model is another than was asked for is read: the service chooses backends."""
+    about = task(requested_model="vidsb_2_0", family="vidsb", model="vidsb_2_0")
+    run = drive(poll(about), result("completed", model="backend-7", video_url="https://x.example"))
+    assert isinstance(run.outcome, Result)
+    assert run.outcome.model == "backend-7"
+
+
+def test_half_characters() -> None:
+    """Half a character in a record, which JSON can say, is tolerated and breaks nothing later."""
+    record = read_object(
+        b'{"id":"a","status":"\\ud800","model":"\\udc00","error":"\\ud83d","x":"\\ud800"}'
+    )
+    found = task_of(record)
+    assert found.model == "\udc00"
+    assert Task.from_token(found.to_token()).model == "\udc00"
+    found.to_token().encode()
+    repr(found).encode("utf-8", "backslashreplace")
+    read = result_of(record)
+    assert read.status == "\ud800"
+    assert not read.is_terminal
+    assert pickle.loads(pickle.dumps(read)).raw == record  # noqa: S301  our own bytes
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+NAMES = ["id", "object", "created", "model", "status", "error", "image_url", "video_url",
+         "actualDuration", "totalTokens", "\0raw", "\0family", "raw"]  # fmt: skip
+odd_records = st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=4), json_values)
+
+
+@given(odd_records, st.sampled_from([None, *TABLE]))
+def test_any_record(record: dict[str, Any], family: str | None) -> None:
+    """Any JSON object is read as a task or a result, or refused with InvalidJson alone."""
+    for kind, read in ((Task, task_of), (Result, result_of)):
+        try:
+            found = read(record, family)
+        except InvalidJson:
+            continue
+        assert isinstance(found, kind)
+        assert found.raw == record
+        repr(found)
+        assert isinstance(found.unknown, dict)
+        if isinstance(found, Result):
+            assert found.expires_at is None or isinstance(found.expires_at, int)
+            assert found.url is None or found.url
+            assert found.to_task().to_result().id == found.id
+
+
+@given(odd_records)
+def test_a_record_with_an_id_is_never_lost(record: dict[str, Any]) -> None:
+    """A record with a good id is a task's, whatever else is in it."""
+    assert task_of({**record, "id": "good"}).id == "good"
+
+
+def test_links_are_not_shown() -> None:
+    """A result shows its link without the query, which may hold a signature."""
+    read = result_of(
+        {"id": "a", "status": "completed", "video_url": "https://x.example/a?sig=s3cret"}
+    )
+    assert "s3cret" not in repr(read)
+    assert "x.example/a" in repr(read)
+    assert "s3cret" not in repr(read.to_task())
+
+
+# States.
+
+
+def test_transitions() -> None:
+    """The transitions are those of the specification's table."""
+    assert {status.value for status in Status} == {
+        "queued", "processing", "completed", "failed", "cancelled",
+    }  # fmt: skip
+    assert {
+        None: {"queued", "processing", "failed"},
+        "queued": {"processing", "cancelled"},
+        "processing": {"completed", "failed", "cancelled"},
+        "completed": set(),
+        "failed": set(),
+        "cancelled": set(),
+    } == TRANSITIONS
+    assert {"completed", "failed", "cancelled"} == TERMINAL
+    assert {status for status in Status if not TRANSITIONS[status]} == TERMINAL
+
+
+STATUSES = ["queued", "processing", "completed", "failed", "cancelled", "weird", "Completed", ""]
+
+
+@pytest.mark.parametrize("before", [None, *STATUSES])
+@pytest.mark.parametrize("after", STATUSES)
+def test_what_may_follow(before: str | None, after: str) -> None:
+    """Only a terminal status allows no other after it: skipped and unknown states are legal."""
+    final = before in {"completed", "failed", "cancelled"}
+    assert may_follow(before, after) is (not final or before == after)
+    assert is_terminal(after) is (after in {"completed", "failed", "cancelled"})
+
+
+# Tokens.
+
+FULL = Task(
+    id="t-1",
+    family="vidsb",
+    model="backend",
+    requested_model="vidsb_2_0_fast",
+    status=Status.QUEUED,
+    object="video",
+    created=CREATED,
+    error=None,
+    submitted_at=CREATED + 0.25,
+    raw={"id": "t-1", "video_url": "https://x.example/a?sig=s3cret", "key": "s3cret"},
+)
+
+
+def test_token_round_trip() -> None:
+    """A token carries what goes on elsewhere: the id, family, models, status and times."""
+    token = FULL.to_token()
+    assert "\n" not in token
+    assert json.loads(token) == {
+        "muybridge_task": 1,
+        "id": "t-1",
+        "family": "vidsb",
+        "model": "backend",
+        "requested_model": "vidsb_2_0_fast",
+        "status": "queued",
+        "created": CREATED,
+        "submitted_at": CREATED + 0.25,
+    }
+    again = Task.from_token(token)
+    assert again == attrs.evolve(FULL, object=None)
+    assert again.status is Status.QUEUED
+    assert as_task(f"  {token}\n") == again
+    assert again.to_token() == token
+
+
+def test_a_token_holds_no_secret() -> None:
+    """A token holds no link and nothing of the raw record."""
+    assert "s3cret" not in FULL.to_token()
+    assert "http" not in FULL.to_token()
+
+
+def test_a_small_token() -> None:
+    """A bare id has a token too."""
+    assert Task.from_token(Task(id="a").to_token()) == Task(id="a")
+    assert Task.from_token('{"muybridge_task":1,"id":"a","later":{"x":1}}') == Task(id="a")
+
+
+@given(
+    st.builds(
+        Task,
+        id=st.from_regex(r"[A-Za-z0-9_-]{1,40}", fullmatch=True),
+        family=st.none() | st.sampled_from(list(TABLE)),
+        model=st.none() | st.text(),
+        requested_model=st.none() | st.text(),
+        status=st.none() | st.text(),
+        created=st.none() | st.integers(-(2**63), 2**63),
+        submitted_at=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    )
+)
+def test_any_token_round_trip(task: Task) -> None:
+    """Every task comes back from its token as it was."""
+    assert Task.from_token(task.to_token()) == task
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "t-1",
+        '{"id":"a"}',
+        '{"muybridge_task":2,"id":"a"}',
+        '{"muybridge_task":0,"id":"a"}',
+        '{"muybridge_task":"1","id":"a"}',
+        '{"muybridge_task":null,"id":"a"}',
+        '{"muybridge_task":1}',
+        '{"muybridge_task":1,"id":5}',
+        '{"muybridge_task":1,"id":""}',
+        '{"muybridge_task":1,"id":"../x"}',
+        '{"muybridge_task":1,"id":"a\\n"}',
+        '{"muybridge_task":1,"id":"a","id":"b"}',
+        '{"muybridge_task":1,"id":"a"',
+        '{"muybridge_task":1,"id":"a","created":NaN}',
+        "{" * 10**5,
+    ],
+    ids=lambda token: token[:40],
+)
+def test_junk_tokens(token: str) -> None:
+    """What is no token, or of a version that is not known, is told with InvalidToken."""
+    with pytest.raises(InvalidToken, match="no task token"):
+        Task.from_token(token)
+
+
+@given(st.dictionaries(st.sampled_from([*attrs.fields_dict(Task), "\0raw"]), json_values))
+def test_any_token(fields: dict[str, Any]) -> None:
+    """A token with fields of any type is read or refused, and what is read can be waited for."""
+    token = json.dumps({**fields, "muybridge_task": 1, "id": "t1"})
+    try:
+        found = Task.from_token(token)
+    except InvalidToken:
+        return
+    assert found.raw == {}
+    assert found.unknown == {}
+    assert drive(poll(found), forever=DONE).actions > 0
+
+
+@pytest.mark.parametrize("size", [400, 5000])
+def test_a_token_from_beyond_time(size: int) -> None:
+    """A time with hundreds of digits breaks neither a token nor a wait."""
+    huge = "9" * size
+    for name in ("created", "submitted_at"):
+        token = f'{{"muybridge_task":1,"id":"t1","{name}":{huge}}}'
+        try:
+            found = Task.from_token(token)
+        except InvalidToken:
+            assert size == 5000
+            continue
+        assert isinstance(drive(poll(found), DONE).outcome, Result)
+    old = result_of(read_object(f'{{"id":"t1","status":"queued","created":{"9" * 400}}}'), "imgb")
+    assert old.expires_at is None
+    assert isinstance(drive(poll(as_task(old)), DONE).outcome, Result)
+
+
+def test_what_stands_for_a_task() -> None:
+    """A task, a result, a token and a bare id all stand for a task."""
+    assert as_task(FULL) is FULL
+    assert as_task("t-1") == Task(id="t-1")
+    read = result_of({"id": "a", "status": "completed", "created": 5}, "imgb")
+    found = as_task(read)
+    assert (found.id, found.family, found.status, found.created) == ("a", "imgb", "completed", 5)
+    assert found.submitted_at is None
+    assert found.began_at == 5
+    with pytest.raises(InvalidIdentifier):
+        as_task("a b")
+    with pytest.raises(InvalidToken):
+        as_task(" {")
