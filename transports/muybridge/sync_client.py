@@ -95,7 +95,9 @@ class Client:
         self._clock = SystemClock() if clock is None else clock
 
     def __repr__(self) -> str:
-        return f"Client({self._calls.service.base_url!r})"
+        # A traceback that shows variables shows even a client whose making has failed.
+        calls: Calls | None = getattr(self, "_calls", None)
+        return f"Client({calls.service.base_url if calls is not None else '?'!r})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a Client is not pickled or copied: it holds the API key and connections")
@@ -370,10 +372,11 @@ class Client:
             )
         except TransportError as error:
             failure = self._credentials.redact_failure(error.failure)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  it is raised again
             if request.paid:
                 error.add_note(_UNDER_WAY)
-            raise
+            # The frames of the libraries below have the key in their variables.
+            raise error.with_traceback(None) from None
         else:
             response = self._credentials.redact_response(response)
             return operation.receive(response, self._clock.monotonic())
@@ -387,7 +390,8 @@ class Client:
         timeout = deadline - self._clock.monotonic()
         try:
             with self._transport.stream(request, timeout=timeout) as reply:
-                operation = operation.accept(reply.head, self._clock.monotonic())
+                head = self._credentials.redact_head(reply.head)
+                operation = operation.accept(head, self._clock.monotonic())
                 if operation.stage is not Stage.READING:
                     return operation
                 part.begin(operation.part)
