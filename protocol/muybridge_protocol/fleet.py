@@ -19,20 +19,13 @@ one outcome. `stop` ends the sending: what may be charged is then heard out, and
 tells what is left. As everywhere in the core, `now` is seconds on a clock that only goes forward.
 
 What is sent again, and when, is decided by `Create` and `Poll` alone. The fleet only chooses
-which of those that are due goes first:
-
-- Families take turns, so that none waits for another; one at its limit is passed over.
-- Within a family creates and polls take turns.
-- Of two polls the one goes first whose result expires sooner, but no poll is put off for longer
-  than `SHARE` of the time that its result has left, so that none starves.
-- After a 429 or a `Retry-After` all wait: see `Throttle`.
-
-A poll that waits is kept packed (see `operations.pending`), because there may be a million.
+which of those that are due goes first: families take turns, creates and polls take turns, results
+that expire sooner go first (`turns`), and after a 429 or a `Retry-After` all wait (`throttle`). A
+poll that waits is kept packed (`operations.pending`), because there may be a million.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Final, Generic, TypeVar
@@ -46,27 +39,15 @@ from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.operation import API_TIMEOUT, Send, Settled, Wait
-from muybridge_protocol.operations.pending import (
-    Kind,
-    Kinds,
-    pack,
-    unpack,
-    unpack_born,
-    unpack_task,
-)
+from muybridge_protocol.operations.pending import Kinds, pack, unpack
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT, Poll
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
 from muybridge_protocol.throttle import Throttle
+from muybridge_protocol.turns import Member, Turns
 
 CONCURRENCY: Final = 8
 """Requests that are under way at once unless said otherwise."""
-SHARE: Final = 0.01
-"""The part of a result's remaining time that a due poll may wait for more urgent ones."""
-LONGEST_LIFE: Final = 86_400.0
-"""Seconds that a result is taken to live where the specification does not say."""
-_WOKEN_AT_ONCE: Final = 64
-"""Due operations looked at in one step, so that no step takes long however many are due."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -152,60 +133,11 @@ class Outstanding(Generic[K]):
     under_way: bool
 
 
-@attrs.define(eq=False, weakref_slot=False)
-class _Member(Generic[K]):
-    """One operation at rest: a create that waits for its turn or time, or a packed poll."""
-
-    number: int
-    key: K
-    request: MediaRequest | None
-    lane: _Lane[K]
-    create: Create | None = None
-    kind: Kind | None = None
-    facts: bytes = b""
-
-    @property
-    def task(self) -> Task | None:
-        return None if self.kind is None else unpack_task(self.kind, self.facts)
-
-
-_Heap = list[tuple[float, int, _Member[K]]]
-"""Members by a time, and by their number where it is the same."""
-
-
 @attrs.define(eq=False)
-class _Lane(Generic[K]):
-    """What is due of one family."""
-
-    limit: float
-    creates: deque[_Member[K]] = attrs.field(init=False)
-    polls: _Heap[K] = attrs.field(init=False)
-    under_way: int = 0
-    listed: bool = False
-    poll_next: bool = False
-
-    def __attrs_post_init__(self) -> None:
-        self.creates = deque()
-        self.polls = []
-
-    @property
-    def may_go(self) -> bool:
-        return self.under_way < self.limit and bool(self.polls or self.creates)
-
-    def take(self) -> _Member[K]:
-        """Return the next member: of creates and polls in turn, if there are both."""
-        if self.polls and (self.poll_next or not self.creates):
-            self.poll_next = False
-            return heapq.heappop(self.polls)[2]
-        self.poll_next = True
-        return self.creates.popleft()
-
-
-@attrs.frozen(eq=False)
 class _UnderWay(Generic[K]):
     """A request that was handed out and whose end is not known yet."""
 
-    member: _Member[K]
+    member: Member[K]
     operation: Create | Poll
     sent: float
     paid: bool
@@ -249,16 +181,13 @@ class Fleet(Generic[K]):
         self._wall_offset = wall_offset
         self._seed = seed
         self._concurrency = concurrency
-        self._limits = limits
         self._timeout = timeout
         self._wait = wait
         self._poll_interval = poll_interval
         self._throttle = Throttle(seed=seed)
         self._kinds = Kinds()
         self._keys: set[K] = set()
-        self._lanes: dict[str, _Lane[K]] = {}
-        self._turns: deque[_Lane[K]] = deque()
-        self._waiting: _Heap[K] = []
+        self._turns: Turns[K] = Turns(limits)
         self._under_way: dict[int, _UnderWay[K]] = {}
         self._ended: deque[FleetOutcome[K]] = deque()
         self._numbers = 0
@@ -294,13 +223,11 @@ class Fleet(Generic[K]):
         self._keys.add(key)
         self._numbers += 1
         if isinstance(work, Task):
-            lane = self._lane(work.family)
-            member = _Member(self._numbers, key, None, lane)
-            self._rest(member, self._poll(work, self._numbers, now))
-            return
-        lane = self._lane(work.family.name)
-        lane.creates.append(_Member(self._numbers, key, work, lane))
-        self._list(lane)
+            member = Member(self._numbers, key, None, self._turns.lane(work.family))
+            self._rest(member, self._poll(work, self._numbers, now), now)
+        else:
+            lane = self._turns.lane(work.family.name)
+            self._turns.join(Member(self._numbers, key, work, lane))
 
     def next_action(self, now: float) -> Dispatch[K] | FleetOutcome[K] | Wait | Busy | Done:
         """Return what to do next, at *now*."""
@@ -310,18 +237,16 @@ class Fleet(Generic[K]):
             return Busy() if self._paid else Done()
         if len(self._under_way) >= self._concurrency:
             return Busy()
-        self._wake(now)
-        while self._turns:
+        turns = self._turns
+        turns.wake(now)
+        while turns:
             if now < self._throttle.until:
                 return Wait(self._throttle.until)
-            lane = self._turns.popleft()
-            lane.listed = False
-            action = self._begin(lane.take(), now)
-            self._list(lane)
+            action = self._begin(turns.next(), now)
             if action is not None:
                 return action
-        if self._waiting:
-            return Wait(self._waiting[0][0])
+        if turns.wakes is not None:
+            return Wait(turns.wakes)
         return Busy() if self._under_way else Done()
 
     def receive(self, ticket: int, response: HttpResponse, now: float) -> tuple[Event, ...]:
@@ -358,49 +283,17 @@ class Fleet(Generic[K]):
         self._stopped = True
 
     def outstanding(self) -> Iterator[Outstanding[K]]:
-        """Yield what has not ended, the oldest operations of each stage first."""
+        """Yield what has not ended: first what is under way, then the rest as it was added."""
         for exchange in self._under_way.values():
             member, operation = exchange.member, exchange.operation
             task = operation.task if isinstance(operation, Poll) else None
             yield Outstanding(key=member.key, request=member.request, task=task, under_way=True)
-        at_rest = [self._waiting, *(lane.polls for lane in self._lanes.values())]
-        resting = [member for heap in at_rest for _, _, member in heap]
-        resting += [member for lane in self._lanes.values() for member in lane.creates]
-        for member in sorted(resting, key=lambda member: member.number):
+        for member in sorted(self._turns.members(), key=lambda member: member.number):
             yield Outstanding(
                 key=member.key, request=member.request, task=member.task, under_way=False
             )
 
-    def _lane(self, family: str | None) -> _Lane[K]:
-        name = family if family is not None and family in FAMILIES else ""
-        lane = self._lanes.get(name)
-        if lane is None:
-            lane = self._lanes[name] = _Lane(self._limits.get(name, float("inf")))
-        return lane
-
-    def _list(self, lane: _Lane[K]) -> None:
-        """Give *lane* a turn, if it has use for one."""
-        if not lane.listed and lane.may_go:
-            lane.listed = True
-            self._turns.append(lane)
-
-    def _wake(self, now: float) -> None:
-        """Move what is due from the common heap to its lane."""
-        waiting, looked_at = self._waiting, 0
-        while waiting and waiting[0][0] <= now:
-            if looked_at >= _WOKEN_AT_ONCE and self._turns:
-                return
-            looked_at += 1
-            due, number, member = heapq.heappop(waiting)
-            lane = member.lane
-            if member.kind is None:
-                lane.creates.appendleft(member)
-            else:
-                urgency = due + _patience(member.kind, member.facts, now)
-                heapq.heappush(lane.polls, (urgency, number, member))
-            self._list(lane)
-
-    def _begin(self, member: _Member[K], now: float) -> Dispatch[K] | FleetOutcome[K] | None:
+    def _begin(self, member: Member[K], now: float) -> Dispatch[K] | FleetOutcome[K] | None:
         """Return what *member* does at *now*, or None if it turns out not to be due."""
         operation = self._operation(member, now)
         match operation.next_action(now):
@@ -408,19 +301,20 @@ class Fleet(Generic[K]):
                 self._tickets += 1
                 self._under_way[self._tickets] = _UnderWay(member, operation, now, request.paid)
                 self._paid += request.paid
-                member.lane.under_way += 1
                 self._throttle.sent(now)
                 return Dispatch(self._tickets, member.key, request, deadline)
             case Wait():
-                self._rest(member, operation)
+                self._turns.back(member)
+                self._rest(member, operation, now)
                 return None
             case Settled(outcome):
+                self._turns.back(member)
                 task = operation.task if isinstance(operation, Poll) else None
                 assert not isinstance(outcome, Task)  # noqa: S101  a create ends with a reply
                 self._end(member, outcome, task)
                 return self._ended.popleft()
 
-    def _operation(self, member: _Member[K], now: float) -> Create | Poll:
+    def _operation(self, member: Member[K], now: float) -> Create | Poll:
         if member.kind is not None:
             return unpack(member.kind, member.facts)
         if member.create is not None:
@@ -456,12 +350,10 @@ class Fleet(Generic[K]):
         if exchange is None:
             raise ValueError(f"no exchange {ticket} is under way")
         self._paid -= exchange.paid
-        lane = exchange.member.lane
-        lane.under_way -= 1
-        self._list(lane)
+        self._turns.back(exchange.member)
         return exchange
 
-    def _go_on(self, member: _Member[K], operation: Create | Poll, now: float) -> tuple[Event, ...]:
+    def _go_on(self, member: Member[K], operation: Create | Poll, now: float) -> tuple[Event, ...]:
         """Put *member* to rest as *operation*, or end it."""
         events = operation.events
         if isinstance(operation, Create) and operation.settled is not None:
@@ -470,10 +362,10 @@ class Fleet(Generic[K]):
                 self._end(member, created, None)
                 return events
             operation = self._poll(created, member.number, now)
-        self._rest(member, operation)
+        self._rest(member, operation, now)
         return events
 
-    def _rest(self, member: _Member[K], operation: Create | Poll) -> None:
+    def _rest(self, member: Member[K], operation: Create | Poll, now: float) -> None:
         """Put *member* to rest until *operation* is to be looked at again, unless it has ended."""
         wake = operation.due
         if isinstance(operation, Create):
@@ -487,22 +379,10 @@ class Fleet(Generic[K]):
             member.facts = pack(operation)
             if operation.deadline is not None:
                 wake = min(wake, operation.deadline)
-        heapq.heappush(self._waiting, (wake, member.number, member))
+        self._turns.rest(member, wake, now)
 
-    def _end(self, member: _Member[K], outcome: Result | ServiceError, task: Task | None) -> None:
+    def _end(self, member: Member[K], outcome: Result | ServiceError, task: Task | None) -> None:
         self._keys.discard(member.key)
         self._ended.append(
             FleetOutcome(key=member.key, outcome=outcome, request=member.request, task=task)
         )
-
-
-def _patience(kind: Kind, facts: bytes, now: float) -> float:
-    """Return the seconds that a due poll may wait for more urgent ones."""
-    if kind.is_finished:
-        return 0.0  # its result is there, and its time runs
-    family = FAMILIES.get(kind.family or "")
-    born = unpack_born(facts)
-    left = LONGEST_LIFE
-    if family is not None and family.retention.seconds is not None and born is not None:
-        left = born + family.retention.seconds - now
-    return SHARE * min(max(left, 0.0), LONGEST_LIFE)

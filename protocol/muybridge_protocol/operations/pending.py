@@ -11,11 +11,12 @@ remains, which is all of it that a `Poll` looks at.
 from __future__ import annotations
 
 import struct
+from math import isnan
 from typing import Final
 
 import attrs
 
-from muybridge_protocol.families.family import Pacing
+from muybridge_protocol.families import FAMILIES, Pacing
 from muybridge_protocol.operations.poll import Poll
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Status, Task
@@ -24,13 +25,13 @@ _FACTS: Final = struct.Struct("<dd9sdddddQIBB")
 _TASK: Final = struct.Struct("<dd9s")
 _BORN: Final = struct.Struct("<d")
 _NONE: Final = float("nan")
-_NEVER: Final = -(1 << 71)
+_NEVER: Final = b"\xff" * 8 + b"\x7f"
 """Stands for no `created`: beyond every number of 64 bits."""
 _KINDS_KEPT: Final = 4096
 """Kinds that are shared. A service that calls its model differently each time makes more."""
 
 
-@attrs.frozen(kw_only=True, cache_hash=True)
+@attrs.frozen(kw_only=True)
 class Kind:
     """What many pending polls have in common: see the fields of `Poll` and `Task`.
 
@@ -59,6 +60,17 @@ class Kind:
     object: str | None
     error: str | None
     seen: Status | str | None
+    is_finished: bool = attrs.field(init=False, eq=False)
+    """Whether the task is known to be completed, and only its result is to be fetched."""
+    retention: float | None = attrs.field(init=False, eq=False)
+    """Seconds that the result lives from the task's creation, or None where not specified."""
+
+    def __attrs_post_init__(self) -> None:
+        family = FAMILIES.get(self.family or "")
+        retention = None if family is None else family.retention.seconds
+        # Frozen against everybody else: these two complete the value.
+        object.__setattr__(self, "is_finished", Status.COMPLETED in (self.seen, self.status))
+        object.__setattr__(self, "retention", retention)
 
     @classmethod
     def of(cls, poll: Poll) -> Kind:
@@ -77,11 +89,6 @@ class Kind:
             error=task.error,
             seen=None if poll.result is None else poll.result.status,
         )
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the task is known to be completed, and only its result is to be fetched."""
-        return Status.COMPLETED in (self.seen, self.status)
 
 
 class Kinds:
@@ -118,7 +125,7 @@ def pack(poll: Poll) -> bytes:
     facts = _FACTS.pack(
         _NONE if poll.born is None else poll.born,
         _NONE if task.submitted_at is None else task.submitted_at,
-        (_NEVER if task.created is None else task.created).to_bytes(9, "little", signed=True),
+        _NEVER if task.created is None else task.created.to_bytes(9, "little", signed=True),
         _NONE if poll.deadline is None else poll.deadline,
         poll.due,
         poll.started,
@@ -136,8 +143,8 @@ def unpack(kind: Kind, facts: bytes) -> Poll:
     """Return the poll that *kind* and *facts* stand for."""
     (
         born,
-        _,
-        _,
+        submitted_at,
+        created,
         deadline,
         due,
         started,
@@ -148,10 +155,10 @@ def unpack(kind: Kind, facts: bytes) -> Poll:
         unreadable,
         incomplete,
     ) = _FACTS.unpack_from(facts)
-    task = unpack_task(kind, facts)
+    task = _task(kind, facts, submitted_at, created)
     result = None
     if kind.seen is not None:
-        result = Result(id=task.id, status=kind.seen, family=kind.family)
+        result = Result(id=task.id, status=kind.seen, family=kind.family, raw={})
     return Poll(
         service=kind.service,
         seed=seed,
@@ -161,8 +168,8 @@ def unpack(kind: Kind, facts: bytes) -> Poll:
         once=kind.once,
         pacing=kind.pacing,
         started=started,
-        deadline=_told(deadline),
-        born=_told(born),
+        deadline=None if isnan(deadline) else deadline,
+        born=None if isnan(born) else born,
         interval=interval,
         heard=heard,
         result=result,
@@ -174,8 +181,17 @@ def unpack(kind: Kind, facts: bytes) -> Poll:
 
 def unpack_task(kind: Kind, facts: bytes) -> Task:
     """Return the task that *kind* and *facts* are about."""
-    _, submitted_at, created_bytes = _TASK.unpack_from(facts)
-    created = int.from_bytes(created_bytes, "little", signed=True)
+    _, submitted_at, created = _TASK.unpack_from(facts)
+    return _task(kind, facts, submitted_at, created)
+
+
+def unpack_born(facts: bytes) -> float | None:
+    """Return when the task was created, on the driver's clock, or None where not known."""
+    born: float = _BORN.unpack_from(facts)[0]
+    return None if isnan(born) else born
+
+
+def _task(kind: Kind, facts: bytes, submitted_at: float, created: bytes) -> Task:
     return Task(
         id=facts[_FACTS.size :].decode("utf-8", "surrogatepass"),
         family=kind.family,
@@ -183,17 +199,8 @@ def unpack_task(kind: Kind, facts: bytes) -> Task:
         requested_model=kind.requested_model,
         status=kind.status,
         object=kind.object,
-        created=None if created == _NEVER else created,
+        created=None if created == _NEVER else int.from_bytes(created, "little", signed=True),
         error=kind.error,
-        submitted_at=_told(submitted_at),
+        submitted_at=None if isnan(submitted_at) else submitted_at,
+        raw={},
     )
-
-
-def unpack_born(facts: bytes) -> float | None:
-    """Return when the task was created, on the driver's clock, or None where not known."""
-    born: float = _BORN.unpack_from(facts)[0]
-    return _told(born)
-
-
-def _told(number: float) -> float | None:
-    return None if number != number else number  # noqa: PLR0124  NaN alone differs from itself
