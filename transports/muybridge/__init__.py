@@ -1,7 +1,8 @@
 """Muybridge: a client for asynchronous image and video generation.
 
-It never pays twice and never loses a paid result. `Client` is for ordinary code; the pure core,
-`muybridge_protocol`, is for those who write a client of their own.
+It never pays twice and never loses a paid result. `Client` is for ordinary code, `TrioClient` for
+programs that run under trio; the pure core, `muybridge_protocol`, is for those who write a client
+of their own.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from muybridge.h11_transport import H11Transport
     from muybridge.requests_transport import RequestsTransport
     from muybridge.sync_client import Client
+    from muybridge.trio_client import TrioClient
     from muybridge_protocol.errors import (
         AssetDeleteFailed,
         AssetDeletePresumed,
@@ -75,6 +78,7 @@ __all__ = [
     "CreateAmbiguous",
     "DownloadFailed",
     "Forbidden",
+    "H11Transport",
     "HttpRequest",
     "HttpResponse",
     "IgnoredSetting",
@@ -107,6 +111,7 @@ __all__ = [
     "TaskEnded",
     "TaskFailed",
     "TaskNotFound",
+    "TrioClient",
     "Unauthorized",
     "Unlisted",
     "VidcRequest",
@@ -126,6 +131,8 @@ __all__ = [
 _HOMES: Final = {
     "Client": "muybridge.sync_client",
     "RequestsTransport": "muybridge.requests_transport",
+    "TrioClient": "muybridge.trio_client",
+    "H11Transport": "muybridge.h11_transport",
     "FAMILIES": "muybridge_protocol.families",
     "MediaRequest": "muybridge_protocol.families",
     "Unlisted": "muybridge_protocol.families",
@@ -136,9 +143,10 @@ _HOMES: Final = {
     "Task": "muybridge_protocol.tasks",
 }
 _EXTRAS: Final = {
-    "requests": "requests",
-    "urllib3": "requests",
-    "certifi": "requests",
+    "Client": "requests",
+    "RequestsTransport": "requests",
+    "TrioClient": "trio",
+    "H11Transport": "trio",
 }
 
 
@@ -152,8 +160,8 @@ def __getattr__(name: str) -> object:
     try:
         found: object = getattr(import_module(home), name)
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get(error.name or "")
-        if extra is None:
+        extra = _EXTRAS.get(name)
+        if extra is None or (error.name or "muybridge").startswith("muybridge"):
             raise
         raise ModuleNotFoundError(
             f'{name} needs {error.name}: pip install "muybridge[{extra}]"', name=error.name

@@ -1,0 +1,120 @@
+"""What may stand in a request, and where its URL leads: checked before anything is opened."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote, urlsplit
+
+import attrs
+
+from muybridge.watched_exchange import Fault
+from muybridge_protocol.http import Reason
+
+_URL = re.compile(
+    r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)", re.IGNORECASE
+)
+_TARGET = re.compile(r"[!-~]*")
+_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+_FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Return the origin of *url*, in small letters, and its request target as it stands.
+
+    Raises:
+        Fault: It is no absolute http or https URL in plain ASCII.
+    """
+    parts = _URL.match(url)
+    target = url[parts.end() :].partition("#")[0] if parts else ""
+    if parts is None or not _TARGET.fullmatch(target):
+        raise Fault(Reason.OTHER, "not an absolute http or https URL in plain ASCII")
+    return parts[0].lower(), target if target.startswith("/") else f"/{target}"
+
+
+@attrs.frozen
+class Origin:
+    """A scheme, a host and a port.
+
+    Args:
+        scheme: `http` or `https`.
+        host: The host's name or address; one of IPv6 is in brackets.
+        port: The port.
+    """
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def read(cls, origin: str) -> Origin:
+        """Return the origin that `split_url` has found."""
+        parts = _URL.fullmatch(origin)
+        if parts is None:
+            raise ValueError("not an origin")
+        scheme, _, host, port = parts.groups()
+        return cls(scheme, host, int(port or _DEFAULT_PORTS[scheme]))
+
+    @property
+    def authority(self) -> str:
+        """Host and port for the `Host` header, without a port that goes without saying."""
+        usual = self.port == _DEFAULT_PORTS[self.scheme]
+        return self.host if usual else f"{self.host}:{self.port}"
+
+
+@attrs.frozen
+class Proxy:
+    """An HTTP proxy.
+
+    Args:
+        host: Its name or address, without brackets.
+        port: Its port.
+        authorization: The value of the `Proxy-Authorization` header, or None.
+    """
+
+    host: str
+    port: int
+    authorization: str | None = attrs.field(repr=False)
+
+    @classmethod
+    def read(cls, url: str) -> Proxy:
+        """Return the proxy that *url* stands for.
+
+        Raises:
+            Fault: It is none that can be used. Nothing of the URL is shown: it may hold a
+                password.
+        """
+        scheme = url.partition("://")[0].lower()
+        if scheme != "http":
+            raise Fault(Reason.PROXY_REFUSED, f"{scheme} proxies are not supported")
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            raise Fault(Reason.PROXY_REFUSED, "the proxy's URL cannot be read") from None
+        if not host:
+            raise Fault(Reason.PROXY_REFUSED, "the proxy's URL names no host")
+        authorization = None
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            authorization = "Basic " + base64.b64encode(login.encode()).decode()
+        return cls(host, port or _DEFAULT_PORTS["http"], authorization)
+
+
+def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -> None:
+    """Check that nothing breaks the request apart.
+
+    Args:
+        fields: Header fields to be sent.
+        authorization: The value of the `Authorization` header, or None.
+
+    Raises:
+        Fault: A name or value has characters that cannot be sent. No value is shown.
+    """
+    for name, value in fields:
+        if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
+            raise Fault(Reason.OTHER, f"the header {name!r} has characters that cannot be sent")
+    if authorization is not None and not _FIELD_VALUE.fullmatch(authorization):
+        raise Fault(Reason.OTHER, "the API key has characters that cannot be sent")

@@ -1,0 +1,241 @@
+"""Connections that h11 speaks over, opened on trio's streams and kept while they are idle."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+import h11
+import trio
+
+from muybridge.addressing import Origin, Proxy
+from muybridge.environment import proxy_for
+from muybridge.transport import FRESH
+from muybridge.watched_exchange import Fault
+from muybridge_protocol.hosts import is_public_address
+from muybridge_protocol.http import Phase, Reason
+
+HEAD_LIMIT: Final = 64 * 1024
+"""Most bytes that a reply's head, a line of a chunked body or its trailer may have."""
+LONGEST_IDLE: Final = 300.0
+"""Seconds for which an idle connection is kept. Result queries come up to a minute apart."""
+
+_PROXY_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})[ \r]")
+
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+@attrs.define(eq=False)
+class Progress:
+    """How far an exchange has come.
+
+    Args:
+        phase: What it is doing.
+        sent: Whether any byte of the request may have been handed to the socket.
+        bytes_sent: How many certainly have been.
+    """
+
+    phase: Phase = Phase.RESOLVE
+    sent: bool = False
+    bytes_sent: int = 0
+
+
+class Connection:
+    """A connection to an origin, or through a proxy to it.
+
+    Args:
+        stream: The open stream.
+        socket: The socket below it.
+        peer_is_public: Whether every address of the host is a public one.
+    """
+
+    __slots__ = ("_socket", "http", "idle_since", "peer_is_public", "stream")
+
+    def __init__(
+        self, stream: Stream, socket: trio.socket.SocketType, *, peer_is_public: bool
+    ) -> None:
+        self.stream = stream
+        self._socket = socket
+        self.peer_is_public = peer_is_public
+        self.http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
+        self.idle_since = 0.0
+
+    def is_quiet(self) -> bool:
+        """Whether the other side has neither closed it nor sent what nobody asked for."""
+        if isinstance(self.stream, trio.SSLStream):
+            # What has left the socket, but not yet the TLS engine, cannot be seen at the socket.
+            received = self.stream._incoming  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # no public name
+            if received.pending or self.stream.pending():
+                return False
+        return not self._socket.is_readable()
+
+    def close(self) -> None:
+        """Close it at once: there is no farewell to wait for, and no checkpoint."""
+        self._socket.close()
+
+
+class Route:
+    """The way to one origin, and the idle connections that lead there.
+
+    Args:
+        origin: Where it leads.
+        pool_size: Most idle connections to keep.
+
+    Raises:
+        Fault: The environment names a proxy that cannot be used.
+    """
+
+    def __init__(self, origin: Origin, pool_size: int) -> None:
+        proxy = proxy_for(origin.scheme, origin.host, origin.port)
+        self.origin = origin
+        self.proxy = None if proxy is None else Proxy.read(proxy)
+        self._pool_size = pool_size
+        self._idle: deque[Connection] = deque()
+        self._closed = False
+
+    @property
+    def forwards(self) -> bool:
+        """Whether a proxy passes clear text on, so that it reads all of it."""
+        return self.proxy is not None and self.origin.scheme == "http"
+
+    def take(self, *, paid: bool, public_host_only: bool) -> Connection | None:
+        """Return an idle connection that is alive and good for such a request, or None.
+
+        The one that was used last comes first, so that what is found too old stands before
+        nothing younger.
+        """
+        while self._idle:
+            connection = self._idle.pop()
+            stale = paid and time.monotonic() - connection.idle_since > FRESH
+            private = public_host_only and not (connection.peer_is_public or self.proxy)
+            if stale or private:
+                self._idle.append(connection)
+                return None
+            if connection.is_quiet():
+                return connection
+            connection.close()
+        return None
+
+    def keep(self, connection: Connection) -> None:
+        """Keep *connection*, which has served its request, for the next one."""
+        now = connection.idle_since = time.monotonic()
+        self._idle.append(connection)
+        if (
+            self._closed
+            or len(self._idle) > self._pool_size
+            or now - self._idle[0].idle_since > LONGEST_IDLE
+        ):
+            # One at a time: each exchange keeps one, so that the old ones go soon enough.
+            self._idle.popleft().close()
+
+    def close(self) -> None:
+        """Close the idle connections, and those in use when their exchange ends."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+
+async def connect(
+    route: Route,
+    progress: Progress,
+    *,
+    public_host_only: bool,
+    connect_timeout: float,
+    ssl_context: ssl.SSLContext | None,
+) -> Connection:
+    """Open a connection, as far as the first byte of a request, and note the progress.
+
+    Args:
+        route: Where it leads.
+        progress: Where to note it.
+        public_host_only: Whether it may lead to public addresses only.
+        connect_timeout: Seconds that trying one address may take.
+        ssl_context: What to make the TLS handshake with, or None for a plain connection.
+
+    Raises:
+        Fault: It cannot be opened, for a reason that no library has an exception for.
+        OSError: It cannot be opened.
+        trio.BrokenResourceError: It broke; its cause tells why.
+    """
+    origin, proxy = route.origin, route.proxy
+    host, port = origin.host.strip("[]"), origin.port
+    progress.phase = Phase.RESOLVE
+    asked = (host, port) if proxy is None else (proxy.host, proxy.port)
+    found = await trio.socket.getaddrinfo(*asked, type=trio.socket.SOCK_STREAM)
+    public = proxy is None and all(is_public_address(str(address[0])) for *_, address in found)
+    if public_host_only and proxy is None and not public:
+        raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")
+    progress.phase = Phase.CONNECT
+    socket = await _first_that_answers(found, connect_timeout)
+    try:
+        stream: Stream = trio.SocketStream(socket)
+        if ssl_context is not None:
+            if proxy is not None:
+                progress.phase = Phase.PROXY
+                await _tunnel(trio.SocketStream(socket), origin, proxy)
+            progress.phase = Phase.TLS
+            stream = trio.SSLStream(
+                trio.SocketStream(socket), ssl_context, server_hostname=host.rstrip(".")
+            )
+            await stream.do_handshake()
+    except BaseException:
+        socket.close()
+        raise
+    return Connection(stream, socket, peer_is_public=public)
+
+
+Address = tuple[int, int, int, str, tuple[object, ...]]
+
+
+async def _first_that_answers(
+    addresses: Iterable[Address], connect_timeout: float
+) -> trio.socket.SocketType:
+    """Connect to one address after the other, never looking the name up again."""
+    failed: Exception = Fault(Reason.NAME_RESOLUTION, "the host has no address")
+    for family, kind, protocol, _, address in addresses:
+        try:
+            socket = trio.socket.socket(family, kind, protocol)
+        except OSError as error:
+            failed = error
+            continue
+        try:
+            with trio.CancelScope(deadline=trio.current_time() + connect_timeout):
+                await socket.connect(address)
+                return socket
+            failed = TimeoutError("the address did not answer")
+            socket.close()
+        except OSError as error:
+            failed = error
+            socket.close()
+        except BaseException:
+            socket.close()
+            raise
+    raise failed
+
+
+async def _tunnel(stream: trio.SocketStream, origin: Origin, proxy: Proxy) -> None:
+    """Ask the proxy for a tunnel. Nothing of the request itself is in what it is sent."""
+    authority = f"{origin.host}:{origin.port}"
+    lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
+    if proxy.authorization is not None:
+        lines.append(f"Proxy-Authorization: {proxy.authorization}")
+    await stream.send_all("\r\n".join([*lines, "", ""]).encode("latin-1"))
+    head = b""
+    while b"\r\n\r\n" not in head:
+        piece = await stream.receive_some(4096)
+        if not piece:
+            raise Fault(Reason.CLOSED, "the proxy closed the connection")
+        head += piece
+        if len(head) > HEAD_LIMIT:
+            raise Fault(Reason.MALFORMED, "the proxy's reply is too long")
+    status = _PROXY_STATUS.match(head)
+    if status is None or (status[1].startswith(b"2") and not head.endswith(b"\r\n\r\n")):
+        raise Fault(Reason.MALFORMED, "the proxy's reply is not that of a proxy")
+    if not status[1].startswith(b"2"):
+        code = status[1].decode()
+        raise Fault(Reason.PROXY_REFUSED, f"the proxy answered CONNECT with status {code}")

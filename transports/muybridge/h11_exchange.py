@@ -1,0 +1,350 @@
+"""One exchange: a request on its way by h11 and trio's streams, and what is known of it so far.
+
+The first byte of a request counts as sent from the moment that its `send_all` begins, because a
+cancelled one may have sent some, all or none.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn, Self
+
+import h11
+import trio
+
+from muybridge.h11_connections import HEAD_LIMIT, Connection, Progress, Route
+from muybridge.reply_body import PIECE, Framing, Inflation
+from muybridge.transport import PARTIAL_LIMIT, TransportError
+from muybridge.watched_exchange import Fault, reason_of
+from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
+
+if TYPE_CHECKING:
+    from muybridge.h11_transport import H11Transport
+
+_MOST_FIELDS = 100
+_DETAIL_LIMIT = 200
+_STATUS_LINE = b"HTTP/1."
+
+
+class Exchange:
+    """One exchange: sent on entering, ended on leaving. Iterating reads the body.
+
+    Args:
+        transport: Where its connection comes from.
+        request: What to send.
+        timeout: Seconds that all of it may take.
+        authorization: The value of the `Authorization` header, or None.
+    """
+
+    def __init__(
+        self,
+        transport: H11Transport,
+        request: HttpRequest,
+        timeout: float,
+        authorization: str | None,
+    ) -> None:
+        self._transport = transport
+        self._request = request
+        self._timeout = timeout
+        self._authorization = authorization
+        self._begin: h11.Request | None = None
+        self._progress = Progress()
+        self._connection: Connection | None = None
+        self._send_error: trio.BrokenResourceError | None = None
+        self._head: HttpHead | None = None
+        self._framing: Framing | None = None
+        self._inflation: Inflation | None = None
+        self._inflated: Iterator[bytes] = iter(())
+        self._arrived = b""
+        """The beginning of what has arrived: of the head, then of the decoded body."""
+        self._size = 0
+        self._ended = False
+        """Whether the other side has closed its end."""
+        self._complete = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} to {self._request!r}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds a connection and cannot be pickled")
+
+    async def __aenter__(self) -> Self:
+        failure = await self._exchange()
+        if failure is not None:
+            raise TransportError(failure)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    @property
+    def head(self) -> HttpHead:
+        """The status line and headers."""
+        if self._head is None:
+            raise RuntimeError("the exchange has not been entered")
+        return self._head
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """Return an iterator over the decoded body, as it comes in.
+
+        Raises:
+            TransportError: On iterating: the body ended early, was malformed, stalled, took
+                longer than the exchange may, or grew over the request's limit.
+        """
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await self._next()
+        if isinstance(piece, TransportFailure):
+            raise TransportError(piece)
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+    async def _exchange(self) -> TransportFailure | None:
+        """Send the request and read the reply's head, or return what went wrong.
+
+        A failure is returned and not raised, so that no frame of a library stays in a traceback.
+        """
+        try:
+            route = self._prepare()
+            await self._connect(route)
+            await self._send()
+            await self._read_head()
+        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
+            self._close()
+            return self._failure(error)
+        except BaseException:
+            self._close()
+            raise
+        return None
+
+    def _prepare(self) -> Route:
+        # Taken away, so that nothing shows or keeps the key once it is sent.
+        authorization, self._authorization = self._authorization, None
+        self._deadline = trio.current_time() + self._timeout
+        try:
+            route, self._begin = self._transport.prepare(self._request, authorization)
+        except Fault as fault:
+            if fault.reason is Reason.PROXY_REFUSED:
+                self._progress.phase = Phase.PROXY
+            raise
+        self._route = route
+        return route
+
+    async def _connect(self, route: Route) -> None:
+        self._check_time()
+        with trio.CancelScope(deadline=self._deadline):
+            self._connection = await self._transport.connection(
+                route, self._request, self._progress
+            )
+        if self._connection is None:
+            raise TimeoutError("the time for the whole exchange is up")
+
+    def _check_time(self) -> None:
+        if trio.current_time() >= self._deadline:
+            raise TimeoutError("the time for the whole exchange is up")
+
+    async def _send(self) -> None:
+        connection, progress = self._in_use(), self._progress
+        # The last moment at which a cancellation is welcome.
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._check_time()
+        wire = self._wire(connection.http)
+        progress.phase = Phase.SEND
+        with trio.CancelScope(deadline=self._deadline, shield=self._request.paid):
+            try:
+                for start in range(0, len(wire), PIECE):
+                    piece = wire[start : start + PIECE]
+                    progress.sent = True
+                    await connection.stream.send_all(piece)
+                    progress.bytes_sent += len(piece)
+            except trio.BrokenResourceError as error:
+                # A server that refuses early closes its end, and has said why.
+                self._send_error = error
+            return
+        raise TimeoutError("the time for the whole exchange is up")
+
+    def _wire(self, http: h11.Connection) -> memoryview:
+        """Return the request as it goes out. A traceback shows no more of it than that."""
+        begin, self._begin = self._begin, None
+        if begin is None:
+            raise RuntimeError("the request has been sent already")
+        parts = http.send_with_data_passthrough(begin) or []
+        if self._request.body:
+            parts += http.send_with_data_passthrough(h11.Data(self._request.body)) or []
+        parts += http.send_with_data_passthrough(h11.EndOfMessage()) or []
+        return memoryview(b"".join(parts))
+
+    async def _read_head(self) -> None:
+        http = self._in_use().http
+        self._progress.phase = Phase.HEAD
+        received = 0
+        while not isinstance(event := http.next_event(), h11.Response):
+            if event is h11.NEED_DATA:
+                data = await self._receive()
+                received += len(data)
+                if len(self._arrived) < PARTIAL_LIMIT:
+                    self._arrived = (self._arrived + data)[:PARTIAL_LIMIT]
+                if self._arrived[: len(_STATUS_LINE)] != _STATUS_LINE[: len(self._arrived)]:
+                    raise Fault(Reason.MALFORMED, "the reply is not one of HTTP/1")
+                http.receive_data(data)
+            elif not isinstance(event, h11.InformationalResponse):
+                raise Fault(Reason.MALFORMED, f"unexpected {type(event).__name__}")
+        fields = event.headers.raw_items()
+        self._head = HttpHead(
+            event.status_code,
+            tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in fields),
+        )
+        self._check_head(received)
+        self._progress.phase = Phase.BODY
+        self._arrived = b""
+
+    def _check_head(self, received: int) -> None:
+        """Check that the head is within bounds, and tells the body's end and its coding."""
+        head = self.head
+        if len(head.headers) > _MOST_FIELDS:
+            raise Fault(Reason.MALFORMED, "the reply has too many headers")
+        if received > HEAD_LIMIT and sum(len(n) + len(v) for n, v in head.headers) > HEAD_LIMIT:
+            raise Fault(Reason.MALFORMED, "the reply's head is too long")
+        found: dict[str, list[str]] = {}
+        for name, value in head.headers:
+            found.setdefault(name.lower(), []).append(value)
+        self._framing = Framing.read(
+            self._request.method,
+            head.status,
+            transfer_encoding=found.get("transfer-encoding", ()),
+            content_length=found.get("content-length", ()),
+        )
+        self._inflation = Inflation.read(found.get("content-encoding", ()))
+
+    async def _receive(self) -> bytes:
+        """Return what comes next, or nothing at the other side's end."""
+        deadline, idle = self._deadline, self._request.idle_timeout
+        if idle is not None:
+            deadline = min(deadline, trio.current_time() + idle)
+        with trio.CancelScope(deadline=deadline, shield=self._request.paid):
+            try:
+                data = bytes(await self._in_use().stream.receive_some(PIECE))
+            except trio.BrokenResourceError as error:
+                if not isinstance(error.__cause__, ssl.SSLEOFError):
+                    raise
+                if self._framing is not None and self._framing.ends_with_connection:
+                    raise Fault(Reason.TRUNCATED, "TLS ended without saying so") from None
+                data = b""
+            self._ended = not data
+            return data
+        raise TimeoutError("nothing came in time")
+
+    async def _next(self) -> bytes | TransportFailure:
+        """Return the next piece, nothing at the body's end, or what went wrong."""
+        if self._complete:
+            return b""
+        try:
+            piece = await self._decoded()
+        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
+            self._close()
+            return self._failure(error)
+        except BaseException:
+            self._close()
+            raise
+        self._size += len(piece)
+        if len(self._arrived) < PARTIAL_LIMIT:
+            self._arrived += piece[: PARTIAL_LIMIT - len(self._arrived)]
+        limit = self._request.body_limit
+        if limit is not None and self._size > limit:
+            self._close()
+            return self._failure(Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes"))
+        return piece
+
+    async def _decoded(self) -> bytes:
+        http, inflation = self._in_use().http, self._inflation
+        while True:
+            for piece in self._inflated:
+                return piece
+            event = http.next_event()
+            if event is h11.NEED_DATA:
+                http.receive_data(await self._receive())
+            elif isinstance(event, h11.Data):
+                if inflation is None:
+                    return bytes(event.data)
+                self._inflated = inflation.feed(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                if inflation is not None:
+                    inflation.end()
+                self._finish()
+                return b""
+            else:
+                raise Fault(Reason.MALFORMED, f"unexpected {type(event).__name__}")
+
+    def _in_use(self) -> Connection:
+        if self._connection is None:
+            raise Fault(Reason.CLOSED, "the exchange was left before its end")
+        return self._connection
+
+    def _finish(self) -> None:
+        """Give the connection back, if it is in order."""
+        connection, self._connection = self._in_use(), None
+        self._complete = True
+        http = connection.http
+        clean = http.our_state is http.their_state is h11.DONE and http.trailing_data == (
+            b"",
+            False,
+        )
+        if clean and self._send_error is None:
+            http.start_next_cycle()
+            self._route.keep(connection)
+        else:
+            connection.close()
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _failure(self, error: Exception) -> TransportFailure:
+        """Describe the exchange's end by *error*, without keeping anything of *error*.
+
+        What h11 says about a reply is left out: it quotes the reply.
+        """
+        phase = self._progress.phase
+        if self._send_error is not None and phase is Phase.HEAD:
+            error, phase = self._send_error, Phase.SEND
+        error = _met_at_the_socket(error)
+        reason, detail = reason_of(error), type(error).__name__
+        if isinstance(error, Fault):
+            detail = error.detail
+        elif isinstance(error, OSError | UnicodeError):
+            detail = str(error)[:_DETAIL_LIMIT]
+        elif self._ended and phase in (Phase.HEAD, Phase.BODY):
+            early = phase is Phase.HEAD and not self._arrived
+            reason = Reason.CLOSED if early else Reason.TRUNCATED
+            detail = "the connection was closed before the end of the reply"
+        elif phase in (Phase.HEAD, Phase.BODY):
+            reason = Reason.MALFORMED
+        return TransportFailure(
+            phase=phase,
+            sent=self._progress.sent,
+            reason=reason,
+            bytes_sent=self._progress.bytes_sent,
+            partial=self._arrived,
+            status=None if self._head is None else self._head.status,
+            detail=detail,
+        )
+
+
+def _met_at_the_socket(error: Exception) -> Exception:
+    """Return what trio's streams have wrapped."""
+    while isinstance(error, trio.BrokenResourceError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    return error

@@ -1,0 +1,168 @@
+"""The transport on h11 and trio's own streams.
+
+h11 turns requests into bytes and bytes into replies, and does no I/O. So what was handed to the
+socket is known exactly; `h11_exchange` keeps account of it.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from typing import NoReturn
+
+import h11
+
+from muybridge.addressing import Origin, check_fields, split_url
+from muybridge.certificates import default_context
+from muybridge.h11_connections import Connection, Progress, Route, connect
+from muybridge.h11_exchange import Exchange
+from muybridge.watched_exchange import Fault
+from muybridge_protocol.http import HttpRequest, Reason
+
+_ROUTES_KEPT = 256
+_EMPTY_BODY_METHODS = ("POST", "PUT", "PATCH")
+"""Methods whose requests say that they have no body."""
+
+
+class H11Transport:
+    """An `AsyncTransport` on h11 and trio, for any number of tasks of one event loop.
+
+    Every time-out bounds the whole exchange, name resolution included. Where the host has to be
+    public (`HttpRequest.public_host_only`), that is checked on the very addresses that are
+    connected to, except where a proxy does the connecting.
+
+    The exchange of a paid request is shielded from cancellation, within its time-out, from its
+    first byte until its reply's last one. Until then it can be cancelled, and there is a last
+    checkpoint right before the first byte.
+
+    Proxies (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are read from the environment
+    once for each host; https goes through them in a tunnel. The CA certificates are those of
+    `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, else certifi's.
+
+    Args:
+        ssl_context: What to make TLS connections with instead; its settings are kept as they are.
+        connect_timeout: Seconds that trying one address may take. A host may have several.
+        pool_size: Most idle connections kept for one host. It bounds no work: one more exchange
+            opens one more connection.
+        allow_plain_http_proxy: Whether requests with a key may go over plain http through a
+            proxy, which can then read the key.
+    """
+
+    def __init__(
+        self,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        connect_timeout: float = 10.0,
+        pool_size: int = 512,
+        allow_plain_http_proxy: bool = False,
+    ) -> None:
+        self._ssl_context = ssl_context
+        self._connect_timeout = connect_timeout
+        self._pool_size = pool_size
+        self._allow_plain_http_proxy = allow_plain_http_proxy
+        self._routes: dict[str, Route] = {}
+        self._pid = os.getpid()
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> Exchange:
+        """Send *request* on entering the context, and hand over its reply.
+
+        Args:
+            request: What to send, exactly as described.
+            timeout: Seconds that the whole exchange may take.
+            authorization: The value of the `Authorization` header, or None to send none.
+
+        Raises:
+            TransportError: On entering, when there is no whole head.
+        """
+        return Exchange(self, request, timeout, authorization)
+
+    async def close(self) -> None:
+        """Close every idle connection. One in use is closed when its exchange ends."""
+        routes, self._routes = self._routes, {}
+        for route in routes.values():
+            route.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds connections and cannot be pickled")
+
+    def prepare(self, request: HttpRequest, authorization: str | None) -> tuple[Route, h11.Request]:
+        """Return the way of *request*, and how it begins on the wire.
+
+        Raises:
+            Fault: It cannot be sent as described.
+        """
+        origin, target = split_url(request.url)
+        check_fields(request.headers, authorization)
+        route = self._route(origin)
+        if route.forwards:
+            if authorization is not None and not self._allow_plain_http_proxy:
+                raise Fault(
+                    Reason.PROXY_REFUSED,
+                    "over plain http the proxy would read the key; "
+                    "H11Transport(allow_plain_http_proxy=True) allows it",
+                )
+            target = origin + target
+        return route, _request_line_and_fields(request, route, target, authorization)
+
+    async def connection(
+        self, route: Route, request: HttpRequest, progress: Progress
+    ) -> Connection:
+        """Return an idle connection that is good for *request*, or a new one."""
+        public = request.public_host_only
+        connection = route.take(paid=request.paid, public_host_only=public)
+        if connection is not None:
+            return connection
+        return await connect(
+            route,
+            progress,
+            public_host_only=public,
+            connect_timeout=self._connect_timeout,
+            ssl_context=self._context() if route.origin.scheme == "https" else None,
+        )
+
+    def _route(self, origin: str) -> Route:
+        if self._pid != os.getpid():
+            # A forked child must not write to its parent's connections.
+            self._routes, self._pid = {}, os.getpid()
+        route = self._routes.get(origin)
+        if route is None:
+            if len(self._routes) >= _ROUTES_KEPT:
+                self._routes.pop(next(iter(self._routes))).close()
+            route = self._routes[origin] = Route(Origin.read(origin), self._pool_size)
+        return route
+
+    def _context(self) -> ssl.SSLContext:
+        """Return the one context of all connections: reading the CA certificates takes long."""
+        if self._ssl_context is None:
+            self._ssl_context = default_context()
+        return self._ssl_context
+
+
+def _request_line_and_fields(
+    request: HttpRequest, route: Route, target: str, authorization: str | None
+) -> h11.Request:
+    fields = [("Host", route.origin.authority), *request.headers]
+    if not any(name.lower() == "accept-encoding" for name, _ in request.headers):
+        fields.append(("Accept-Encoding", "identity"))
+    if request.body is not None:
+        fields.append(("Content-Length", str(len(request.body))))
+    elif request.method in _EMPTY_BODY_METHODS:
+        fields.append(("Content-Length", "0"))
+    if route.forwards and route.proxy is not None and route.proxy.authorization is not None:
+        fields.append(("Proxy-Authorization", route.proxy.authorization))
+    if authorization is not None:
+        fields.append(("Authorization", authorization))
+    try:
+        return h11.Request(
+            method=request.method,
+            target=target,
+            headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields],
+        )
+    except h11.LocalProtocolError:
+        # What h11 says quotes the value.
+        raise Fault(Reason.OTHER, "the request cannot be sent as it is described") from None

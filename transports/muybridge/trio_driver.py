@@ -1,0 +1,168 @@
+"""Drives operations under trio: does what they ask for, and tells them what came of it.
+
+There is no policy here, and no cancel scope: a time-out is the transport's, and a cancellation
+passes through. After the reply to a paid request there is no checkpoint until the operation's
+outcome is returned, so that no cancellation comes between an id and its user.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Generic, Self, TypeVar
+
+import attrs
+import trio
+
+from muybridge.announcing import UNDER_WAY, Listeners
+from muybridge.async_transport import AsyncTransport, exchange
+from muybridge.credentials import Credentials
+from muybridge.saving import PartFile
+from muybridge.transport import TransportError
+from muybridge_protocol.events import Event
+from muybridge_protocol.http import HttpRequest
+from muybridge_protocol.operations import Download, Fetch, Operation, Send, Settled, Wait
+from muybridge_protocol.operations.download import Saved, Stage
+
+T = TypeVar("T")
+Op = TypeVar("Op", bound=Operation[Any])
+
+
+@attrs.frozen
+class Driver:
+    """What every operation of one client is driven with.
+
+    Args:
+        transport: What sends requests.
+        credentials: The API key.
+        listeners: Who is told of events.
+    """
+
+    transport: AsyncTransport
+    credentials: Credentials
+    listeners: Listeners
+
+    async def finish(self, operation: Operation[T]) -> T:
+        """Drive *operation* to its end and return its outcome.
+
+        Raises:
+            ServiceError: It ended with it.
+        """
+        driven = Driven(self, operation)
+        async for _ in driven:
+            pass
+        return driven.outcome()
+
+    async def download(self, operation: Download, part: PartFile) -> Saved:
+        """Drive *operation* to its end, saving what comes into *part*.
+
+        Raises:
+            ServiceError: It ended with it.
+            OSError: The part cannot be written.
+        """
+        while True:
+            match operation.next_action(trio.current_time()):
+                case Send(request, deadline):
+                    operation = await self.exchange(operation, request, deadline)
+                    self.listeners.tell(operation.events)
+                case Fetch(request, deadline):
+                    operation = await self._fetch(operation, request, deadline, part)
+                    self.listeners.tell(operation.events)
+                case Wait(until):
+                    await trio.sleep_until(until)
+                case settled:
+                    return settled.unwrap()
+
+    async def exchange(self, operation: Op, request: HttpRequest, deadline: float) -> Op:
+        """Send *request* and return the operation after what came of it."""
+        try:
+            response = await exchange(
+                self.transport,
+                request,
+                timeout=deadline - trio.current_time(),
+                authorization=self.credentials.authorization_for(request),
+            )
+        except TransportError as error:
+            failure = self.credentials.redact_failure(error.failure)
+        except trio.Cancelled:
+            raise  # from before the first byte, where the request is a paid one
+        except BaseException as error:  # noqa: BLE001  it is raised again
+            if request.paid:
+                error.add_note(UNDER_WAY)
+            # The frames of the libraries below may have the key in their variables.
+            raise error.with_traceback(None) from None
+        else:
+            response = self.credentials.redact_response(response)
+            return operation.receive(response, trio.current_time())
+        # Outside of the handler, so that no frame of a foreign library hangs on a later error.
+        return operation.fail(failure, trio.current_time())
+
+    async def _fetch(
+        self, operation: Download, request: HttpRequest, deadline: float, part: PartFile
+    ) -> Download:
+        """Fetch *request* into *part* and return the operation after what came of it."""
+        timeout = deadline - trio.current_time()
+        try:
+            async with self.transport.stream(request, timeout=timeout) as reply:
+                head = self.credentials.redact_head(reply.head)
+                operation = operation.accept(head, trio.current_time())
+                if operation.stage is not Stage.READING:
+                    return operation
+                part.begin(operation.part)
+                self.listeners.tell(operation.events)
+                async for piece in reply.pieces():
+                    operation = operation.take(piece)
+                    if operation.settled is not None:
+                        return operation
+                    # In this thread: a piece goes to the system's cache in a fraction of the
+                    # time that handing it to another thread would take.
+                    part.write(piece)
+                    self.listeners.tell(operation.events)
+            return operation.end(trio.current_time())
+        except TransportError as error:
+            failure = error.failure
+        return operation.fail(failure, trio.current_time())
+
+
+class Driven(Generic[T]):
+    """An operation under way: iterating does what it asks for, and yields what becomes known.
+
+    It may be left at any time, since nothing of it lives on between two steps.
+
+    Args:
+        driver: What it is driven with.
+        operation: The operation at its beginning.
+    """
+
+    def __init__(self, driver: Driver, operation: Operation[T]) -> None:
+        self._driver = driver
+        self._operation = operation
+        self._events: deque[Event] = deque()
+        self._settled: Settled[T] | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._events:
+            match self._operation.next_action(trio.current_time()):
+                case Send(request, deadline):
+                    operation = await self._driver.exchange(self._operation, request, deadline)
+                    self._driver.listeners.tell(operation.events)
+                    self._operation = operation
+                    self._events.extend(operation.events)
+                case Wait(until):
+                    await trio.sleep_until(until)
+                case settled:
+                    self._settled = settled
+                    raise StopAsyncIteration
+        return self._events.popleft()
+
+    def outcome(self) -> T:
+        """Return what the operation came to, once the iteration has ended.
+
+        Raises:
+            ServiceError: It ended with it.
+        """
+        if self._settled is None:
+            raise RuntimeError("the operation is still under way")
+        return self._settled.unwrap()
