@@ -28,13 +28,7 @@ def downloading(
         target: Where to.
         file_limit: Most bytes that it may write to one file, or 0 for no limit.
     """
-    arguments = [driver, service, source, str(target), str(file_limit)]
-    child = subprocess.Popen(  # noqa: S603  this very file
-        [sys.executable, "-W", "error", "-m", "client.children", *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PLACES))},
-    )
+    child = _start("download", driver, service, source, str(target), str(file_limit))
     try:
         yield child
     finally:
@@ -42,7 +36,40 @@ def downloading(
         child.communicate()
 
 
-def _main(driver: str, service: str, source: str, target: str, file_limit: str) -> None:
+def forking(driver: str, service: str) -> str:
+    """Ask for a task, fork, and ask again on both sides; return what was printed.
+
+    Args:
+        driver: Which client to use.
+        service: The service's base URL.
+    """
+    return _start("fork", driver, service).communicate(timeout=30)[0]
+
+
+def _start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603  this very file
+        [sys.executable, "-W", "error", "-m", "client.children", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PLACES))},
+    )
+
+
+def _fork(driver: str, service: str) -> None:
+    from .drivers import DRIVERS  # noqa: PLC0415  only in the child
+
+    with ExitStack() as closing:
+        client = DRIVERS[driver](closing)(service)
+        print("before", client.get("task-1").status, flush=True)  # noqa: T201  read by the test
+        child = os.fork()
+        if child == 0:
+            print("child", client.get("task-1").status, flush=True)  # noqa: T201  the same
+            os._exit(0)
+        os.waitpid(child, 0)
+        print("parent", client.get("task-1").status, flush=True)  # noqa: T201  the same
+
+
+def _download(driver: str, service: str, source: str, target: str, file_limit: str) -> None:
     import resource  # noqa: PLC0415  not on Windows, which collects this file too
 
     from muybridge import DownloadFailed  # noqa: PLC0415  only in the child
@@ -66,4 +93,4 @@ def _main(driver: str, service: str, source: str, target: str, file_limit: str) 
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    {"download": _download, "fork": _fork}[sys.argv[1]](*sys.argv[2:])

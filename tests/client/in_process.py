@@ -5,6 +5,7 @@ Hours of polling take milliseconds, and every query is told with its time.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -101,6 +102,7 @@ class World:
         self.key = key
         self.latency = latency
         self.seen: list[Seen] = []
+        self._numbers = itertools.count(1)
         self.instead: deque[Answer] = deque()
         """What the next requests are answered instead; None stands for the emulator's answer."""
         self.always: Answer = None
@@ -129,6 +131,7 @@ class World:
         shown = None if authorization is None else authorization.encode().decode()
         path = request.url.removeprefix(self.url)
         self.clock.elapsed += self.latency
+        number = next(self._numbers)
         self.seen.append(Seen(self.clock.elapsed, request.method, path, shown))
         told = self.instead.popleft() if self.instead else self.always
         if isinstance(told, TransportFailure):
@@ -143,7 +146,7 @@ class World:
         return self.emulator.handle(
             ServiceRequest(request.method, path, headers, request.body or b""),
             now=self.clock.wall(),
-            new_id=f"task-{len(self.seen)}",
+            new_id=f"task-{number}",
         )
 
     def _media(self, path: str) -> HttpResponse:

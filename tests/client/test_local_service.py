@@ -1,0 +1,76 @@
+"""The whole way over real sockets: a request in, a picture or a film on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from muybridge import TaskCancelled, TaskFailed, Unauthorized
+from muybridge.clock import SystemClock
+from muybridge.local import LocalService
+from muybridge_protocol.emulator import CANCEL
+from muybridge_protocol.tasks import Status, Task
+
+from .drivers import AnyClient, MakeClient
+from .requests_made import FAMILIES, image, small
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LocalService]:
+    with LocalService(speed=500) as running:
+        yield running
+
+
+@pytest.fixture
+def client(make_client: MakeClient, service: LocalService) -> AnyClient:
+    return make_client(
+        service.base_url, api_key=service.api_key, clock=SystemClock(), poll_interval=0.02
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family(client: AnyClient, service: LocalService, family: str) -> None:
+    """A small request of any family ends as a completed result with a link."""
+    result = client.run(small()[family], timeout=30)
+    assert result.status is Status.COMPLETED
+    assert result.url is not None
+    assert result.url.startswith(service.base_url)
+
+
+def test_picture(client: AnyClient, tmp_path: Path) -> None:
+    """A picture that was asked for lies on disk as a PNG."""
+    path = client.download(client.run(image(), timeout=30), tmp_path)
+    assert path.suffix == ".png"
+    assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_film(client: AnyClient, tmp_path: Path) -> None:
+    """A film that was asked for lies on disk as an MP4."""
+    path = client.download(client.run(small()["videos"], timeout=30), tmp_path)
+    assert path.suffix == ".mp4"
+    assert path.read_bytes()[4:8] == b"ftyp"
+
+
+def test_ends_without_a_result(client: AnyClient) -> None:
+    """Failures and cancellations come over the wire as they are."""
+    with pytest.raises(TaskFailed, match="unreachable reference image"):
+        client.run(small("[fail:unreachable-reference]")["vidg"], timeout=30)
+    with pytest.raises(TaskCancelled):
+        client.run(small(CANCEL)["vidsa"], timeout=30)
+
+
+def test_assets(client: AnyClient) -> None:
+    """A seeded asset can be deleted."""
+    client.delete_asset("asset-2")
+
+
+def test_wrong_key(make_client: MakeClient, service: LocalService) -> None:
+    """A wrong key is told as such, with what to check."""
+    told: list[Task] = []
+    client = make_client(service.base_url, api_key="wrong", on_submitted=told.append)
+    with pytest.raises(Unauthorized, match="MUYBRIDGE_API_KEY"):
+        client.run(image())
+    assert not told
