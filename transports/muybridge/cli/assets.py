@@ -37,7 +37,7 @@ def delete(errand: Errand, asset_id: str, *, yes: bool) -> None:
     if not yes and sys.stdin.isatty():
         click.confirm(f"Delete asset {asset_id} for good?", abort=True, err=True)
     with errand.client(exchange_timeout=errand.timeout) as client:
-        errand.send(lambda: client.delete_asset(asset_id))
+        client.delete_asset(asset_id)
     say(f"asset {asset_id} is deleted")
     if errand.json:
         document({"ok": True, "asset_id": asset_id})

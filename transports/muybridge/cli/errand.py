@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Self, TextIO
 
 import attrs
 import click
 
 from muybridge.cli.progress import Progress, choose_progress
 from muybridge.cli.terminal import say
-from muybridge.clock import SystemClock
+from muybridge.cli.watching import WatchedClock, WatchedTransport
 from muybridge_protocol.errors import (
     DownloadFailed,
     IgnoredSetting,
@@ -25,7 +25,7 @@ from muybridge_protocol.errors import (
     TaskEnded,
     TaskFailed,
 )
-from muybridge_protocol.events import Ambiguous, Event, Throttled, WillRetry
+from muybridge_protocol.events import Ambiguous, Event
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.operation import API_TIMEOUT
@@ -34,8 +34,6 @@ from muybridge_protocol.tasks import Result, Status, Task
 
 if TYPE_CHECKING:
     from muybridge import Client
-
-T = TypeVar("T")
 
 LOCAL_SPEED = 20.0
 """How much faster than usual the embedded service is."""
@@ -66,7 +64,7 @@ class Errand:
         result: The last that the service said of it.
         url: A link to download where no task is known.
         accepted: Whether the service has accepted the task during this very command.
-        unanswered: Whether a request that may not be sent twice may be on its way.
+        unanswered: Whether such a request is on its way, or was broken off on it.
         ambiguous: Whether such a request was left without a usable reply.
         warnings: What was warned of.
         progress: Who is told of each step.
@@ -98,7 +96,7 @@ class Errand:
         Args:
             exchange_timeout: Seconds that one exchange may take, or None for the library's choice.
         """
-        from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
+        from muybridge import Client, RequestsTransport  # noqa: PLC0415  they load the HTTP libraries
 
         with ExitStack() as stack:
             key, base_url, poll_interval = self.read_key(), self.base_url, self.poll_interval
@@ -108,6 +106,8 @@ class Errand:
                 service = stack.enter_context(LocalService(speed=LOCAL_SPEED))
                 key, base_url = service.api_key, service.base_url
                 poll_interval = poll_interval or LOCAL_POLL_INTERVAL
+            transport = WatchedTransport(RequestsTransport(), self)
+            stack.callback(transport.close)
             client = stack.enter_context(
                 Client(
                     key,
@@ -117,7 +117,8 @@ class Errand:
                     on_submitted=self._submitted,
                     on_event=self._noticed,
                     timeout=API_TIMEOUT if exchange_timeout is None else exchange_timeout,
-                    clock=_ToldClock(self),
+                    transport=transport,
+                    clock=WatchedClock(self),
                 )
             )
             self.progress = stack.enter_context(choose_progress())
@@ -130,22 +131,12 @@ class Errand:
             TaskFailed: The service refused it in its record.
             ServiceError: As `Client.create`.
         """
+        self.pays = True
         self.progress.say(f"sending the {request.family.name} request")
-        task = self.send(lambda: client.create(request))
+        task = client.create(request)
         if task.status == Status.FAILED:
             raise TaskFailed(result=task.to_result(), task=task)
         return task
-
-    def send(self, request: Callable[[], T]) -> T:
-        """Send what may not be sent twice, noting that it is on its way."""
-        self.pays = self.unanswered = True
-        try:
-            outcome = request()
-        except Exception:
-            self.unanswered = False
-            raise
-        self.unanswered = False
-        return outcome
 
     def wait(self, client: Client, task: Task) -> Result:
         """Wait for *task* to be completed, as `Client.wait` does."""
@@ -249,38 +240,15 @@ class Errand:
 
     def _submitted(self, task: Task) -> None:
         self.task, self.result = task, None
-        self.accepted, self.unanswered = True, False
+        self.accepted = True
         self.progress.say(f"task {task.id}")
 
     def _noticed(self, event: Event) -> None:
-        match event:
-            case WillRetry() | Throttled():
-                self.unanswered = False
-            case Ambiguous():
-                self.ambiguous, self.unanswered = True, False
-            case _:
-                pass
+        self.ambiguous = self.ambiguous or isinstance(event, Ambiguous)
         self.progress.event(event)
 
     def _updated(self, result: Result) -> None:
         self.result = result
-
-
-class _ToldClock(SystemClock):
-    """This machine's clock, which tells the errand when the client waits.
-
-    Ctrl-C in such a wait comes between two requests, not while one is on its way.
-    """
-
-    def __init__(self, errand: Errand) -> None:
-        self._errand = errand
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for *seconds*."""
-        self._errand.unanswered = False
-        self._errand.progress.waiting(seconds)
-        super().sleep(max(0.0, seconds))
-        self._errand.unanswered = self._errand.pays and not self._errand.accepted
 
 
 def _token(task: Task) -> str:

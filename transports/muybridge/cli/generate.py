@@ -13,6 +13,7 @@ from muybridge.cli.options import (
     family_options,
     json_option,
     output_option,
+    poll_interval_option,
     read_request,
     timeout_option,
     waiting_options,
@@ -50,10 +51,13 @@ def _create_command(family: Family) -> click.Command:
     options = [
         *family_options(family),
         json_option(),
-        timeout_option("Seconds that the exchange may take; too few leave it open whether it "
-                       "was accepted [default: 60]"),
+        poll_interval_option("Passed on to the command that is suggested to wait for the task"),
+        timeout_option(
+            "Seconds that the exchange may take; too few leave it open whether it was accepted "
+            "[default: 60]"
+        ),
         *connection_options(),
-    ]  # fmt: skip
+    ]
 
     @click.pass_context
     def create(context: click.Context, /, **values: Any) -> None:

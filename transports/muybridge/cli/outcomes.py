@@ -65,6 +65,14 @@ EXIT_CODES: Mapping[type[BaseException], int] = {
 """The exit code of each class of error; the most special class counts."""
 
 
+_ARGUMENTS: Mapping[str, str] = {
+    "give base_url": "give --base-url",
+    "give api_key": "give --api-key-file",
+    "say allow_plain_http=True": "say --allow-plain-http",
+}
+"""What the library's messages tell a programmer to do, and what the command's user does."""
+
+
 def exit_code(error: BaseException, errand: Errand) -> int:
     """Return the code that a command ends with after *error*."""
     code = next((EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES), DEFECT)
@@ -92,6 +100,11 @@ def tell(error: BaseException, errand: Errand) -> int:
     if isinstance(error, ServiceError):
         details = _details(error)
         errand.learn(error)
+        if errand.local and code in (SAFE, NOT_SAVED):
+            message = f"{error.what()} The local service has ended, and its tasks with it."
+    elif isinstance(error, LocalError):
+        for argument, option in _ARGUMENTS.items():
+            message = message.replace(argument, option)
     elif isinstance(error, click.ClickException):
         message = error.format_message()
         if isinstance(error, click.UsageError) and error.ctx is not None:
@@ -103,8 +116,6 @@ def tell(error: BaseException, errand: Errand) -> int:
 
 def _tell(kind: str, message: str, code: int, errand: Errand, details: dict[str, Any]) -> int:
     command = errand.next_command() if code in (AMBIGUOUS, SAFE, NOT_SAVED) else None
-    if errand.local and errand.accepted and code in (SAFE, NOT_SAVED):
-        message += " The local service ended with this command, and its tasks with it."
     say(f"error: {message}")
     if command is not None:
         say(f"carry on: {command}")
@@ -193,10 +204,10 @@ def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
         return SAFE, f"Interrupted. Task {errand.task.id} {state} is safe."
     if errand.url is not None:
         return SAFE, "Interrupted. What has arrived is kept."
-    if errand.unanswered and not notes:
+    if errand.unanswered:
         return AMBIGUOUS, (
-            "Interrupted while the reply was on its way: the request may have been accepted and "
-            "charged. It was not sent again. Look at the account for it before sending it again."
+            "Interrupted while the reply was on its way: the request may have been accepted. It "
+            "was not sent again. Look at the account before sending it again."
         )
     if errand.pays:
         return NOT_SENT, f"Interrupted. {notes or 'Nothing was sent.'}"

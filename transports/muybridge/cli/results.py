@@ -13,15 +13,15 @@ from muybridge_protocol.tasks import Result
 
 def tell_result(errand: Errand, result: Result, path: Path | None) -> None:
     """Print where the result is: the path it was saved to, or its URL and how long that works."""
-    if path is None and errand.local:
-        say("the local service has ended, and its URL with it: give -o PATH to save the result")
     if errand.json:
         document(outcome_record(errand.task, result, path, errand.warnings))
     elif path is not None:
         answer_path(path)
     else:
         expires = expiry(result)
-        if expires is not None:
+        if errand.local:
+            say("the local service has ended, and the URL with it: -o PATH saves the result")
+        elif expires is not None:
             say(f"the URL works until {expires}")
         answer(result.url or "")
 

@@ -10,7 +10,8 @@ import click
 from muybridge.cli.errand import Errand, pass_errand
 from muybridge.cli.options import json_option
 from muybridge.cli.terminal import answer, document, say
-from muybridge_protocol.service import check_key, is_loopback
+from muybridge_protocol.hosts import is_loopback
+from muybridge_protocol.service import check_key
 
 
 @click.command(params=[json_option()])

@@ -11,10 +11,9 @@ from muybridge.cli.errand import Errand, pass_errand
 from muybridge.cli.options import default_of, json_option, option_name
 from muybridge.cli.records import family_record, model_record
 from muybridge.cli.teaching import (
-    kept_sentence,
     model_limits,
     pace_of,
-    pacing_sentence,
+    sentences,
     summary,
 )
 from muybridge.cli.terminal import document, show
@@ -80,6 +79,7 @@ def _portrait(family: Family) -> Iterator[RenderableType]:
             pace = pace_of(model.pacing or family.pacing)
             table.add_row(model.name, limits, model.billing, pace)
         yield table
+        yield Text("")
     table = _table("Field", "Type", "Accepted", "Default")
     for field in family.fields:
         if field.wire == "model" and family.models:
@@ -88,8 +88,8 @@ def _portrait(family: Family) -> Iterator[RenderableType]:
         default = "required" if field.required else default_of(field)
         table.add_row(option_name(field.wire), field.kind, accepted, default)
     yield table
-    for sentence in (pacing_sentence(family.pacing), kept_sentence(family), *family.notes):
-        yield Text(sentence)
+    yield Text("")
+    yield from map(Text, sentences(family))
     yield Text("")
 
 

@@ -14,18 +14,25 @@ def check_target(target: str) -> None:
     Raises:
         click.UsageError: It cannot be written to. Nothing was sent.
     """
+    try:
+        reason = _obstacle(target)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+    if reason is not None:
+        raise click.UsageError(f"-o {target}: {reason}. Nothing was sent.")
+
+
+def _obstacle(target: str) -> str | None:
+    """Return why *target* cannot be written to, or None; most obstacles raise OSError."""
     path = Path(target)
     wants_folder = target.endswith(("/", os.sep)) or path.is_dir()
     if not wants_folder and path.exists() and not path.is_file():
-        raise click.UsageError(f"-o {target}: is neither a file nor a folder. Nothing was sent.")
+        return "is neither a file nor a folder"
     folder = path if wants_folder else path.parent
-    # The download keeps its parts beside the file, under the longest name that this one has.
-    probe = folder / f"{path.name if not wants_folder else ''}.part.json.try"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Only writing tells for sure: permissions are not the whole story.
-        probe.touch()
-        probe.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise click.UsageError(f"-o {target}: {reason}. Nothing was sent.") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    # Only writing tells for sure: permissions are not the whole story. The download keeps its
+    # parts beside the file, and this name is as long as the longest of theirs.
+    probe = folder / f"{'' if wants_folder else path.name}.part.json.try"
+    probe.touch()
+    probe.unlink(missing_ok=True)
+    return None

@@ -12,6 +12,7 @@ from muybridge.cli.options import (
     connection_options,
     json_option,
     output_option,
+    poll_interval_option,
     timeout_option,
     waiting_options,
 )
@@ -89,6 +90,7 @@ def wait(errand: Errand, task: str) -> None:
         output_option(required=True),
         json_option(),
         timeout_option("Seconds that the download may take [default: 3600]"),
+        poll_interval_option("Passed on to the command that waits for a task without a result"),
         *connection_options(),
     ]
 )

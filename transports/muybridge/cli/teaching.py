@@ -41,7 +41,7 @@ class FamilyCommand(click.Command):
             with formatter.section("Models"):
                 formatter.write_dl([(model.name, model_summary(model)) for model in family.models])
         with formatter.section("Good to know"):
-            for line in (pacing_sentence(family.pacing), kept_sentence(family), *family.notes):
+            for line in sentences(family):
                 formatter.write_text(line)
 
 
@@ -84,6 +84,18 @@ def pacing_sentence(pacing: Pacing) -> str:
 def kept_sentence(family: Family) -> str:
     """Return how long results are kept, as a sentence."""
     return f"How long results are kept: {family.retention.note}."
+
+
+def sentences(family: Family) -> list[str]:
+    """Return what else there is to know of *family*."""
+    hidden = "What the service does not show of the request may be sent with --extra."
+    return [
+        *([] if family.models else ["Which models there are is not shown."]),
+        *([] if family.body_shown else [hidden]),
+        pacing_sentence(family.pacing),
+        kept_sentence(family),
+        *family.notes,
+    ]
 
 
 def example(family: Family, verb: str) -> str:

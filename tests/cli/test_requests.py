@@ -1,0 +1,189 @@
+"""How a command line becomes a request, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from muybridge.cli.options import option_name
+from muybridge.local import LocalService
+from muybridge_protocol.families import FAMILIES, Family
+
+from .conftest import Invoke
+from .crooked_service import RESET, CrookedService, always
+
+FRAME = "https://example.com/a.png"
+
+
+def sent(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, *words: str, **more: object) -> object:
+    """Return the body of the request that a command line makes."""
+    bodies: list[object] = []
+
+    def create(_: object, request: object) -> object:
+        bodies.append(request.to_body())  # type: ignore[attr-defined]  # a MediaRequest
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("muybridge.Client.create", create)
+    settings = {"MUYBRIDGE_API_KEY": "a-key", "MUYBRIDGE_BASE_URL": "http://127.0.0.1:9"}
+    ended = invoke("create", *words, env=settings, **more)
+    assert bodies, ended.output
+    return bodies[0]
+
+
+def test_every_kind_of_field(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options become wire fields of the right JSON type, and only what was given is sent."""
+    body = sent(
+        invoke, monkeypatch, "vidsb", "--model", "vidsb_2_0_pro", "--prompt", "A horse",
+        "--duration", "5", "--no-generate-audio", "--reference-images", FRAME,
+        "--reference-images", "asset://asset-1", "--extra", '{"seed": 7}',
+    )  # fmt: skip
+    assert body == {
+        "model": "vidsb_2_0_pro",
+        "prompt": "A horse",
+        "duration": 5,
+        "generateAudio": False,
+        "referenceImages": [FRAME, "asset://asset-1"],
+        "seed": 7,
+    }
+
+
+@pytest.mark.parametrize(("text", "number"), [("2.5", 2.5), ("3", 3)])
+def test_numbers(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, text: str, number: float) -> None:
+    """A field of type number takes whole and broken numbers."""
+    words = ("vidd", "--model", "viddq3-pro", "--prompt", "A horse", "--duration", text)
+    body = sent(invoke, monkeypatch, *words)
+    assert body == {"model": "viddq3-pro", "prompt": "A horse", "duration": number}
+
+
+def test_the_prompt_may_come_from_stdin(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--prompt -` reads the whole of stdin; the last line end is not part of it."""
+    words = ("imga", "--model", "imga", "--prompt", "-")
+    body = sent(invoke, monkeypatch, *words, input="A horse\nat a gallop\n")
+    assert body == {"model": "imga", "prompt": "A horse\nat a gallop"}
+
+
+def test_an_unlisted_model_is_sent(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that the tables do not know is sent on purpose, without the limits of models."""
+    words = ("imga", "--unlisted-model", "imga-9", "--prompt", "A horse", "--resolution", "4k")
+    body = sent(invoke, monkeypatch, *words)
+    assert body == {"model": "imga-9", "prompt": "A horse", "resolution": "4k"}
+
+
+def test_all_problems_are_told_at_once(invoke: Invoke) -> None:
+    """Every problem is told by its option and its wire name, and nothing is sent."""
+    with CrookedService(always(RESET)) as service:
+        ended = invoke(
+            "create", "vidsb", "--model", "vidsb_2_0_por", "--duration", "5.5",
+            "--reference-images", "nope", "--last-image", FRAME, "--extra", "{",
+            env=service.settings,
+        )  # fmt: skip
+        assert (ended.exit_code, ended.stdout, service.requests) == (2, "", [])
+    lines = ended.stderr.splitlines()
+    assert lines[0] == "error: 7 problems in the vidsb request (nothing was sent):"
+    told = {line.split(":")[0].strip() for line in lines[1:]}
+    assert told == {
+        "--extra (extra)",
+        "--model (model)",
+        "--prompt (prompt)",
+        "--duration (duration)",
+        "--reference-images (referenceImages)",
+        "--last-image (last_image)",
+    }
+    assert "did you mean vidsb_2_0_pro?" in ended.stderr
+    assert "'5.5' is not an integer; use an integer; use 4 to 15 s" in ended.stderr
+
+
+@pytest.mark.parametrize("value", ["5.0", " 5", "\uff15", "1e1", "true", "", "9" * 5000])
+def test_integers_are_read_strictly(invoke: Invoke, value: str) -> None:
+    """What is not a plain integer is not taken for one."""
+    words = ("create", "videos", "--model", "videos", "--prompt", "A horse", "--duration", value)
+    ended = invoke(*words, "--json")
+    (problem,) = json.loads(ended.stdout)["error"]["problems"]
+    assert (problem["field"], problem["rule"]) == ("duration", "type")
+
+
+def test_two_models_are_one_too_many(invoke: Invoke) -> None:
+    """A model beside an unlisted one is told as a problem."""
+    words = ("--model", "imga", "--unlisted-model", "imga-9", "--prompt", "A horse")
+    ended = invoke("create", "imga", *words)
+    assert ended.exit_code == 2
+    assert "is given beside --unlisted-model" in ended.stderr
+
+
+def test_a_blank_unlisted_model_is_refused(invoke: Invoke) -> None:
+    """An unlisted model still has to be a name."""
+    ended = invoke("create", "imga", "--unlisted-model", " ", "--prompt", "A horse")
+    assert ended.exit_code == 2
+    assert "--model (model): ' '" in ended.stderr
+
+
+def test_a_misspelt_option_is_told_with_the_right_one(invoke: Invoke) -> None:
+    """An option that there is not is told with the one that was probably meant."""
+    ended = invoke("create", "imgb", "--promt", "A horse")
+    assert ended.exit_code == 2
+    assert "--prompt" in ended.stderr
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+@pytest.mark.parametrize("verb", ["create", "run"])
+def test_help_teaches_every_family(invoke: Invoke, family: Family, verb: str) -> None:
+    """The help shows every field and model, and an example that would be accepted."""
+    ended = invoke(verb, family.name, "--help", terminal_width=200)
+    assert ended.exit_code == 0
+    shown = ended.stdout
+    for field in family.fields:
+        assert option_name(field.wire) in shown
+        assert field.doc.split(";")[0] in " ".join(shown.split())
+    for model in family.models:
+        assert f"  {model.name} " in shown
+    example = shlex.split(shown.partition("Example:\n")[2].splitlines()[0])
+    assert example[:3] == ["muybridge", verb, family.name]
+    # Accepted as far as it goes: what is missing is the service's address alone.
+    ended = invoke(*example[1:])
+    assert ended.exit_code == 2
+    assert "There is no base URL." in ended.stderr
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "taken/a.png", "a" * 300 + ".png"])
+def test_a_target_that_cannot_be_written_is_told_before_anything_is_sent(
+    invoke: Invoke, tmp_path: Path, target: str
+) -> None:
+    """`run -o` finds out beforehand whether the result can be saved."""
+    (tmp_path / "taken").write_text("a file where a folder is wanted")
+    with CrookedService(always(RESET)) as service:
+        words = ("--model", "imga", "--prompt", "A horse", "-o", target)
+        ended = invoke("run", "imga", *words, env=service.settings)
+        assert (ended.exit_code, service.requests) == (2, [])
+    assert f"-o {target}" in ended.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
+
+
+def test_folders_are_made(invoke: Invoke, tmp_path: Path) -> None:
+    """A folder that does not exist yet is made, and the name in it is made from the id."""
+    words = ("--model", "imga", "--prompt", "A horse", "-o", "new/pictures/")
+    ended = invoke("run", "imga", "--local", *words)
+    assert ended.exit_code == 0
+    (saved,) = (tmp_path / "new" / "pictures").iterdir()
+    assert ended.stdout == f"new/pictures/{saved.name}\n"
+
+
+def test_the_key_may_come_from_a_file(
+    invoke: Invoke, service: LocalService, tmp_path: Path
+) -> None:
+    """`--api-key-file` and `--base-url` take the place of the environment."""
+    (tmp_path / "key").write_text(f"{service.api_key}\n")
+    words = ("--model", "imga", "--prompt", "A horse")
+    options = ("--api-key-file", "key", "--base-url", service.base_url)
+    ended = invoke("create", "imga", *words, *options)
+    assert ended.exit_code == 0
+    assert f"muybridge wait --api-key-file key --base-url {service.base_url} '{{" in ended.stderr
+
+
+def test_there_is_no_option_for_a_key(invoke: Invoke) -> None:
+    """A key is never an argument, which every user of the machine could read."""
+    ended = invoke("get", "task-1", "--api-key", "secret")
+    assert ended.exit_code == 2
+    assert "secret" not in ended.output

@@ -1,0 +1,202 @@
+"""What is on stdout and on stderr, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from muybridge import __version__
+
+from .conftest import Invoke, Start, search_path
+from .crooked_service import CrookedService, always, record, reply
+
+RUN = ("run", "imgb", "--model", "imgb-2", "--prompt", "A horse", "--poll-interval", "0.01")
+
+EVIL = "\x1b[31mred\x07 [bold]no markup[/bold]\r\nerror: forged"
+
+
+def on_a_terminal(
+    start: Start, stream: str, *words: str, env: dict[str, str]
+) -> tuple[str, str, int]:
+    """Return what the command writes to a terminal that is *stream*, to the other one, its code."""
+    ours, theirs = os.openpty()
+    process = start(*words, env={"TERM": "xterm", "COLUMNS": "80", **env}, **{stream: theirs})
+    os.close(theirs)
+    seen = b""
+    try:
+        while piece := os.read(ours, 65536):
+            seen += piece
+    except OSError:  # the terminal's other end was closed
+        pass
+    os.close(ours)
+    stdout, stderr = process.communicate(timeout=20)
+    return seen.decode(), stdout or stderr or "", process.returncode
+
+
+def test_data_goes_to_stdout_and_the_rest_to_stderr(
+    start: Start, settings: dict[str, str], tmp_path: Path
+) -> None:
+    """A real process prints the path alone on stdout, and plain lines without colour on stderr."""
+    process = start(*RUN, "-o", "pictures/", env=settings)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 0
+    (saved,) = (tmp_path / "pictures").iterdir()
+    assert stdout == f"pictures/{saved.name}\n"
+    lines = stderr.splitlines()
+    assert lines[0] == "sending the imgb request"
+    assert lines[1] == f"task {saved.stem}"
+    assert lines[-1] == f"saved pictures/{saved.name} ({saved.stat().st_size:,} bytes)"
+    assert "\x1b" not in stderr
+
+
+def test_without_a_path_the_url_is_printed(invoke: Invoke, settings: dict[str, str]) -> None:
+    """`run` without -o prints the URL on stdout, and on stderr until when it works."""
+    ended = invoke(*RUN, env=settings)
+    assert ended.stdout.startswith(settings["MUYBRIDGE_BASE_URL"])
+    assert "the URL works until 2" in ended.stderr
+
+
+def test_create_prints_the_id_alone(invoke: Invoke, settings: dict[str, str]) -> None:
+    """`create` prints the bare id for scripts, and the command that waits for it on stderr."""
+    ended = invoke("create", *RUN[1:6], env=settings)
+    assert ended.stdout.startswith("task-")
+    assert f"task {ended.stdout}" in ended.stderr
+    assert "carry on: muybridge wait '{" in ended.stderr
+
+
+def test_json_is_one_document_and_the_id_is_still_on_stderr(
+    invoke: Invoke, settings: dict[str, str]
+) -> None:
+    """With --json stdout holds exactly one document, with the records in the wire's words."""
+    ended = invoke(*RUN, "--json", "-o", "a.png", env=settings)
+    told = json.loads(ended.stdout)
+    assert list(told) == ["ok", "task", "result", "expires_at", "path"]
+    assert told["task"]["object"] == "image"
+    assert told["result"]["object"] == "image.generation"
+    assert told["expires_at"] == told["result"]["created"] + 86_400
+    assert f"task {told['task']['id']}\n" in ended.stderr
+
+
+def test_a_token_is_waited_for_anywhere(invoke: Invoke, settings: dict[str, str]) -> None:
+    """The token of `create --json` is what `wait`, `get` and `download` take."""
+    token = json.loads(invoke("create", *RUN[1:6], "--json", env=settings).stdout)["task"]["token"]
+    assert invoke("wait", token, "--poll-interval", "0.01", env=settings).exit_code == 0
+    assert "status          completed" in invoke("get", token, env=settings).stdout
+    ended = invoke("download", token, "-o", "a.png", env=settings)
+    assert (ended.exit_code, ended.stdout) == (0, "a.png\n")
+
+
+def test_a_url_is_downloaded(invoke: Invoke, settings: dict[str, str], tmp_path: Path) -> None:
+    """`download URL` saves what a link leads to; in a folder the link's own name is taken."""
+    url = invoke(*RUN, env=settings).stdout.strip()
+    ended = invoke("download", url, "-o", ".", "--json", env=settings)
+    assert json.loads(ended.stdout) == {"ok": True, "path": url.rpartition("/")[2]}
+    assert (tmp_path / url.rpartition("/")[2]).exists()
+
+
+@pytest.mark.parametrize("words", [("get", "task-1"), ("wait", "task-1")])
+def test_what_the_service_says_is_printed_harmlessly(
+    invoke: Invoke, words: tuple[str, ...]
+) -> None:
+    """No control character of the service reaches a terminal, and its markup is shown as it is."""
+    evil = record(status="failed", error=EVIL, model=EVIL)
+    with CrookedService(always(reply(200, evil))) as service:
+        ended = invoke(*words, env=service.settings)
+    assert "[bold]no markup[/bold]" in ended.output
+    assert not {"\x1b", "\x07", "\r"} & set(ended.output)
+    assert "\nerror: forged" not in ended.output
+
+
+def test_a_terminal_sees_a_spinner(start: Start) -> None:
+    """On a terminal stderr shows the status, the time and the next query; stdout stays clean."""
+    replies = iter([*([record(status="[bold]odd[/bold]")] * 3), record(status="failed", error="x")])
+
+    def answer(_method: str, _path: str) -> bytes:
+        return reply(200, next(replies))
+
+    with CrookedService(answer) as service:
+        seen, stdout, code = on_a_terminal(
+            start, "stderr", "wait", "task-1", "--poll-interval", "0.3", env=service.settings
+        )
+    assert (code, stdout) == (1, "")
+    assert "[bold]odd[/bold], 0 s, next query in 0 s" in seen
+
+
+def test_no_color_is_honoured(start: Start) -> None:
+    """With NO_COLOR a table on a terminal has no colour."""
+    seen, _, _ = on_a_terminal(start, "stdout", "models", "imga", env={"NO_COLOR": "1"})
+    assert "\x1b[3" not in seen
+    assert "imga-pro-stable" in seen
+
+
+def test_tables_fit_a_terminal(start: Start) -> None:
+    """On a terminal of 80 columns no line is longer, and nothing is cut off."""
+    seen, _, code = on_a_terminal(start, "stdout", "models", env={"NO_COLOR": "1", "TERM": "dumb"})
+    assert code == 0
+    assert max(map(len, seen.replace("\r", "").split("\n"))) <= 80
+    assert "…" not in seen
+
+
+def test_a_broken_pipe_ends_quietly(start: Start, tmp_path: Path) -> None:
+    """When the reader of stdout has gone, the command ends without a word."""
+    (tmp_path / "requests.jsonl").write_text('{"family": "imga", "body": {}}\n' * 5000)
+    process = start("validate", "requests.jsonl")
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stderr) == (141, "")
+
+
+def test_warnings_are_plain_lines(invoke: Invoke, settings: dict[str, str]) -> None:
+    """A setting without effect is told in one plain line, and in the document."""
+    words = (*RUN, "--size", "1024x1024", "--ratio", "1:1", "--json")
+    ended = invoke(*words, env=settings)
+    assert ended.stderr.splitlines()[0] == "warning: ratio: is overridden by size"
+    assert json.loads(ended.stdout)["warnings"] == ["ratio: is overridden by size"]
+
+
+def test_the_version(start: Start) -> None:
+    """`python -m muybridge --version` prints the name and the version."""
+    stdout, _ = start("--version").communicate(timeout=20)
+    assert stdout == f"muybridge {__version__}\n"
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_a_missing_extra_is_told_with_what_mends_it(missing: str) -> None:
+    """Without click or rich there is no traceback, but the pip command, and exit code 2."""
+    program = f"import sys; sys.modules[{missing!r}] = None; from muybridge.cli import main; main()"
+    ended = subprocess.run(  # noqa: S603  our own program
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": search_path()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f'muybridge needs {missing}: pip install "muybridge[cli]"\n'
+
+
+@pytest.mark.parametrize("words", [["validate", os.devnull], ["--help"], ["create", "imgb", "-h"]])
+def test_start_up_is_light(words: list[str]) -> None:
+    """What needs no network or picture loads no library for it."""
+    program = (
+        "import sys; from muybridge.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'requests', 'urllib3', 'hypercorn', 'trio', 'PIL', 'av', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    ended = subprocess.run(  # noqa: S603  our own program
+        [sys.executable, "-c", program, *words],
+        env={**os.environ, "PYTHONPATH": search_path()},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stderr == "[]\n"
