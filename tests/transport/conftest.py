@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, Protocol
 
 import pytest
 import trustme
 
+from muybridge.h11_transport import H11Transport
 from muybridge.requests_transport import RequestsTransport
+from muybridge.transport import Transport
 
+from .blocking import BlockingTransport, TrioThread
 from .certificates import client_context, server_context
 
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -37,8 +42,45 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+class MakeTransport(Protocol):
+    """Makes a transport of the kind under test, given its settings."""
+
+    def __call__(self, **settings: Any) -> Transport: ...
+
+
+@pytest.fixture(scope="session")
+def trio_thread() -> Iterator[TrioThread]:
+    with TrioThread() as thread:
+        yield thread
+
+
+@pytest.fixture(params=["requests", "h11"])
+def make_transport(
+    request: pytest.FixtureRequest, trio_thread: TrioThread
+) -> Iterator[MakeTransport]:
+    """What makes transports of each kind in turn; they are closed at the end."""
+    with ExitStack() as closing:
+
+        def make(**settings: Any) -> Transport:
+            made: Transport = (
+                RequestsTransport(**settings)
+                if request.param == "requests"
+                else BlockingTransport(trio_thread, H11Transport(**settings))
+            )
+            closing.callback(made.close)
+            return made
+
+        yield make
+
+
 @pytest.fixture
-def transport(client_tls: ssl.SSLContext) -> Iterator[RequestsTransport]:
+def transport(make_transport: MakeTransport, client_tls: ssl.SSLContext) -> Transport:
+    """A transport of each kind in turn."""
+    return make_transport(ssl_context=client_tls)
+
+
+@pytest.fixture
+def requests_transport(client_tls: ssl.SSLContext) -> Iterator[RequestsTransport]:
     made = RequestsTransport(ssl_context=client_tls)
     yield made
     made.close()

@@ -8,18 +8,22 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
 
 import pytest
 
-from muybridge import watched_pools
+from muybridge.h11_transport import H11Transport
 from muybridge.requests_transport import RequestsTransport
+from muybridge.transport import FRESH, Transport
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 
+from .blocking import BlockingTransport
 from .calls import call, failure_of, get, post
+from .conftest import MakeTransport
 from .scripted_server import (
     Peer,
     ScriptedServer,
@@ -35,7 +39,7 @@ from .scripted_server import (
 )
 
 
-def test_keep_alive(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_keep_alive(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """Requests to one host in a row share one connection."""
     with ScriptedServer(serve(), tls=tls) as server:
         for _ in range(5):
@@ -45,14 +49,15 @@ def test_keep_alive(transport: RequestsTransport, tls: ssl.SSLContext | None) ->
 
 
 def test_paid_avoids_stale_connection(
-    transport: RequestsTransport, tls: ssl.SSLContext | None, monkeypatch: pytest.MonkeyPatch
+    transport: Transport, tls: ssl.SSLContext | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A paid request leaves a connection idle for longer than a second to those that poll."""
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, get(server.url))
         call(transport, post(server.url))
         assert len(server.peers) == 1
-        monkeypatch.setattr(watched_pools, "FRESH", -1.0)
+        for home in ("watched_pools", "h11_connections"):
+            monkeypatch.setattr(f"muybridge.{home}.FRESH", -1.0)
         call(transport, post(server.url))
         assert len(server.peers) == 2
         monkeypatch.undo()
@@ -63,10 +68,10 @@ def test_paid_avoids_stale_connection(
 
 def test_fresh_means_one_second() -> None:
     """An idle connection is fresh for a second."""
-    assert watched_pools.FRESH == 1.0
+    assert FRESH == 1.0
 
 
-def test_closed_while_idle(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_closed_while_idle(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A connection that the server closed while it was idle costs no request."""
     with ScriptedServer([read_request, reply()], tls=tls) as server:
         for count in range(1, 4):
@@ -76,18 +81,26 @@ def test_closed_while_idle(transport: RequestsTransport, tls: ssl.SSLContext | N
         assert server.posts == 3
 
 
-def wait_until_readable(transport: RequestsTransport) -> None:
+def wait_until_readable(transport: Transport) -> None:
     """Wait until the server has closed, or written to, the idle connection, if there is one."""
-    (route,) = transport._routes.values()  # pyright: ignore[reportPrivateUsage]  # the idle socket
-    assert route.pool.pool is not None
-    idle = [conn.sock for conn in list(route.pool.pool.queue) if conn and conn.sock]
+    idle: list[int] = []
+    # Nobody else needs to see the idle sockets.
+    if isinstance(transport, RequestsTransport):
+        (by_urllib3,) = transport._routes.values()  # pyright: ignore[reportPrivateUsage]
+        assert by_urllib3.pool.pool is not None
+        connections = [conn for conn in list(by_urllib3.pool.pool.queue) if conn]
+        idle = [conn.sock.fileno() for conn in connections if conn.sock]
+    elif isinstance(transport, BlockingTransport):
+        (by_h11,) = transport.inner._routes.values()  # pyright: ignore[reportPrivateUsage]
+        kept = by_h11._idle  # pyright: ignore[reportPrivateUsage]
+        # Under TLS, what came may have left the socket already.
+        quiet = [connection for connection in kept if connection.is_quiet()]
+        idle = [connection._socket.fileno() for connection in quiet]  # pyright: ignore[reportPrivateUsage]
     assert not idle or select.select(idle, [], [], 5)[0]
 
 
 @pytest.mark.parametrize("way", ["together", "after"])
-def test_unsolicited_reply(
-    transport: RequestsTransport, tls: ssl.SSLContext | None, way: str
-) -> None:
+def test_unsolicited_reply(transport: Transport, tls: ssl.SSLContext | None, way: str) -> None:
     """A second reply that nobody asked for is never taken for the next request's."""
     evil = reply_bytes(200, b"evil")
 
@@ -114,7 +127,7 @@ def test_unsolicited_reply(
         b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ],
 )
-def test_last_reply_of_connection(transport: RequestsTransport, first: bytes) -> None:
+def test_last_reply_of_connection(transport: Transport, first: bytes) -> None:
     """A connection that the server says it closes is not used again."""
     with ScriptedServer(in_turn([read_request, send(first), hang], serve())) as server:
         call(transport, get(server.url))
@@ -124,7 +137,7 @@ def test_last_reply_of_connection(transport: RequestsTransport, first: bytes) ->
 
 @pytest.mark.parametrize("first", [[read_request, reset], [read_request, send(b"junk\r\n\r\n")]])
 def test_failed_connection_is_not_reused(
-    transport: RequestsTransport, tls: ssl.SSLContext | None, first: list[Step]
+    transport: Transport, tls: ssl.SSLContext | None, first: list[Step]
 ) -> None:
     """After a failure the next request has a connection of its own."""
     with ScriptedServer(in_turn(first, serve()), tls=tls) as server:
@@ -133,7 +146,7 @@ def test_failed_connection_is_not_reused(
         assert len(server.peers) == 2
 
 
-def test_close(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_close(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """Closing the transport closes what is idle, and it can be used on."""
     gone = threading.Event()
 
@@ -154,7 +167,7 @@ def serve_once(peer: Peer) -> None:
     peer.send(reply_bytes())
 
 
-def test_threads(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_threads(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """Thirty-two threads at once each get their own reply, and none waits for a connection."""
     together = threading.Barrier(32)
 
@@ -178,9 +191,9 @@ def test_threads(transport: RequestsTransport, tls: ssl.SSLContext | None) -> No
         assert len(server.peers) == 32
 
 
-def test_more_threads_than_kept(client_tls: ssl.SSLContext) -> None:
+def test_more_threads_than_kept(make_transport: MakeTransport) -> None:
     """A pool smaller than the number of threads keeps nobody waiting."""
-    transport = RequestsTransport(ssl_context=client_tls, pool_size=2)
+    transport = make_transport(pool_size=2)
     together = threading.Barrier(8)
 
     def script(peer: Peer) -> None:
@@ -192,11 +205,11 @@ def test_more_threads_than_kept(client_tls: ssl.SSLContext) -> None:
     with ScriptedServer(script) as server, ThreadPoolExecutor(8) as threads:
         replies = threads.map(call, repeat(transport), [get(server.url)] * 8)
         assert [response.status for response in replies] == [200] * 8
-        transport.close()
 
 
-def test_fork(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_fork(requests_transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """A forked child opens connections of its own and leaves its parent's alone."""
+    transport = requests_transport
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, get(server.url))
         child = os.fork()
@@ -218,7 +231,7 @@ def descriptors() -> int:
 
 
 @pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="counts descriptors by /proc")
-def test_no_leak(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_no_leak(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """Failures of every kind leave no file descriptor open."""
     faults = (
         [reset],
@@ -247,7 +260,7 @@ def settle(server: ScriptedServer) -> None:
         thread.join(5)
 
 
-def test_interrupt(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_interrupt(requests_transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
     """An interrupt passes through untouched, and its connection is closed."""
     closed = threading.Event()
 
@@ -259,23 +272,22 @@ def test_interrupt(transport: RequestsTransport, tls: ssl.SSLContext | None) -> 
 
     with ScriptedServer(script, tls=tls) as server:
         with pytest.raises(KeyboardInterrupt):
-            call(transport, post(server.url))
+            call(requests_transport, post(server.url))
         assert closed.wait(5)
         assert server.posts == 1
 
 
-def test_construction_is_cheap() -> None:
+@pytest.mark.parametrize("kind", [RequestsTransport, H11Transport])
+def test_construction_is_cheap(kind: Callable[[], object]) -> None:
     """Making a transport reads no certificates: that waits for the first TLS connection."""
     began = time.perf_counter()
     for _ in range(20):
-        RequestsTransport()
+        kind()
     assert (time.perf_counter() - began) / 20 < 0.001
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_private_address(
-    transport: RequestsTransport, tls: ssl.SSLContext | None, host: str
-) -> None:
+def test_private_address(transport: Transport, tls: ssl.SSLContext | None, host: str) -> None:
     """A request for public hosts only does not connect to a private address."""
     with ScriptedServer(serve(), tls=tls) as server:
         url = server.url.replace("127.0.0.1", host)
@@ -302,7 +314,7 @@ def resolve_by(monkeypatch: pytest.MonkeyPatch, answers: list[list[Address]]) ->
 
 
 def test_one_private_address_among_public_ones(
-    transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One private address among those of a host is enough to refuse it."""
     both: list[Address] = [
@@ -314,16 +326,15 @@ def test_one_private_address_among_public_ones(
     assert (failure.sent, failure.reason) == (False, Reason.PRIVATE_ADDRESS)
 
 
-def test_name_is_resolved_once(
-    transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_name_is_resolved_once(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address that is checked is the one connected to: the name is not looked up again."""
     with ScriptedServer(serve()) as server:
         answers: list[Address] = [
             (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
         ]
         resolve_by(monkeypatch, [answers])
-        monkeypatch.setattr("muybridge.watched_connections.is_public_address", bool)
+        for home in ("watched_connections", "h11_connections"):
+            monkeypatch.setattr(f"muybridge.{home}.is_public_address", bool)
         url = f"http://rebound.example:{server.port}/"
         assert call(transport, get(url, public_host_only=True)).status == 200
 

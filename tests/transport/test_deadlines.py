@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from muybridge.requests_transport import RequestsTransport
+from muybridge.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import SLACK, call, failure_of, get, post
@@ -59,7 +60,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
     ],
 )
 def test_drips(
-    transport: RequestsTransport, tls: ssl.SSLContext | None, phase: Phase, steps: list[Step]
+    transport: Transport, tls: ssl.SSLContext | None, phase: Phase, steps: list[Step]
 ) -> None:
     """A reply that comes in drops, or never ends, is given up at the deadline."""
     with ScriptedServer([read_request, *steps], tls=tls) as server:
@@ -68,7 +69,7 @@ def test_drips(
         assert (failure.sent, server.posts) == (True, 1)
 
 
-def test_handshake_drip(transport: RequestsTransport, authority: trustme.CA) -> None:
+def test_handshake_drip(transport: Transport, authority: trustme.CA) -> None:
     """A TLS handshake that comes in drops is given up at the deadline, the request unsent."""
     context = server_context(authority, "127.0.0.1")
 
@@ -111,7 +112,7 @@ def test_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0])
-def test_no_time(transport: RequestsTransport, timeout: float) -> None:
+def test_no_time(transport: Transport, timeout: float) -> None:
     """A call without any time left does not begin."""
     with ScriptedServer(serve()) as server:
         failure = failure_of(transport, post(server.url), timeout)
@@ -119,14 +120,14 @@ def test_no_time(transport: RequestsTransport, timeout: float) -> None:
         assert server.peers == []
 
 
-def test_unbounded(transport: RequestsTransport) -> None:
+def test_unbounded(transport: Transport) -> None:
     """An infinite time-out is a time-out like any other."""
     with ScriptedServer(serve()) as server:
         assert call(transport, get(server.url), float("inf")).status == 200
 
 
 @pytest.mark.parametrize("phase", [Phase.HEAD, Phase.BODY])
-def test_idle(transport: RequestsTransport, tls: ssl.SSLContext | None, phase: Phase) -> None:
+def test_idle(transport: Transport, tls: ssl.SSLContext | None, phase: Phase) -> None:
     """A gap between bytes of the reply longer than allowed ends the exchange early."""
     whole = reply_bytes(200, b"x" * 10)
     begun = whole[:-5] if phase is Phase.BODY else whole[:5]
@@ -143,7 +144,7 @@ def test_idle(transport: RequestsTransport, tls: ssl.SSLContext | None, phase: P
     assert (failure.phase, failure.reason) == (phase, Reason.TIMED_OUT)
 
 
-def test_deadline_of_next_request(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_deadline_of_next_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A kept connection lives by the deadline of the request it serves now."""
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, get(server.url), timeout=0.2)

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 import trustme
 
-from muybridge.requests_transport import RequestsTransport
+from muybridge.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import call, failure_of, get, post
 from .certificates import server_context
+from .conftest import MakeTransport
 from .scripted_server import (
     Peer,
     Script,
@@ -38,7 +39,7 @@ from .scripted_server import (
 BIG = b"x" * (16 * 1024 * 1024)
 
 
-def test_name_resolution(transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_resolution(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host name that does not resolve leaves the request unsent."""
 
     def unknown(*_: object) -> None:
@@ -54,14 +55,14 @@ def test_name_resolution(transport: RequestsTransport, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'x' * 70}.example"])
-def test_impossible_name(transport: RequestsTransport, host: str) -> None:
+def test_impossible_name(transport: Transport, host: str) -> None:
     """A host name that no DNS query can carry is a failed resolution, not a UnicodeError."""
     failure = failure_of(transport, get(f"http://{host}/"))
     assert (failure.phase, failure.reason) == (Phase.RESOLVE, Reason.NAME_RESOLUTION)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_refused(transport: RequestsTransport, scheme: str) -> None:
+def test_refused(transport: Transport, scheme: str) -> None:
     """A port at which nobody listens leaves the request unsent."""
     failure = failure_of(transport, post(f"{scheme}://127.0.0.1:{closed_port()}/"))
     assert (failure.phase, failure.sent, failure.reason) == (Phase.CONNECT, False, Reason.REFUSED)
@@ -79,7 +80,7 @@ def test_refused(transport: RequestsTransport, scheme: str) -> None:
     ],
 )
 def test_connect_errors(
-    transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch, number: int, reason: Reason
+    transport: Transport, monkeypatch: pytest.MonkeyPatch, number: int, reason: Reason
 ) -> None:
     """What the operating system says about a connection is told by its error number."""
 
@@ -91,7 +92,7 @@ def test_connect_errors(
     assert (failure.phase, failure.sent, failure.reason) == (Phase.CONNECT, False, reason)
 
 
-def test_second_address(transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_address(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     """When a host's first address refuses, the next one is tried."""
     with ScriptedServer(serve()) as server:
         real = socket.getaddrinfo
@@ -103,38 +104,38 @@ def test_second_address(transport: RequestsTransport, monkeypatch: pytest.Monkey
         assert call(transport, post(server.url)).status == 200
 
 
-def handshake_failure(transport: RequestsTransport, script: Script) -> tuple[bool, Phase, Reason]:
+def handshake_failure(transport: Transport, script: Script) -> tuple[bool, Phase, Reason]:
     with ScriptedServer(script, scheme="https") as server:
         failure = failure_of(transport, post(server.url), timeout=0.3)
         assert server.posts == 0
         return failure.sent, failure.phase, failure.reason
 
 
-def test_handshake_with_plain_server(transport: RequestsTransport) -> None:
+def test_handshake_with_plain_server(transport: Transport) -> None:
     """A server that speaks no TLS leaves the request unsent."""
     found = handshake_failure(transport, send(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     assert found == (False, Phase.TLS, Reason.TLS)
 
 
-def test_handshake_reset(transport: RequestsTransport) -> None:
+def test_handshake_reset(transport: Transport) -> None:
     """A reset in the handshake leaves the request unsent."""
     found = handshake_failure(transport, [Peer.receive, reset])
     assert found == (False, Phase.TLS, Reason.RESET)
 
 
-def test_handshake_closed(transport: RequestsTransport) -> None:
+def test_handshake_closed(transport: Transport) -> None:
     """A connection closed in the handshake leaves the request unsent."""
     found = handshake_failure(transport, [Peer.receive])
     assert found == (False, Phase.TLS, Reason.CLOSED)
 
 
-def test_handshake_hangs(transport: RequestsTransport) -> None:
+def test_handshake_hangs(transport: Transport) -> None:
     """A handshake that is never answered ends with the deadline, the request unsent."""
     assert handshake_failure(transport, hang) == (False, Phase.TLS, Reason.TIMED_OUT)
 
 
 def certificate_failure(
-    transport: RequestsTransport, url_host: str, context: ssl.SSLContext
+    transport: Transport, url_host: str, context: ssl.SSLContext
 ) -> tuple[bool, Phase, Reason]:
     with ScriptedServer(serve(), tls=context) as server:
         failure = failure_of(transport, post(f"https://{url_host}:{server.port}/"))
@@ -142,21 +143,21 @@ def certificate_failure(
         return failure.sent, failure.phase, failure.reason
 
 
-def test_unknown_authority(server_tls: ssl.SSLContext) -> None:
+def test_unknown_authority(make_transport: MakeTransport, server_tls: ssl.SSLContext) -> None:
     """A certificate of an authority that is not trusted leaves the request unsent."""
-    transport = RequestsTransport()
+    transport = make_transport()
     found = certificate_failure(transport, "127.0.0.1", server_tls)
     assert found == (False, Phase.TLS, Reason.CERTIFICATE)
 
 
-def test_other_host(transport: RequestsTransport, authority: trustme.CA) -> None:
+def test_other_host(transport: Transport, authority: trustme.CA) -> None:
     """A certificate of another host leaves the request unsent."""
     context = server_context(authority, "elsewhere.example")
     found = certificate_failure(transport, "127.0.0.1", context)
     assert found == (False, Phase.TLS, Reason.CERTIFICATE)
 
 
-def test_expired(transport: RequestsTransport, authority: trustme.CA) -> None:
+def test_expired(transport: Transport, authority: trustme.CA) -> None:
     """An expired certificate leaves the request unsent."""
     past = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
     context = server_context(authority, "127.0.0.1", expires=past)
@@ -167,6 +168,7 @@ def test_expired(transport: RequestsTransport, authority: trustme.CA) -> None:
 @pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
 @pytest.mark.parametrize("form", ["file", "directory"])
 def test_ca_from_environment(
+    make_transport: MakeTransport,
     variable: str,
     form: str,
     authority: trustme.CA,
@@ -186,22 +188,23 @@ def test_ca_from_environment(
         ).stdout.strip()
         bundle.rename(tmp_path / f"{hashed}.0")
     monkeypatch.setenv(variable, str(tmp_path if form == "directory" else bundle))
-    transport = RequestsTransport()
+    transport = make_transport()
     with ScriptedServer(serve(), tls=server_tls) as server:
         assert call(transport, get(server.url)).status == 200
-        transport.close()
 
 
-def test_missing_ca(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_ca(
+    make_transport: MakeTransport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """CA certificates that cannot be read leave the request unsent."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "missing.pem"))
-    failure = failure_of(RequestsTransport(), post("https://127.0.0.1:9/"))
+    failure = failure_of(make_transport(), post("https://127.0.0.1:9/"))
     assert (failure.sent, failure.reason) == (False, Reason.CERTIFICATE)
     assert "missing.pem" in failure.detail
 
 
 def after_sending(
-    transport: RequestsTransport, tls: ssl.SSLContext | None, script: Script, timeout: float = 5.0
+    transport: Transport, tls: ssl.SSLContext | None, script: Script, timeout: float = 5.0
 ) -> tuple[Phase, Reason]:
     with ScriptedServer(script, tls=tls) as server:
         failure = failure_of(transport, post(server.url), timeout)
@@ -211,12 +214,12 @@ def after_sending(
         return failure.phase, failure.reason
 
 
-def test_closed_after_request(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_closed_after_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A connection closed instead of a reply may have delivered the request."""
     assert after_sending(transport, tls, [read_request]) == (Phase.HEAD, Reason.CLOSED)
 
 
-def test_reset_after_request(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_reset_after_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A reset instead of a reply may have delivered the request."""
     phase, reason = after_sending(transport, tls, [read_request, reset])
     assert phase is Phase.HEAD
@@ -224,13 +227,13 @@ def test_reset_after_request(transport: RequestsTransport, tls: ssl.SSLContext |
     assert reason in ({Reason.RESET, Reason.CLOSED} if tls else {Reason.RESET})
 
 
-def test_silence_after_request(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_silence_after_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A reply that never comes ends with the deadline, and the request may have arrived."""
     found = after_sending(transport, tls, [read_request, hang], timeout=0.3)
     assert found == (Phase.HEAD, Reason.TIMED_OUT)
 
 
-def test_not_http(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_not_http(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A reply that is not HTTP is malformed, and what had arrived is kept."""
     with ScriptedServer([read_request, send(b"SSH-2.0-OpenSSH_9.6\r\n")], tls=tls) as server:
         failure = failure_of(transport, post(server.url))
@@ -239,7 +242,7 @@ def test_not_http(transport: RequestsTransport, tls: ssl.SSLContext | None) -> N
     assert failure.status is None
 
 
-def test_reset_while_sending(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_reset_while_sending(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A reset in the middle of the request counts as sent, with the bytes handed over."""
     with ScriptedServer([Peer.read_head, reset], tls=tls) as server:
         failure = failure_of(transport, post(server.url, BIG))
@@ -249,7 +252,7 @@ def test_reset_while_sending(transport: RequestsTransport, tls: ssl.SSLContext |
     assert 0 < failure.bytes_sent < len(BIG)
 
 
-def test_stall_while_sending(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_stall_while_sending(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A request that the server stops reading ends with the deadline, counted as sent."""
 
     def stall(peer: Peer) -> None:
@@ -262,7 +265,7 @@ def test_stall_while_sending(transport: RequestsTransport, tls: ssl.SSLContext |
     assert 0 < failure.bytes_sent < len(BIG)
 
 
-def test_early_refusal(transport: RequestsTransport) -> None:
+def test_early_refusal(transport: Transport) -> None:
     """A whole reply that comes before the request is all sent is handed over."""
 
     def refuse(peer: Peer) -> None:
@@ -276,7 +279,7 @@ def test_early_refusal(transport: RequestsTransport) -> None:
     assert (response.status, response.body) == (413, b"too large")
 
 
-def test_reset_in_body(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_reset_in_body(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """After a reset in the body, the status and the part that had arrived are kept."""
     whole = reply_bytes(200, b'{"id": "abc", "more"')
 
@@ -310,7 +313,7 @@ def no_descriptors() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_descriptors")
-def test_no_descriptors(transport: RequestsTransport) -> None:
+def test_no_descriptors(transport: Transport) -> None:
     """Without a file descriptor left the request is unsent, and the limit is named."""
     failure = failure_of(transport, post("http://127.0.0.1:9/"))
     assert (failure.sent, failure.reason) == (False, Reason.LOCAL_LIMIT)
@@ -331,7 +334,7 @@ def test_no_descriptors(transport: RequestsTransport) -> None:
         "http://127.0.0.1:port/",
     ],
 )
-def test_unusable_url(transport: RequestsTransport, url: str) -> None:
+def test_unusable_url(transport: Transport, url: str) -> None:
     """A URL that cannot be sent as it stands is refused, unsent, and not shown."""
     failure = failure_of(transport, get(url))
     assert (failure.sent, failure.reason) == (False, Reason.OTHER)
@@ -339,7 +342,7 @@ def test_unusable_url(transport: RequestsTransport, url: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["a\nb", "a\rb", "a\0b", "\N{HORIZONTAL ELLIPSIS}"])
-def test_unusable_header(transport: RequestsTransport, value: str) -> None:
+def test_unusable_header(transport: Transport, value: str) -> None:
     """A header that would break the request apart is refused, unsent."""
     with ScriptedServer(serve()) as server:
         failure = failure_of(transport, get(server.url, headers=(("X-Thing", value),)))
@@ -348,7 +351,7 @@ def test_unusable_header(transport: RequestsTransport, value: str) -> None:
     assert "X-Thing" in failure.detail
 
 
-def test_one_post_per_lost_reply(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_one_post_per_lost_reply(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A lost reply costs one POST: nothing below sends it again."""
     for script in ([read_request], [read_request, reset], [read_request, send(b"HTTP/1.1 2")]):
         with ScriptedServer(script, tls=tls) as server:
@@ -357,7 +360,7 @@ def test_one_post_per_lost_reply(transport: RequestsTransport, tls: ssl.SSLConte
 
 
 @pytest.mark.parametrize("status", [301, 307, 308, 408, 413, 429, 503])
-def test_no_policy(transport: RequestsTransport, status: int) -> None:
+def test_no_policy(transport: Transport, status: int) -> None:
     """Redirects and statuses that ask for another try are handed over as they are."""
     step = reply(status, b"no", location="/elsewhere", retry_after="0")
     with ScriptedServer([read_request, step, hang]) as server:

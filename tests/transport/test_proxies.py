@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from muybridge.environment import proxy_for
-from muybridge.requests_transport import RequestsTransport
-from muybridge.transport import TransportError, exchange
+from muybridge.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import AUTHORIZATION, KEY, call, failure_of, get, post
+from .conftest import MakeTransport
 from .scripted_server import (
     Peer,
     ScriptedServer,
@@ -48,7 +48,7 @@ def by_proxy(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 def test_tunnel(
-    transport: RequestsTransport, server_tls: ssl.SSLContext, by_proxy: Callable[[str], None]
+    transport: Transport, server_tls: ssl.SSLContext, by_proxy: Callable[[str], None]
 ) -> None:
     """https goes through a tunnel, kept for the next request, and the proxy learns no secret."""
     with ScriptedServer(serve(), tls=server_tls) as server, ScriptedServer(connect_proxy) as proxy:
@@ -89,7 +89,7 @@ def drip_a_reply(peer: Peer) -> None:
     ],
 )
 def test_no_tunnel(
-    transport: RequestsTransport,
+    transport: Transport,
     by_proxy: Callable[[str], None],
     script: list[Step],
     reason: Reason,
@@ -104,7 +104,7 @@ def test_no_tunnel(
     assert "p4ss" not in repr(failure)
 
 
-def test_dead_proxy(transport: RequestsTransport, by_proxy: Callable[[str], None]) -> None:
+def test_dead_proxy(transport: Transport, by_proxy: Callable[[str], None]) -> None:
     """A proxy that is not there leaves the request unsent."""
     by_proxy(f"http://user:{PASSWORD}@127.0.0.1:{closed_port()}")
     failure = failure_of(transport, post("https://api.example/v1"))
@@ -113,12 +113,12 @@ def test_dead_proxy(transport: RequestsTransport, by_proxy: Callable[[str], None
 
 
 def test_certificate_behind_proxy(
-    server_tls: ssl.SSLContext, by_proxy: Callable[[str], None]
+    make_transport: MakeTransport, server_tls: ssl.SSLContext, by_proxy: Callable[[str], None]
 ) -> None:
     """The certificate of the host behind the tunnel is checked as ever."""
     with ScriptedServer(serve(), tls=server_tls) as server, ScriptedServer(connect_proxy) as proxy:
         by_proxy(f"http://{proxy.address}")
-        failure = failure_of(RequestsTransport(), post(server.url))
+        failure = failure_of(make_transport(), post(server.url))
         assert (failure.phase, failure.sent, failure.reason) == (
             Phase.TLS,
             False,
@@ -126,19 +126,20 @@ def test_certificate_behind_proxy(
         )
 
 
-def test_plain_http_with_key(transport: RequestsTransport, by_proxy: Callable[[str], None]) -> None:
+def test_plain_http_with_key(
+    make_transport: MakeTransport, by_proxy: Callable[[str], None]
+) -> None:
     """Over plain http a proxy is not shown the key, unless that was asked for."""
     with ScriptedServer(serve()) as proxy:
         by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
-        failure = failure_of(transport, post("http://api.example/v1"))
+        failure = failure_of(make_transport(), post("http://api.example/v1"))
         assert (failure.phase, failure.sent) == (Phase.PROXY, False)
         assert failure.reason is Reason.PROXY_REFUSED
         assert "allow_plain_http_proxy" in failure.detail
         assert proxy.peers == []
 
-        allowed = RequestsTransport(allow_plain_http_proxy=True)
+        allowed = make_transport(allow_plain_http_proxy=True)
         assert call(allowed, post("http://api.example/v1?a=%2f")).status == 200
-        allowed.close()
         sent = proxy.received
     assert sent.startswith(b"POST http://api.example/v1?a=%2f HTTP/1.1\r\n")
     assert b"\r\nHost: api.example\r\n" in sent
@@ -146,9 +147,7 @@ def test_plain_http_with_key(transport: RequestsTransport, by_proxy: Callable[[s
     assert AUTHORIZATION.encode() in sent
 
 
-def test_plain_http_without_key(
-    transport: RequestsTransport, by_proxy: Callable[[str], None]
-) -> None:
+def test_plain_http_without_key(transport: Transport, by_proxy: Callable[[str], None]) -> None:
     """Over plain http a request without a key goes through the proxy."""
     with ScriptedServer(serve()) as proxy:
         by_proxy(f"http://{proxy.address}")
@@ -157,9 +156,7 @@ def test_plain_http_without_key(
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://:x"])
-def test_unusable_proxy(
-    transport: RequestsTransport, by_proxy: Callable[[str], None], proxy: str
-) -> None:
+def test_unusable_proxy(transport: Transport, by_proxy: Callable[[str], None], proxy: str) -> None:
     """A proxy that cannot be used is not passed by in silence."""
     by_proxy(proxy)
     failure = failure_of(transport, post("https://api.example/v1"))
@@ -172,7 +169,7 @@ def test_unusable_proxy(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_loopback_is_not_proxied(
-    transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch, host: str
+    transport: Transport, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     """Loopback is reached directly, whatever the environment says."""
     monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{closed_port()}")
@@ -181,7 +178,7 @@ def test_loopback_is_not_proxied(
 
 
 def test_private_hosts_behind_a_proxy(
-    transport: RequestsTransport, by_proxy: Callable[[str], None]
+    transport: Transport, by_proxy: Callable[[str], None]
 ) -> None:
     """Where a proxy connects, its own private address is no obstacle."""
     with ScriptedServer(serve()) as proxy:
@@ -228,7 +225,7 @@ def test_no_proxy_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_read_once(
-    transport: RequestsTransport, by_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    transport: Transport, by_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The environment is asked once for each host."""
     with ScriptedServer(serve()) as proxy:
@@ -238,9 +235,7 @@ def test_read_once(
         assert exchange(transport, get("http://cdn.example/b"), timeout=5).status == 200
 
 
-def test_read_request_is_not_spoiled(
-    transport: RequestsTransport, by_proxy: Callable[[str], None]
-) -> None:
+def test_read_request_is_not_spoiled(transport: Transport, by_proxy: Callable[[str], None]) -> None:
     """A fault behind a forwarding proxy is told like any other, as sent."""
     with ScriptedServer([read_request]) as proxy:
         by_proxy(f"http://{proxy.address}")

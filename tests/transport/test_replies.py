@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from muybridge.requests_transport import RequestsTransport
-from muybridge.transport import PARTIAL_LIMIT, TransportError
+from muybridge.transport import PARTIAL_LIMIT, Transport, TransportError
 from muybridge_protocol.http import HttpRequest, Phase, Reason
 
 from .calls import AUTHORIZATION, call, failure_of, get, post
@@ -37,7 +36,7 @@ PACKED = reply_bytes(200, gzip.compress(b'{"id": "abcdef"}'), content_encoding="
 
 
 @pytest.mark.parametrize("whole", [COUNTED, CHUNKED, PACKED], ids=["counted", "chunked", "gzip"])
-def test_every_cut(transport: RequestsTransport, tls: ssl.SSLContext | None, whole: bytes) -> None:
+def test_every_cut(transport: Transport, tls: ssl.SSLContext | None, whole: bytes) -> None:
     """Of all beginnings of a reply, followed by the connection's end, only the whole succeeds."""
     cuts = range(len(whole))
     scripts = [[read_request, send(whole[:cut])] for cut in cuts]
@@ -90,7 +89,7 @@ def head(*lines: bytes) -> bytes:
         b"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ],
 )
-def test_malformed_head(transport: RequestsTransport, whole: bytes) -> None:
+def test_malformed_head(transport: Transport, whole: bytes) -> None:
     """A head that leaves the body's end or coding in doubt is malformed, not guessed at."""
     with ScriptedServer([read_request, send(whole), hang]) as server:
         failure = failure_of(transport, post(server.url))
@@ -112,7 +111,7 @@ def test_malformed_head(transport: RequestsTransport, whole: bytes) -> None:
     ],
     ids=lambda body: body[:8].decode(),
 )
-def test_malformed_chunks(transport: RequestsTransport, body: bytes) -> None:
+def test_malformed_chunks(transport: Transport, body: bytes) -> None:
     """Chunks that are not what they say, or have no end, are malformed after a bounded read."""
     whole = head(b"Transfer-Encoding: chunked") + body
     with ScriptedServer([read_request, send(whole), hang]) as server:
@@ -141,7 +140,7 @@ def two_members(text: bytes) -> bytes:
     ],
 )
 def test_codings(
-    transport: RequestsTransport, text: bytes, coding: str, pack: Callable[[bytes], bytes]
+    transport: Transport, text: bytes, coding: str, pack: Callable[[bytes], bytes]
 ) -> None:
     """Each content coding that may be used is undone, whether all comes at once or in drops."""
     packed = pack(text)
@@ -155,14 +154,14 @@ def test_codings(
             assert call(transport, get(server.url)).body == text
 
 
-def test_broken_coding(transport: RequestsTransport) -> None:
+def test_broken_coding(transport: Transport) -> None:
     """A body that its coding cannot have made is malformed."""
     with ScriptedServer([read_request, reply(200, b"no gzip", content_encoding="gzip")]) as server:
         failure = failure_of(transport, get(server.url))
     assert (failure.phase, failure.reason) == (Phase.BODY, Reason.MALFORMED)
 
 
-def test_cut_inside_coding(transport: RequestsTransport) -> None:
+def test_cut_inside_coding(transport: Transport) -> None:
     """A coded body that stops before its coding does is truncated, whatever its length says."""
     packed = gzip.compress(b'{"id": "abc"}')[:-3]
     with ScriptedServer([read_request, reply(200, packed, content_encoding="gzip")]) as server:
@@ -170,7 +169,7 @@ def test_cut_inside_coding(transport: RequestsTransport) -> None:
     assert (failure.phase, failure.reason) == (Phase.BODY, Reason.TRUNCATED)
 
 
-def test_bomb(transport: RequestsTransport) -> None:
+def test_bomb(transport: Transport) -> None:
     """A body that decodes to far more than allowed is given up early and within memory."""
     bomb = gzip.compress(bytes(300 * 1024 * 1024), 9)
     limit = 1024 * 1024
@@ -184,7 +183,7 @@ def test_bomb(transport: RequestsTransport) -> None:
     assert peak < 8 * limit
 
 
-def test_limit(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_limit(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A body of exactly the limit is a whole reply, and one byte more is too large."""
     with ScriptedServer(serve(200, b"x" * 1000), tls=tls) as server:
         assert len(call(transport, get(server.url, body_limit=1000)).body) == 1000
@@ -192,7 +191,7 @@ def test_limit(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None
         assert (failure.reason, failure.partial) == (Reason.TOO_LARGE, b"x" * 1000)
 
 
-def test_endless_body(transport: RequestsTransport) -> None:
+def test_endless_body(transport: Transport) -> None:
     """A body without end is given up at its limit."""
 
     def endless(peer: Peer) -> None:
@@ -206,7 +205,7 @@ def test_endless_body(transport: RequestsTransport) -> None:
     assert (failure.status, failure.reason) == (500, Reason.TOO_LARGE)
 
 
-def test_until_close(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_until_close(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A body that ends with its connection is whole, under TLS only with a closing alert."""
 
     def polite(peer: Peer) -> None:
@@ -233,9 +232,7 @@ def test_until_close(transport: RequestsTransport, tls: ssl.SSLContext | None) -
         ("GET", 304, {"content_length": "5000"}),
     ],
 )
-def test_bodiless(
-    transport: RequestsTransport, method: str, status: int, fields: dict[str, str]
-) -> None:
+def test_bodiless(transport: Transport, method: str, status: int, fields: dict[str, str]) -> None:
     """A reply that has no body by its nature does not wait for one."""
     if "transfer_encoding" in fields:
         whole = head(b"Transfer-Encoding: chunked")
@@ -248,7 +245,7 @@ def test_bodiless(
         assert len(server.peers) == 1
 
 
-def test_informational(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_informational(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """Informational replies are passed over, and the final one is the reply."""
     early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
     with ScriptedServer([read_request, send(early + COUNTED), hang], tls=tls) as server:
@@ -257,7 +254,7 @@ def test_informational(transport: RequestsTransport, tls: ssl.SSLContext | None)
     assert response.body == b'{"id": "abcdef"}'
 
 
-def test_pieces_as_they_come(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_pieces_as_they_come(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A piece is handed over when it arrives, not when a buffer is full."""
     taken = threading.Event()
 
@@ -277,7 +274,7 @@ def test_pieces_as_they_come(transport: RequestsTransport, tls: ssl.SSLContext |
             assert b"".join(pieces) == b"second"
 
 
-def test_partial(transport: RequestsTransport) -> None:
+def test_partial(transport: Transport) -> None:
     """What had arrived of a body cut short is kept, up to 64 KiB of it."""
     whole = reply_bytes(200, b"x" * 200_000)
     with ScriptedServer([read_request, send(whole[:-1])]) as server:
@@ -285,7 +282,7 @@ def test_partial(transport: RequestsTransport) -> None:
     assert (failure.reason, failure.partial) == (Reason.TRUNCATED, b"x" * PARTIAL_LIMIT)
 
 
-def test_duplicate_headers(transport: RequestsTransport) -> None:
+def test_duplicate_headers(transport: Transport) -> None:
     """Header fields are handed over in order, repeated ones as often as they came."""
     whole = head(b"Set-Cookie: a=1", b"X-A: b", b"Set-Cookie: c=2", b"Content-Length: 0")
     with ScriptedServer([read_request, send(whole), hang]) as server:
@@ -293,7 +290,7 @@ def test_duplicate_headers(transport: RequestsTransport) -> None:
     assert headers[:3] == (("Set-Cookie", "a=1"), ("X-A", "b"), ("Set-Cookie", "c=2"))
 
 
-def test_request_on_the_wire(transport: RequestsTransport) -> None:
+def test_request_on_the_wire(transport: Transport) -> None:
     """What goes out is the request as described, its target untouched, and the key."""
     with ScriptedServer(serve()) as server:
         url = f"{server.url}/a%2fb/%7Ec?sig=%2b%2F&x=a+b#fragment"
@@ -316,7 +313,7 @@ def test_request_on_the_wire(transport: RequestsTransport) -> None:
     assert sent.endswith(b"\r\n\r\n\0body")
 
 
-def test_no_cookies(transport: RequestsTransport) -> None:
+def test_no_cookies(transport: Transport) -> None:
     """A cookie that a reply sets is not sent back."""
     with ScriptedServer(serve(200, b"{}", set_cookie="a=b")) as server:
         call(transport, get(server.url))
@@ -324,7 +321,7 @@ def test_no_cookies(transport: RequestsTransport) -> None:
         assert b"ookie" not in server.received
 
 
-def test_early_leave(transport: RequestsTransport) -> None:
+def test_early_leave(transport: Transport) -> None:
     """Leaving a stream early closes its connection, and a later failure is still a failure."""
     with ScriptedServer(serve(200, b"x" * 200_000)) as server:
         with transport.stream(get(server.url), timeout=5) as streamed:

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from muybridge.requests_transport import RequestsTransport
-from muybridge.transport import TransportError
+from muybridge.transport import Transport, TransportError
 from muybridge_protocol.http import Reason
 
 from .calls import AUTHORIZATION, KEY, QUERY, call, failure_of, get, post
+from .conftest import MakeTransport
 from .scripted_server import (
     Script,
     ScriptedServer,
@@ -62,7 +63,7 @@ def log() -> Iterator[io.StringIO]:
 
 
 def test_logs(
-    transport: RequestsTransport,
+    transport: Transport,
     tls: ssl.SSLContext | None,
     log: io.StringIO,
     capfd: pytest.CaptureFixture[str],
@@ -77,15 +78,14 @@ def test_logs(
         assert call(transport, post(url)).status == 200
         assert f"?{QUERY}".encode() in server.received
     shown = log.getvalue() + "".join(capfd.readouterr())
-    assert "/v1/tasks" in shown
+    # urllib3 tells its log the path; h11 has none.
+    assert ("/v1/tasks" in shown) == isinstance(transport, RequestsTransport)
     assert KEY not in shown
     assert "canary" not in shown
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_tracebacks(
-    transport: RequestsTransport, tls: ssl.SSLContext | None, fault: Script
-) -> None:
+def test_tracebacks(transport: Transport, tls: ssl.SSLContext | None, fault: Script) -> None:
     """The traceback of a failure shows no key, not even with the variables of every frame."""
     with (
         ScriptedServer(fault, tls=tls) as server,
@@ -106,7 +106,7 @@ def test_tracebacks(
     assert error.__cause__ is None
 
 
-def test_key_with_line_break(transport: RequestsTransport) -> None:
+def test_key_with_line_break(transport: Transport) -> None:
     """A key that would break the request apart is refused unsent, and not shown."""
     with ScriptedServer(serve()) as server:
         for bad in ("\r\nX: y", "\n", "\0", "\N{HORIZONTAL ELLIPSIS}"):
@@ -120,7 +120,7 @@ def test_key_with_line_break(transport: RequestsTransport) -> None:
         assert server.peers == []
 
 
-def test_repr(transport: RequestsTransport) -> None:
+def test_repr(transport: Transport) -> None:
     """Neither the transport nor an exchange shows what it was given."""
     streamed = transport.stream(
         post(f"http://127.0.0.1:1/v1?{QUERY}"), timeout=5, authorization=AUTHORIZATION
@@ -129,7 +129,7 @@ def test_repr(transport: RequestsTransport) -> None:
         assert "canary" not in shown
 
 
-def test_pickle(transport: RequestsTransport) -> None:
+def test_pickle(transport: Transport) -> None:
     """A transport, and an exchange, can be neither pickled nor copied."""
     streamed = transport.stream(get("http://127.0.0.1:1/"), timeout=5, authorization=AUTHORIZATION)
     for thing in (transport, streamed):
@@ -139,20 +139,21 @@ def test_pickle(transport: RequestsTransport) -> None:
             copy.copy(thing)
 
 
-def test_netrc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_netrc(
+    make_transport: MakeTransport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A netrc file's credentials are not sent."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login someone password else\n")
     monkeypatch.setenv("NETRC", str(netrc))
-    transport = RequestsTransport()
+    transport = make_transport()
     with ScriptedServer(serve()) as server:
         with transport.stream(get(server.url), timeout=5) as streamed:
             b"".join(streamed.pieces())
         assert b"Authorization" not in server.received
-        transport.close()
 
 
-def test_nothing_kept(transport: RequestsTransport, tls: ssl.SSLContext | None) -> None:
+def test_nothing_kept(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """After an exchange neither it nor the transport holds the key any more."""
     with ScriptedServer(serve(), tls=tls) as server:
         request = post(server.url)
@@ -160,7 +161,7 @@ def test_nothing_kept(transport: RequestsTransport, tls: ssl.SSLContext | None) 
             b"".join(streamed.pieces())
         gc.collect()
         seen: set[int] = set()
-        waiting: list[object] = [transport, streamed]
+        waiting: list[object] = [getattr(thing, "inner", thing) for thing in (transport, streamed)]
         while waiting:
             thing = waiting.pop()
             if id(thing) in seen or isinstance(thing, type) or len(seen) > 20_000:

@@ -173,15 +173,18 @@ async def connect(
     progress.phase = Phase.CONNECT
     socket = await _first_that_answers(found, connect_timeout)
     try:
-        stream: Stream = trio.SocketStream(socket)
+        plain = trio.SocketStream(socket)
+        if hasattr(trio.socket, "TCP_NOTSENT_LOWAT"):
+            # trio holds bytes back that the network is not ready for. A request goes out whole,
+            # so that a reply that comes early is not missed.
+            plain.setsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NOTSENT_LOWAT, 0)
+        stream: Stream = plain
         if ssl_context is not None:
             if proxy is not None:
                 progress.phase = Phase.PROXY
-                await _tunnel(trio.SocketStream(socket), origin, proxy)
+                await _tunnel(plain, origin, proxy)
             progress.phase = Phase.TLS
-            stream = trio.SSLStream(
-                trio.SocketStream(socket), ssl_context, server_hostname=host.rstrip(".")
-            )
+            stream = trio.SSLStream(plain, ssl_context, server_hostname=host.rstrip("."))
             await stream.do_handshake()
     except BaseException:
         socket.close()
