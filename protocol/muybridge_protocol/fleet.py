@@ -203,6 +203,16 @@ class Fleet(Generic[K]):
         return f"<Fleet of {len(self)}, {len(self._under_way)} under way>"
 
     @property
+    def under_way(self) -> int:
+        """How many requests have been handed out and have not ended."""
+        return len(self._under_way)
+
+    @property
+    def paid(self) -> int:
+        """How many of them may be charged."""
+        return self._paid
+
+    @property
     def throttle(self) -> Throttle:
         """The pause and the gap that all share."""
         return self._throttle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
@@ -11,8 +11,10 @@ from typing import Any, NoReturn, Self, TypeVar
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
+from muybridge.fleet_run import FleetRun, Work
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile, SaveTarget
+from muybridge.sync_fleet import Outcomes
 from muybridge.transport import Transport, TransportError, exchange
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import (
@@ -22,6 +24,7 @@ from muybridge_protocol.errors import (
 )
 from muybridge_protocol.events import Event, Polled, Submitted
 from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.fleet import CONCURRENCY
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import (
     Download,
@@ -239,6 +242,45 @@ class Client:
         except BaseException as error:
             error.add_note(_accepted(task))
             raise
+
+    def run_all(
+        self,
+        work: Iterable[Work],
+        *,
+        concurrency: int = CONCURRENCY,
+        per_family: int | Mapping[str, int] | None = None,
+        timeout: float | None = WAIT_TIMEOUT,
+    ) -> Outcomes:
+        """Return a context that creates and awaits many tasks, and gives their outcomes.
+
+            with client.run_all(requests) as outcomes:
+                for outcome in outcomes:
+                    print(outcome.key, outcome.result or outcome.error)
+
+        They come in the order in which they settle; `key` is the place in *work*. Nothing is
+        sent before the context is entered. See `Outcomes` for what happens when it is left early.
+
+        Args:
+            work: Requests to create, and tasks, results, tokens or ids to wait for.
+            concurrency: Most exchanges with the service at once.
+            per_family: Most of them for one family: one number for all, or by name.
+            timeout: Seconds to wait for each task after its creation, or None for no limit.
+
+        Raises:
+            ValueError: A limit is below one.
+            InvalidIdentifier: A bare id holds what an id does not.
+            InvalidToken: A token cannot be read.
+        """
+        run = FleetRun(
+            self._calls,
+            self._announce,
+            work,
+            concurrency=concurrency,
+            per_family=per_family,
+            timeout=timeout,
+            **self._moment(),
+        )
+        return Outcomes(run, self._exchange, self._clock, concurrency)
 
     def download(
         self,

@@ -1,0 +1,171 @@
+"""Running many requests and tasks at once: what does not depend on how I/O is done."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self, cast
+
+from muybridge.calls import Calls
+from muybridge_protocol.errors import PollingTooOften
+from muybridge_protocol.events import Event
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
+from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.operations import Operation, Wait
+from muybridge_protocol.operations.poll import too_often
+from muybridge_protocol.tasks import Result, Task, as_task
+
+Work = MediaRequest | Task | Result | str
+"""A request to create, or a task to wait for: itself, a result of it, its token or its id."""
+
+Outcome = FleetOutcome[int]
+"""How one piece of work ended; its `key` is the place that it had among the others, from 0."""
+
+
+class Answer:
+    """What came of one exchange.
+
+    It takes the place of an operation where a client exchanges a request for a reply.
+    """
+
+    def __init__(self) -> None:
+        self.response: HttpResponse | None = None
+        self.failure: TransportFailure | None = None
+
+    def as_operation(self) -> Operation[Any]:
+        """Return this, as what a client's exchange calls on."""
+        return cast("Operation[Any]", self)  # of an operation it calls only `receive` and `fail`
+
+    def receive(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  an operation's
+        """Keep a whole reply."""
+        self.response = response
+        return self
+
+    def fail(self, failure: TransportFailure, now: float) -> Self:  # noqa: ARG002  an operation's
+        """Keep what happened instead of one."""
+        self.failure = failure
+        return self
+
+
+class FleetRun:
+    """A fleet, what it has brought in, and who is told of it. A driver has one, and guards it.
+
+    Args:
+        calls: The client's.
+        tell: Tells the client's listeners of events.
+        work: What to do.
+        concurrency: Most requests under way at once.
+        per_family: Most of them for one family: one number for all, or by name.
+        timeout: Seconds to wait for each task, or None for no limit.
+        now: Seconds on the driver's clock.
+        wall: Unix seconds at the same moment.
+
+    Raises:
+        ValueError: A limit is below one.
+        InvalidIdentifier: A bare id holds what an id does not.
+        InvalidToken: A token cannot be read.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        tell: Callable[[tuple[Event, ...]], None],
+        work: Iterable[Work],
+        *,
+        concurrency: int,
+        per_family: int | Mapping[str, int] | None,
+        timeout: float | None,
+        now: float,
+        wall: float,
+    ) -> None:
+        self._tell = tell
+        self.settled: deque[Outcome] = deque()
+        """What has ended and was not handed out; the first of them may just have been."""
+        self.fleet: Fleet[int] = Fleet(
+            calls.service,
+            wall_offset=wall - now,
+            seed=random.getrandbits(32),
+            concurrency=concurrency,
+            per_family=per_family,
+            timeout=calls.timeout,
+            wait=timeout,
+            poll_interval=calls.poll_interval,
+        )
+        reasons: dict[str, None] = {}
+        for number, item in enumerate(work):
+            request = item if isinstance(item, MediaRequest) else as_task(item)
+            self.fleet.add(number, request, now)
+            reason = None
+            if calls.poll_interval is not None:
+                reason = too_often(_task_of(request), calls.poll_interval, calls.service)
+            if reason is not None:
+                reasons[reason] = None
+        for reason in reasons:
+            warnings.warn(reason, PollingTooOften, stacklevel=3)
+
+    def next_action(self, now: float) -> Dispatch[int] | Wait | Busy | Done | None:
+        """Return what to do at *now*; None after something has settled."""
+        action = self.fleet.next_action(now)
+        if not isinstance(action, FleetOutcome):
+            return action
+        self.settled.append(action)
+        return None
+
+    def take(self, ticket: int, answer: Answer, now: float) -> None:
+        """Take what came of an exchange, and tell the listeners.
+
+        Raises:
+            BaseException: A listener has raised it.
+        """
+        if answer.response is not None:
+            events = self.fleet.receive(ticket, answer.response, now)
+        else:
+            assert answer.failure is not None  # noqa: S101  an exchange ends with one of the two
+            events = self.fleet.fail(ticket, answer.failure, now)
+        self._tell(events)
+
+    @property
+    def outstanding(self) -> list[Task]:
+        """The tasks that have not ended."""
+        return [left.task for left in self.fleet.outstanding() if left.task is not None]
+
+    @property
+    def unsent(self) -> list[MediaRequest]:
+        """The requests of which none is created and none is under way."""
+        return [
+            left.request
+            for left in self.fleet.outstanding()
+            if left.request is not None and left.task is None and not left.under_way
+        ]
+
+    def note(self) -> str | None:
+        """Return what must not be forgotten when a run is left early, in words, or None."""
+        parts: list[str] = []
+        tasks, unsent = self.outstanding, self.unsent
+        # All of them, however many: an id that is paid for may stand nowhere else.
+        if tasks:
+            ids = ", ".join(task.id for task in tasks)
+            parts.append(f"{len(tasks)} accepted and going on; wait(id) asks for the result: {ids}")
+        parts += [f"ended, but perhaps not seen: {_told(outcome)}" for outcome in self.settled]
+        under_way = self.fleet.paid
+        if under_way:
+            parts.append(f"{under_way} under way: they may be accepted, look at the account")
+        if unsent:
+            parts.append(f"{len(unsent)} not sent")
+        return "\n".join(["Left early:", *parts]) if parts else None
+
+
+def _task_of(work: MediaRequest | Task) -> Task:
+    if isinstance(work, Task):
+        return work
+    return Task(id="", family=work.family.name, requested_model=work.model_name)
+
+
+def _told(outcome: Outcome) -> str:
+    name = f"task {outcome.task.id}" if outcome.task is not None else f"request {outcome.key}"
+    if isinstance(outcome.outcome, Result):
+        return f"{name} ({outcome.outcome.status})"
+    return f"{name}: {outcome.outcome}"
