@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from muybridge.cli.options import option_name
+from muybridge.cli.teaching import relation_sentence
 from muybridge.local import LocalService
 from muybridge_protocol.families import FAMILIES, Family
 
@@ -145,6 +146,39 @@ def test_help_teaches_every_family(invoke: Invoke, family: Family, verb: str) ->
     ended = invoke(*example[1:])
     assert ended.exit_code == 2
     assert "There is no base URL." in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("family", "said"),
+    [
+        ("vidsb", "--last-image needs --first-image."),
+        ("vidsb", "--reference-videos is required by vidsb_2_0 and vidsb_2_0_fast."),
+        ("vidv", "Give only one of --input-reference and --image-urls."),
+        ("vidc", "With --reference-videos give at most 4 --reference-images."),
+        ("videos", "--last-frame-image is the old name of --last-image."),
+        ("imgb", "--quality is ignored for imgb-2-r."),
+        ("imgb", "--resolution 4k is accepted only with --ratio 16:9, 9:16, 2:1, 1:2, 21:9, 9:21."),
+        (
+            "vidc",
+            (
+                "--first-image and --last-image cannot be combined with --reference-images or "
+                "--reference-videos."
+            ),
+        ),
+    ],
+)
+def test_help_and_tables_tell_the_rules_between_fields(
+    invoke: Invoke, family: str, said: str
+) -> None:
+    """What holds between fields stands in the help and in the tables, in the options' names."""
+    assert said in " ".join(invoke("create", family, "--help").stdout.split())
+    assert said in invoke("models", family).stdout
+
+
+def test_every_rule_between_fields_has_its_words() -> None:
+    """No rule between fields is left without a sentence of its own."""
+    told = [relation_sentence(rule) for family in FAMILIES.values() for rule in family.relations]
+    assert not [sentence for sentence in told if "holds between some options" in sentence]
 
 
 @pytest.mark.parametrize("target", ["/dev/null", "taken/a.png", "a" * 300 + ".png"])

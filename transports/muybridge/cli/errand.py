@@ -25,7 +25,7 @@ from muybridge_protocol.errors import (
     TaskEnded,
     TaskFailed,
 )
-from muybridge_protocol.events import Ambiguous, Event
+from muybridge_protocol.events import Ambiguous, Event, Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.operation import API_TIMEOUT
@@ -245,7 +245,9 @@ class Errand:
 
     def _noticed(self, event: Event) -> None:
         self.ambiguous = self.ambiguous or isinstance(event, Ambiguous)
-        self.progress.event(event)
+        # A single query is answered on stdout.
+        if self.verb == "wait" or not isinstance(event, Polled):
+            self.progress.event(event)
 
     def _updated(self, result: Result) -> None:
         self.result = result

@@ -8,6 +8,15 @@ import click
 
 from muybridge.cli.options import option_name
 from muybridge_protocol.families import Family, Media, Model, Pacing
+from muybridge_protocol.relations import (
+    Alternatives,
+    Excludes,
+    FewerWith,
+    OnlyWith,
+    Relation,
+    RequiredFor,
+    Requires,
+)
 from muybridge_protocol.rules import Between, Kind, OneOf
 
 
@@ -92,10 +101,42 @@ def sentences(family: Family) -> list[str]:
     return [
         *([] if family.models else ["Which models there are is not shown."]),
         *([] if family.body_shown else [hidden]),
+        *map(relation_sentence, family.relations),
+        *(f"{option_name(rule.field)} {rule.why}." for rule in family.ineffective),
+        *(
+            f"{option_name(alias.legacy)} is the old name of {option_name(alias.field)}."
+            for alias in family.aliases
+        ),
         pacing_sentence(family.pacing),
         kept_sentence(family),
         *family.notes,
     ]
+
+
+def relation_sentence(relation: Relation) -> str:
+    """Return what *relation* demands, as a sentence."""
+    match relation:
+        case Requires(field, other):
+            return f"{option_name(field)} needs {option_name(other)}."
+        case Excludes(these, those):
+            return f"{_listed(these, 'and')} cannot be combined with {_listed(those, 'or')}."
+        case Alternatives(one, other):
+            return f"Give only one of {_listed((one, other), 'and')}."
+        case RequiredFor(field, models):
+            return f"{option_name(field)} is required by {' and '.join(models)}."
+        case OnlyWith(field, value, other, options):
+            with_these = f"{option_name(other)} {', '.join(options)}"
+            return f"{option_name(field)} {value} is accepted only with {with_these}."
+        case FewerWith(field, high, other):
+            return f"With {option_name(other)} give at most {high} {option_name(field)}."
+        case _:
+            # A rule that is new here is still checked, and its problems tell what it says.
+            return f"{type(relation).__name__} holds between some options."
+
+
+def _listed(wires: tuple[str, ...], joint: str) -> str:
+    names = [option_name(wire) for wire in wires]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"
 
 
 def example(family: Family, verb: str) -> str:
