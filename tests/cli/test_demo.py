@@ -76,7 +76,7 @@ def test_a_key_in_the_environment_is_not_used_without_real(
         (("--real",), "--real needs MUYBRIDGE_API_KEY and MUYBRIDGE_BASE_URL"),
         (("--real", "--base-url", "https://x.example"), "--real needs MUYBRIDGE_API_KEY"),
         (("--base-url", "https://x.example"), "need --real, which costs money"),
-        (("--out", "taken"), "-o taken/:"),
+        (("--out", "taken"), "--out taken/:"),
     ],
 )
 def test_the_demo_refuses(

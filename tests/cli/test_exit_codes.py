@@ -62,6 +62,7 @@ def test_a_task_that_fails_at_its_creation_exits_1(invoke: Invoke) -> None:
         ("--nonsense",),
         ("create",),
         ("create", "imgz"),
+        ("asset",),
         ("create", "imgb", "--nonsense", "1"),
         ("create", "imgb", "--prompt", "A horse"),
         (*RUN, "--local", "--base-url", "http://127.0.0.1:1"),

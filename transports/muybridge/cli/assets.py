@@ -11,7 +11,7 @@ from muybridge.cli.options import connection_options, json_option, timeout_optio
 from muybridge.cli.terminal import document, say
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def asset() -> None:
     """The asset library of family vidsb."""
 

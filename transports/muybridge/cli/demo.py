@@ -51,14 +51,14 @@ def demo(errand: Errand, out: str, *, real: bool) -> None:
     The service is started for this command on this machine: nothing is charged, and no key is
     needed. With --real the very same steps go to the real service.
 
-    With --json: {ok, base_url, results: [{task, result, expires_at, path}]}.
+    With --json: {ok, results: [{task, result, expires_at, path}]}.
     """
     if real:
         _check_real(errand)
     elif errand.base_url is not None or errand.api_key_file is not None:
         raise click.UsageError("--base-url and --api-key-file need --real, which costs money")
     folder = out if out.endswith("/") else f"{out}/"
-    check_target(folder)
+    check_target(folder, "--out")
     errand.local, errand.output = not real, folder
     with errand.client() as client:
         where = "the real service" if real else "a service of its own, started on this machine"
@@ -68,7 +68,8 @@ def demo(errand: Errand, out: str, *, real: bool) -> None:
             for number, request in enumerate(REQUESTS, start=2)
         ]
     if errand.json:
-        document({"ok": True, "results": results, "warnings": errand.warnings})
+        noted = {"warnings": errand.warnings} if errand.warnings else {}
+        document({"ok": True, "results": results, **noted})
     else:
         for result in results:
             answer_path(result["path"])

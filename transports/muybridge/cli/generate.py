@@ -30,7 +30,9 @@ class FamilyGroup(click.Group):
     """A command for each family; a name that is none is told with the closest."""
 
     def __init__(self, name: str, build: Callable[[Family], click.Command], doc: str) -> None:
-        super().__init__(name, help=doc, subcommand_metavar="FAMILY [OPTIONS]")
+        super().__init__(
+            name, help=doc, subcommand_metavar="FAMILY [OPTIONS]", no_args_is_help=False
+        )
         self._build = build
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click asks so

@@ -8,8 +8,12 @@ from pathlib import Path
 import click
 
 
-def check_target(target: str) -> None:
+def check_target(target: str, option: str = "-o") -> None:
     """Refuse a *target* that cannot be written to, and make its folder.
+
+    Args:
+        target: A file or a folder.
+        option: Where it was given, for the message.
 
     Raises:
         click.UsageError: It cannot be written to. Nothing was sent.
@@ -19,7 +23,7 @@ def check_target(target: str) -> None:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
     if reason is not None:
-        raise click.UsageError(f"-o {target}: {reason}. Nothing was sent.")
+        raise click.UsageError(f"{option} {target}: {reason}. Nothing was sent.")
 
 
 def _obstacle(target: str) -> str | None:
