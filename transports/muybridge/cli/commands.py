@@ -18,6 +18,7 @@ _COMMANDS = {
     "get": "tasks",
     "wait": "tasks",
     "download": "tasks",
+    "batch": "batch",
     "asset": "assets",
     "families": "tables",
     "models": "tables",

@@ -1,0 +1,206 @@
+"""A create that keeps the journal: armed before it is sent, its reply kept before it is read.
+
+What a reply or a failure means is decided by `Create` alone; here its verdict is written down.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Protocol
+
+import attrs
+
+from muybridge.batch.runners import KeptReply, ReplySlot
+from muybridge.journal import Journal, JournalUnusable
+from muybridge.journal_entries import Entry, State
+from muybridge_protocol.codec import RAW_LIMIT, read_object
+from muybridge_protocol.errors import (
+    CreateAmbiguous,
+    NotSent,
+    RateLimited,
+    Refused,
+    ServiceError,
+    Unauthorized,
+)
+from muybridge_protocol.families import MediaRequest, find_family
+from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.operations import Create, Send, Settled, Wait
+from muybridge_protocol.service import Service
+from muybridge_protocol.tasks import Task
+
+_PAYMENT_REQUIRED = 402
+
+
+class Record(Protocol):
+    """Where a create is written down."""
+
+    def arm(self) -> None:
+        """Write down that the request is about to be sent."""
+        ...
+
+    def keep(self, response: HttpResponse) -> None:
+        """Write down a reply, before it is read."""
+        ...
+
+    def conclude(self, create: Create, failure: TransportFailure | None = None) -> None:
+        """Write down what a reply or a failure has led to."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class JournaledCreate(Create):
+    """A create whose every step is on the disk before the next one.
+
+    Args:
+        record: Where it is written down.
+    """
+
+    record: Record = attrs.field(repr=False, eq=False)
+
+    @classmethod
+    def of(cls, create: Create, record: Record) -> JournaledCreate:
+        """Return *create*, to be written down in *record*."""
+        return cls(**attrs.asdict(create, recurse=False), record=record)
+
+    def next_action(self, now: float) -> Send | Wait | Settled[Task]:
+        """Return what to do next; before a request is given out, the item is armed."""
+        action = super().next_action(now)
+        if isinstance(action, Send):
+            self.record.arm()
+        return action
+
+    def receive(self, response: HttpResponse, now: float) -> JournaledCreate:
+        """Return the operation after a whole reply, which is kept first."""
+        self.record.keep(response)
+        after = super().receive(response, now)
+        self.record.conclude(after)
+        return after
+
+    def fail(self, failure: TransportFailure, now: float) -> JournaledCreate:
+        """Return the operation after an exchange without a whole reply."""
+        after = super().fail(failure, now)
+        self.record.conclude(after, failure)
+        return after
+
+
+class ItemRecord:
+    """Writes one item's create down in the journal, or in a side file where that fails.
+
+    Args:
+        journal: The batch's journal.
+        entry: The item, claimed.
+        slot: The side file.
+    """
+
+    def __init__(self, journal: Journal, entry: Entry, slot: ReplySlot) -> None:
+        self._journal = journal
+        self._entry = entry
+        self._slot = slot
+        self._attempt = entry.attempt
+
+    def arm(self) -> None:
+        """Write down that the request is about to be sent.
+
+        Raises:
+            JournalUnusable: That is not on the disk, so that it must not be sent.
+            ClaimLost: The item is somebody else's.
+        """
+        self._move(State.CLAIMED, State.ARMED, attempt=self._attempt + 1)
+        self._attempt += 1
+
+    def keep(self, response: HttpResponse) -> None:
+        """Write down a reply, before it is read."""
+        status, body = response.status, response.body[:RAW_LIMIT]
+        try:
+            self._move(State.ARMED, State.ARMED, reply_status=status, reply=body)
+        except JournalUnusable as error:
+            kept = KeptReply(
+                number=self._entry.number, attempt=self._attempt, status=status, body=body
+            )
+            try:
+                self._slot.keep(kept)
+            except OSError:
+                # Nothing is left to write to: the people before the screen are told.
+                error.add_note(f"The reply to {self._entry.label} was: {body[:1000]!r}")
+            raise
+
+    def conclude(self, create: Create, failure: TransportFailure | None = None) -> None:
+        """Write down what a reply or a failure has led to."""
+        after, facts = verdict(create)
+        if failure is not None and after is State.AMBIGUOUS:
+            facts |= {"reply_status": failure.status, "reply": failure.partial[:RAW_LIMIT]}
+        self._move(State.ARMED, after, **facts)
+
+    def _move(self, before: State, after: State, **facts: Any) -> None:
+        self._journal.move(self._entry, before, after, by=self._entry.owner, **facts)
+
+
+def verdict(create: Create) -> tuple[State, dict[str, Any]]:
+    """Return the state that an armed item goes to after *create*'s last step, and its facts."""
+    if create.settled is None:
+        return State.CLAIMED, dict(_NO_REPLY)
+    match create.settled.outcome:
+        case Task() as task:
+            # The token holds all that is needed of the reply.
+            return State.SUBMITTED, {
+                **_NO_REPLY,
+                "token": task.to_token(),
+                "began": task.submitted_at,
+                "expires": _expiry(task),
+                "reason": None,
+            }
+        case CreateAmbiguous() as error:
+            return State.AMBIGUOUS, {
+                "owner": None,
+                "candidate": error.candidate_id,
+                "reason": error.reason,
+            }
+        case error if does_nothing(error):
+            return State.QUEUED, {**_NO_REPLY, "owner": None, "reason": _what(error)}
+        case error:
+            return State.REFUSED, {"owner": None, "reason": _what(error)}
+
+
+def does_nothing(error: ServiceError) -> bool:
+    """Whether *error* says nothing of the request itself, which is sent again by a later run.
+
+    It meets every other request as well: the network, the key, the balance or the pace is wrong.
+    """
+    if isinstance(error, Refused) and error.status == _PAYMENT_REQUIRED:
+        return True
+    return isinstance(error, NotSent | RateLimited | Unauthorized)
+
+
+def judge_kept_reply(
+    entry: Entry, service: Service, *, wall: float
+) -> tuple[State, dict[str, Any]]:
+    """Return the state that an armed item goes to, whose reply was kept and not read.
+
+    Args:
+        entry: The item.
+        service: Where its task would be.
+        wall: Unix seconds.
+    """
+    create = Create.start(request_of(entry), service, now=0.0, wall=wall)
+    response = HttpResponse(entry.reply_status or 0, (), entry.reply or b"")
+    after, facts = verdict(create.receive(response, 0.0))
+    return (State.QUEUED if after is State.CLAIMED else after), {**facts, "owner": None}
+
+
+def request_of(entry: Entry) -> MediaRequest:
+    """Return the request of *entry*, whose warnings were told when it was journaled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return find_family(entry.family).parse(read_object(entry.body), keep_unknown=True)
+
+
+def _what(error: ServiceError) -> str:
+    return f"{error.what()} {error.next_step()}".strip()
+
+
+def _expiry(task: Task) -> float | None:
+    """Return when the result's link will stop working, as far as that is known beforehand."""
+    return task.to_result().expires_at
+
+
+_NO_REPLY: dict[str, Any] = {"reply_status": None, "reply": None}

@@ -1,0 +1,300 @@
+"""Reading a batch: requests from JSON lines, JSON or CSV, all checked before anything is sent.
+
+An item is an object with `family`, the fields as they are sent, and where wanted `name`, for its
+file, `extra`, for fields that travel unchecked, and `unlisted_model`, for a model that the tables
+do not know. The fields may stand in an object of their own, `body`, as `muybridge validate` has
+them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import attrs
+
+from muybridge.journal_entries import NewItem
+from muybridge.saving import safe_stem
+from muybridge_protocol.codec import InvalidJson, read_json, readable
+from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
+from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
+from muybridge_protocol.rules import Kind, shown
+
+_SHOWN_PROBLEMS: Final = 50
+_LONGEST_NAME: Final = 200
+_OWN: Final = ("family", "name", "extra", "unlisted_model", "body")
+_CSV_LIMIT: Final = 64 * 1024 * 1024
+"""Most characters of a CSV cell: references may stand in it as base64."""
+
+
+@attrs.frozen
+class BatchProblem:
+    """Something wrong in a batch.
+
+    Args:
+        where: The line or the item, such as `line 3`.
+        field: The field's name on the wire, or "" where it is about the item as a whole.
+        message: What is wrong, and what would be accepted.
+    """
+
+    where: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: {self.field}: {self.message}"
+            if self.field
+            else (f"{self.where}: {self.message}")
+        )
+
+
+class InvalidBatch(LocalError):
+    """Some items of a batch cannot be sent, so that none was.
+
+    Args:
+        problems: Every problem found.
+    """
+
+    def __init__(self, problems: Iterable[BatchProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        count = len(self.problems)
+        lines = [f"  {readable(str(problem), 1000)}" for problem in self.problems[:_SHOWN_PROBLEMS]]
+        if count > _SHOWN_PROBLEMS:
+            lines.append(f"  ... and {count - _SHOWN_PROBLEMS} more")
+        heading = f"{count} problem{'s' if count != 1 else ''} in the batch (nothing was sent):"
+        return "\n".join([heading, *lines])
+
+
+class _Wrong(ValueError):
+    """One item's problems."""
+
+    def __init__(self, *problems: tuple[str, str]) -> None:
+        super().__init__(problems)
+        self.problems = problems
+
+
+Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
+"""A file, or requests, or objects as they stand in a file."""
+
+
+def read_items(source: Source) -> list[NewItem]:
+    """Return the items of *source*, each checked.
+
+    Args:
+        source: A file whose name ends with `.jsonl`, `.json` or `.csv`; or requests, or objects
+            as they stand in a file.
+
+    Raises:
+        InvalidBatch: Some items are not valid; all problems are listed.
+        OSError: The file cannot be read.
+    """
+    problems: list[BatchProblem] = []
+    found: list[tuple[str, MediaRequest]] = []
+    for where, value in _located(source):
+        try:
+            if isinstance(value, _Wrong):
+                raise value
+            found.append(_read_item(value))
+        except _Wrong as wrong:
+            problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
+    if not found and not problems:
+        problems.append(BatchProblem("the batch", "", "it has no item"))
+    if problems:
+        raise InvalidBatch(problems)
+    return _named(found)
+
+
+def _located(source: Source) -> Iterator[tuple[str, Any]]:
+    """Yield each item, or what is wrong with it, with where it stands."""
+    if not isinstance(source, str | os.PathLike):
+        for number, item in enumerate(source, start=1):
+            yield f"item {number}", item
+        return
+    path = Path(source)
+    readers = {".csv": _csv_rows, ".json": _json_items, ".jsonl": _lines, ".ndjson": _lines}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        yield str(path), _Wrong(("", f"its name does not end with one of {', '.join(readers)}"))
+        return
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        yield f"line {line}", _Wrong(("", "it is not UTF-8"))
+        return
+    yield from reader(text)
+
+
+def _lines(text: str) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield f"line {number}", _parsed(line)
+
+
+def _json_items(text: str) -> Iterator[tuple[str, Any]]:
+    value = _parsed(text)
+    if isinstance(value, list):
+        for number, item in enumerate(cast("list[object]", value), start=1):
+            yield f"item {number}", item
+        return
+    wrong = value if isinstance(value, _Wrong) else _Wrong(("", "it is not an array of objects"))
+    yield "the file", wrong
+
+
+def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
+    csv.field_size_limit(_CSV_LIMIT)
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        names = [name.strip() for name in next(rows, list[str]())]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            yield "line 1", _Wrong(*((name, "the column stands twice") for name in doubled))
+            return
+        start = rows.line_num + 1
+        for row in rows:
+            where, start = f"line {start}", rows.line_num + 1
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) > len(names):
+                yield where, _Wrong(("", f"it has {len(row)} cells, and line 1 has {len(names)}"))
+                continue
+            cells = {name: cell for name, cell in zip(names, row, strict=False) if cell != ""}
+            yield where, _typed(cells)
+    except csv.Error as error:
+        yield f"line {rows.line_num}", _Wrong(("", f"it is not CSV: {error}"))
+
+
+def _typed(cells: Mapping[str, str]) -> dict[str, Any] | _Wrong:
+    """Return a row's cells in the types of their fields, or as they are where that fails."""
+    item: dict[str, Any] = dict(cells)
+    try:
+        family = find_family(cells.get("family", ""))
+    except UnknownFamily:
+        return item  # which is told with the rest
+    for name, cell in cells.items():
+        field = family.field(name)
+        if name == "extra":
+            item[name] = _parsed(cell)
+        elif field is not None and name not in _OWN:
+            item[name] = _cell_value(field, cell)
+    wrong = [value for value in item.values() if isinstance(value, _Wrong)]
+    return (
+        _Wrong(*(("extra", said) for one in wrong for _, said in one.problems)) if wrong else item
+    )
+
+
+def _cell_value(field: Field, cell: str) -> object:
+    text = cell.strip()
+    match field.kind:
+        case Kind.STRING:
+            return cell
+        case Kind.STRINGS:
+            return _json_or(text, [text])
+        case Kind.BOOLEAN:
+            return {"true": True, "false": False}.get(text.lower(), cell)
+        case _:
+            return _json_or(text, cell)
+
+
+def _json_or(text: str, otherwise: object) -> object:
+    try:
+        return read_json(text)
+    except InvalidJson:
+        return otherwise
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return read_json(text)
+    except InvalidJson as error:
+        return _Wrong(("", str(error)))
+
+
+def _read_item(item: object) -> tuple[str, MediaRequest]:
+    """Return the name and the request of *item*.
+
+    Raises:
+        _Wrong: It is not valid.
+    """
+    if isinstance(item, MediaRequest):
+        return "", item
+    if not isinstance(item, Mapping):
+        raise _Wrong(("", f"{shown(item)} is not a JSON object"))
+    values = cast("Mapping[str, Any]", item)
+    problems = list(_misshapen(values))
+    try:
+        family = find_family(values["family"]) if isinstance(values.get("family"), str) else None
+    except UnknownFamily as error:
+        raise _Wrong(("family", str(error)), *problems) from None
+    if family is None or problems:
+        raise _Wrong(*problems)
+    return values.get("name", ""), _request(family, values)
+
+
+def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with what is not a field of the request."""
+    if "family" not in item:
+        yield "family", "is required"
+    for name, kind, said in (
+        ("family", str, "a string"),
+        ("name", str, "a string"),
+        ("unlisted_model", str, "a string"),
+        ("extra", Mapping, "a JSON object"),
+        ("body", Mapping, "a JSON object"),
+    ):
+        if name in item and not isinstance(item[name], kind):
+            yield name, f"{shown(item[name])} is not {said}"
+    name = item.get("name", "")
+    if isinstance(name, str) and (len(name) > _LONGEST_NAME or not name.isprintable()):
+        yield "name", f"use at most {_LONGEST_NAME} characters that can be printed"
+    if "body" in item:
+        for field in item:
+            if field not in _OWN:
+                yield field, "stands beside body; put it inside"
+
+
+def _request(family: Family, item: Mapping[str, Any]) -> MediaRequest:
+    body = item.get("body", item)
+    body = {name: value for name, value in body.items() if "body" in item or name not in _OWN}
+    if "unlisted_model" in item:
+        if "model" in body:
+            raise _Wrong(("model", "is given beside unlisted_model; give only one"))
+        try:
+            body["model"] = Unlisted(item["unlisted_model"])
+        except ValueError as error:
+            raise _Wrong(("unlisted_model", str(error))) from None
+    try:
+        return family.parse(body, extra=item.get("extra"))
+    except InvalidRequest as error:
+        raise _Wrong(
+            *(
+                (problem.field, f"{problem.message}; {problem.accepted}")
+                for problem in error.problems
+            )
+        ) from None
+
+
+def _named(found: Iterable[tuple[str, MediaRequest]]) -> list[NewItem]:
+    """Return the items with a file name for each, which is unique whatever the case."""
+    items: list[NewItem] = []
+    used: set[str] = set()
+    for number, (name, request) in enumerate(found, start=1):
+        wanted = safe_stem(name) if name else f"{number:04}"
+        stem = wanted
+        counter = number
+        while stem.casefold() in used:
+            stem = f"{wanted}-{counter}"
+            counter += 1
+        used.add(stem.casefold())
+        body = json.loads(json.dumps(request.to_body()))
+        items.append(NewItem(name=name, stem=stem, family=request.family.name, body=body))
+    return items

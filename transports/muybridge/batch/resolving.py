@@ -1,0 +1,122 @@
+"""What a person decides about an item that may have been accepted."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import attrs
+
+from muybridge.journal import ClaimLost, Journal
+from muybridge.journal_entries import Entry, State
+from muybridge_protocol.codec import read_object
+from muybridge_protocol.errors import LocalError
+from muybridge_protocol.families import find_family
+from muybridge_protocol.tasks import Task, as_task
+
+
+class CannotResolve(LocalError):
+    """An item is not one that this can be decided about."""
+
+
+def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Entry:
+    """Say that an ambiguous item was accepted, and which task it is; the next run waits for it.
+
+    Args:
+        out: The folder of the batch.
+        item: The item's number or name.
+        task: The task, its token or its id.
+
+    Raises:
+        CannotResolve: The item is not ambiguous, or another item has this task.
+        InvalidIdentifier: The id cannot be one.
+        JournalUnusable: The journal cannot be used.
+    """
+    known = as_task(task)
+    with Journal(Path(out)) as journal:
+        entry = _find(journal, item)
+        for other in journal.entries():
+            if other.token is not None and Task.from_token(other.token).id == known.id:
+                raise CannotResolve(f"task {known.id} is {other.label} already")
+        model = read_object(entry.body).get("model")
+        adopted = attrs.evolve(
+            known,
+            family=find_family(entry.family).name,
+            requested_model=model if isinstance(model, str) else None,
+            submitted_at=known.submitted_at,
+        )
+        return _decide(
+            journal,
+            entry,
+            State.SUBMITTED,
+            token=adopted.to_token(),
+            began=time.time() if adopted.began_at is None else adopted.began_at,
+        )
+
+
+def abandon(out: str | os.PathLike[str], item: int | str) -> Entry:
+    """Say that an ambiguous item is to be left as it is: neither waited for nor sent again.
+
+    Args:
+        out: The folder of the batch.
+        item: The item's number or name.
+
+    Raises:
+        CannotResolve: The item is not ambiguous.
+        JournalUnusable: The journal cannot be used.
+    """
+    with Journal(Path(out)) as journal:
+        return _decide(journal, _find(journal, item), State.ABANDONED)
+
+
+def resubmit(
+    out: str | os.PathLike[str], item: int | str, *, i_may_pay_twice: bool = False
+) -> Entry:
+    """Let the next run send an item again.
+
+    Args:
+        out: The folder of the batch.
+        item: The item's number or name.
+        i_may_pay_twice: Has to be said of an ambiguous item, which may have been charged. One that
+            was refused was not.
+
+    Raises:
+        CannotResolve: The item is neither ambiguous nor refused, or the word is missing.
+        JournalUnusable: The journal cannot be used.
+    """
+    with Journal(Path(out)) as journal:
+        entry = _find(journal, item)
+        if entry.state is State.AMBIGUOUS and not i_may_pay_twice:
+            raise CannotResolve(
+                f"{entry.label} may have been accepted and charged: say that you may pay "
+                "twice (--i-may-pay-twice)"
+            )
+        return _decide(journal, entry, State.QUEUED, candidate=None)
+
+
+_NO_REPLY = {"reply_status": None, "reply": None, "reason": None}
+
+
+def _decide(journal: Journal, entry: Entry, after: State, **facts: object) -> Entry:
+    allowed = (State.AMBIGUOUS, State.REFUSED) if after is State.QUEUED else (State.AMBIGUOUS,)
+    if entry.state not in allowed:
+        raise CannotResolve(f"{entry.label} is {entry.state}: there is nothing to decide about it")
+    if after is not State.ABANDONED:
+        facts = {**_NO_REPLY, **facts}
+    try:
+        journal.move(entry, entry.state, after, by=None, **facts)
+    except ClaimLost as error:
+        raise CannotResolve(str(error)) from None
+    return journal.entry(entry.number)
+
+
+def _find(journal: Journal, item: int | str) -> Entry:
+    entries = journal.entries()
+    wanted = str(item)
+    found = [entry for entry in entries if entry.name == wanted and wanted]
+    found = found or [entry for entry in entries if str(entry.number) == wanted]
+    if len(found) != 1:
+        many = f"{len(found)} items are called {wanted!r}; give the number"
+        raise CannotResolve(many if found else f"there is no item {wanted!r} in the batch")
+    return found[0]

@@ -1,0 +1,256 @@
+"""Runners of a batch: each holds a lock as long as it lives, and keeps replies if all else fails.
+
+A runner's lock is a file of its own beside the journal. Whoever gets the lock of another one knows
+that it is dead, and may take over what belonged to it.
+
+A `ReplySlot` is a file that was given its full size before the first create was sent. It takes a
+reply when the journal cannot, because the disk is full or another process holds it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, Self
+
+import attrs
+
+from muybridge.journal import FOLDER, JournalUnusable
+from muybridge.locks import lock
+from muybridge_protocol.codec import RAW_LIMIT
+
+_HEADER: Final = 256
+_SIZE: Final = _HEADER + RAW_LIMIT
+
+
+@attrs.frozen(kw_only=True)
+class KeptReply:
+    """A reply in a side file.
+
+    Args:
+        number: The item that it belongs to.
+        attempt: Which of the item's creates it answers.
+        status: Its HTTP status.
+        body: Its body, at most 64 KiB.
+    """
+
+    number: int
+    attempt: int
+    status: int
+    body: bytes
+
+
+class ReplySlot:
+    """A side file for one reply at a time.
+
+    Args:
+        path: Where it is made.
+
+    Raises:
+        JournalUnusable: There is no room for it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            self._file = os.fdopen(handle, "r+b", buffering=0)
+            try:
+                _write(self._file, bytes(_SIZE))
+                os.fsync(handle)
+            except BaseException:
+                self._file.close()
+                path.unlink()
+                raise
+        except OSError as error:
+            raise JournalUnusable(
+                f"{path}: {error.strerror or error}. Make room on the disk, then run "
+                "the batch again."
+            ) from error
+        self.is_used = False
+
+    def keep(self, reply: KeptReply) -> None:
+        """Keep *reply*, durably.
+
+        Raises:
+            OSError: It cannot be written even here.
+        """
+        body = reply.body[:RAW_LIMIT]
+        facts = {
+            "number": reply.number,
+            "attempt": reply.attempt,
+            "status": reply.status,
+            "size": len(body),
+            "crc": zlib.crc32(body),
+        }
+        self._file.seek(0)
+        _write(self._file, json.dumps(facts).encode().ljust(_HEADER) + body)
+        os.fsync(self._file.fileno())
+        self.is_used = True
+
+    def close(self) -> None:
+        """Close the file, and remove it if it keeps nothing."""
+        self._file.close()
+        if not self.is_used:
+            with suppress(OSError):
+                self._path.unlink()
+
+
+class Runner:
+    """One process at work on a batch, as long as the context lasts.
+
+    Args:
+        folder: The batch's folder, which has a journal.
+
+    Raises:
+        JournalUnusable: On entering, when its lock cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._place = folder / FOLDER
+        self._slots: list[ReplySlot] = []
+        self._guard = threading.Lock()
+        self.name = ""
+        self.leaves_something = False
+        """Whether the journal could not be told everything, so that the next run has to look."""
+
+    def __enter__(self) -> Self:
+        try:
+            while True:
+                self.name = secrets.token_hex(8)
+                self._path = _lock_path(self._place, self.name)
+                self._file = _create(self._path)
+                # Another runner that tidies up may have been quicker.
+                if lock(self._file) and self._path.exists():
+                    return self
+                self._file.close()
+        except OSError as error:
+            raise JournalUnusable(
+                f"{self._place}: {error.strerror or error}. Nothing was sent. Use a folder on a "
+                "disk of this machine that can be written to and locked."
+            ) from error
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for slot in self._slots:
+            slot.close()
+        if not self.leaves_something and not self.keeps_replies:
+            with suppress(OSError):
+                self._path.unlink()
+        self._file.close()
+
+    @property
+    def keeps_replies(self) -> bool:
+        """Whether a reply is in a side file, because the journal could not take it."""
+        return any(slot.is_used for slot in self._slots)
+
+    def new_slot(self) -> ReplySlot:
+        """Return a new side file."""
+        with self._guard:
+            path = self._place / f"reply-{self.name}-{len(self._slots)}"
+            slot = ReplySlot(path)
+            self._slots.append(slot)
+        return slot
+
+
+class DeadRunner:
+    """What a runner that is dead has left, locked against others as long as the context lasts."""
+
+    def __init__(self, folder: Path, name: str, file: BinaryIO | None) -> None:
+        self._place = folder / FOLDER
+        self._name = name
+        self._file = file
+
+    @classmethod
+    def find(cls, folder: Path, name: str) -> DeadRunner | None:
+        """Return what the runner *name* has left, or None if it lives.
+
+        Raises:
+            JournalUnusable: Its lock cannot be looked at.
+        """
+        path = _lock_path(folder / FOLDER, name)
+        try:
+            file = path.open("r+b", buffering=0)
+        except FileNotFoundError:
+            return cls(folder, name, None)
+        except OSError as error:
+            raise JournalUnusable(
+                f"{path}: {error.strerror or error}. Nothing was sent."
+            ) from error
+        if lock(file):
+            return cls(folder, name, file)
+        file.close()
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            for path in self._side_files():
+                path.unlink(missing_ok=True)
+            _lock_path(self._place, self._name).unlink(missing_ok=True)
+        if self._file is not None:
+            self._file.close()
+
+    def replies(self) -> Iterator[KeptReply]:
+        """Yield the replies that it kept in side files."""
+        for path in self._side_files():
+            kept = _read_slot(path.read_bytes())
+            if kept is not None:
+                yield kept
+
+    def _side_files(self) -> list[Path]:
+        return sorted(self._place.glob(f"reply-{self._name}-*"))
+
+
+def known_runners(folder: Path) -> list[str]:
+    """Return the names of the runners that have left a file, alive or dead."""
+    return [path.name.removeprefix("runner-") for path in (folder / FOLDER).glob("runner-*")]
+
+
+def _lock_path(place: Path, name: str) -> Path:
+    return place / f"runner-{name}"
+
+
+def _create(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "r+b", buffering=0)
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _read_slot(data: bytes) -> KeptReply | None:
+    """Return the reply that a side file keeps, or None where it keeps no whole one."""
+    try:
+        facts = json.loads(data[:_HEADER])
+        body = data[_HEADER : _HEADER + facts["size"]]
+        if zlib.crc32(body) != facts["crc"]:
+            return None
+        return KeptReply(
+            number=int(facts["number"]),
+            attempt=int(facts["attempt"]),
+            status=int(facts["status"]),
+            body=body,
+        )
+    except (ValueError, LookupError, TypeError):
+        return None

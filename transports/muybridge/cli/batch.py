@@ -1,0 +1,272 @@
+"""`batch`: many requests from a file, never paid twice, whatever stops them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from muybridge.cli.batch_progress import choose_teller, entry_record
+from muybridge.cli.errand import LOCAL_POLL_INTERVAL, LOCAL_SPEED, Errand, pass_errand
+from muybridge.cli.options import connection_options, json_option, waiting_options
+from muybridge.cli.outcomes import AMBIGUOUS, DONE, FAILED, NOT_SAVED, NOT_SENT, SAFE
+from muybridge.cli.terminal import answer, document, say
+from muybridge.journal import JournalUnusable
+from muybridge.journal_entries import State
+
+if TYPE_CHECKING:
+    from muybridge import Client
+    from muybridge.batch import Report
+
+_EXIT_CODES = (
+    (AMBIGUOUS, (State.AMBIGUOUS,)),
+    (NOT_SAVED, (State.COMPLETED,)),
+    (SAFE, (State.QUEUED, State.CLAIMED, State.ARMED, State.SUBMITTED)),
+    (NOT_SENT, (State.REFUSED,)),
+    (FAILED, (State.FAILED,)),
+)
+"""The exit code of a batch with an item in one of the states; the first row that fits counts.
+
+What a person has to decide comes first, then what another run puts right, then what none does.
+"""
+
+
+@click.group()
+def batch() -> None:
+    """Many requests at once: never paid twice, whatever stops them.
+
+    Exit codes, the first that fits: 4 some requests may have been accepted, and you decide
+    (`batch resolve`); 6 some results are not downloaded yet; 5 some items are not finished; 3 some
+    were refused; 1 some tasks failed; 0 all are done. After 5 and 6 run the batch again.
+    """
+
+
+@batch.command(params=[json_option(), *waiting_options(), *connection_options()])
+@click.argument("file", required=False, type=click.Path())
+@click.option("--out", required=True, metavar="DIR", help="The folder of the batch.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 256),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="How many tasks there may be at once.",
+)
+@click.option(
+    "--local",
+    is_flag=True,
+    help="Use a service that is started for this command: no key, nothing is charged.",
+)
+@pass_errand
+@click.pass_context
+def run(
+    context: click.Context,
+    errand: Errand,
+    file: str | None,
+    *,
+    out: str,
+    concurrency: int,
+    local: bool,
+) -> None:
+    r"""Create every task of FILE, wait for each, and save the results in DIR.
+
+    FILE holds JSON lines (.jsonl), a JSON array (.json) or CSV (.csv, with a line of names) of
+    requests:
+
+    \b
+      {"family": "imgb", "model": "imgb-2", "prompt": "A horse", "name": "horse"}
+
+    All are checked before anything is sent. The same command goes on with a batch that was
+    stopped; FILE may then be left out. DIR/index.html shows the results.
+
+    With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
+    exit_code, counts, items, sheet}.
+    """
+    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+    from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
+
+    if local and (errand.base_url is not None or errand.api_key_file is not None):
+        raise click.UsageError("--local does not go with --base-url or --api-key-file")
+    errand.local = local
+    interrupted = False
+    with _journal_errors(context, errand), ExitStack() as stack:
+        client = stack.enter_context(_client(errand))
+        tell = stack.enter_context(choose_teller(json=errand.json))
+        try:
+            report = batches.run(
+                client,
+                file,
+                out,
+                concurrency=concurrency,
+                timeout=WAIT_TIMEOUT if errand.timeout is None else errand.timeout,
+                on_event=tell.event,
+                local=local,
+            )
+        except KeyboardInterrupt:
+            interrupted = True
+            report = batches.status(out)
+    if interrupted:
+        say("interrupted: no paid request was broken off")
+    _finish(context, errand, report, again=_command(errand, out, concurrency))
+
+
+@batch.command(params=[json_option()])
+@click.argument("folder", metavar="DIR", type=click.Path())
+@pass_errand
+@click.pass_context
+def status(context: click.Context, errand: Errand, folder: str) -> None:
+    """Say how far the batch in DIR has come, and write its contact sheet anew.
+
+    With --json: {event: summary, ok, exit_code, counts, items, sheet}.
+    """
+    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+
+    with _journal_errors(context, errand):
+        report = batches.status(folder)
+    _finish(context, errand, report, again=None)
+
+
+@batch.command(params=[json_option()])
+@click.argument("folder", metavar="DIR", type=click.Path())
+@click.argument("item", metavar="ITEM")
+@click.option("--adopt", metavar="ID", help="It was accepted, and this is the task: wait for it.")
+@click.option("--abandon", is_flag=True, help="Leave it: neither wait for it nor send it again.")
+@click.option("--resubmit", is_flag=True, help="Send it again in the next run.")
+@click.option(
+    "--i-may-pay-twice",
+    is_flag=True,
+    help="Has to be said with --resubmit, unless the item was refused.",
+)
+@pass_errand
+@click.pass_context
+def resolve(
+    context: click.Context,
+    errand: Errand,
+    folder: str,
+    item: str,
+    *,
+    adopt: str | None,
+    abandon: bool,
+    resubmit: bool,
+    i_may_pay_twice: bool,
+) -> None:
+    """Decide about an ITEM of the batch in DIR, by number or name, that may have been accepted.
+
+    Nothing is sent by this: the next `batch run` does what was decided.
+
+    With --json: {ok, item: {number, name, state, ...}}.
+    """
+    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+
+    if (adopt is not None) + abandon + resubmit != 1:
+        raise click.UsageError("give one of --adopt ID, --abandon and --resubmit")
+    with _journal_errors(context, errand):
+        if adopt is not None:
+            entry = batches.adopt(folder, item, adopt)
+        elif abandon:
+            entry = batches.abandon(folder, item)
+        else:
+            entry = batches.resubmit(folder, item, i_may_pay_twice=i_may_pay_twice)
+    if errand.json:
+        document({"ok": True, "item": entry_record(entry)})
+    else:
+        say(f"{entry.label} is {entry.state} now; `muybridge batch run --out {folder}` goes on")
+
+
+@contextmanager
+def _client(errand: Errand) -> Generator[Client, None, None]:
+    """Open the service: the embedded one, or the one of the options and the environment."""
+    from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
+
+    with ExitStack() as stack:
+        key, base_url, poll_interval = errand.read_key(), errand.base_url, errand.poll_interval
+        if errand.local:
+            from muybridge.local import LocalService  # noqa: PLC0415  an extra of its own
+
+            service = stack.enter_context(LocalService(speed=LOCAL_SPEED))
+            key, base_url = service.api_key, service.base_url
+            poll_interval = poll_interval or LOCAL_POLL_INTERVAL
+        yield stack.enter_context(
+            Client(
+                key,
+                base_url,
+                allow_plain_http=errand.allow_plain_http,
+                poll_interval=poll_interval,
+            )
+        )
+
+
+@contextmanager
+def _journal_errors(context: click.Context, errand: Errand) -> Generator[None, None, None]:
+    """Tell an unusable journal as what it is: the file system's fault, and no task's end."""
+    try:
+        yield
+    except JournalUnusable as error:
+        for line in (f"error: {error}", *getattr(error, "__notes__", ())):
+            say(line)
+        if errand.json:
+            told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
+            document({"ok": False, "error": told})
+        context.exit(NOT_SAVED)
+
+
+def exit_code_of(report: Report) -> int:
+    """Return the exit code that says how far a batch has come."""
+    found = report.counts
+    return next((code for code, states in _EXIT_CODES if any(map(found.get, states))), DONE)
+
+
+def _finish(context: click.Context, errand: Errand, report: Report, *, again: str | None) -> None:
+    """Tell how far the batch has come, and leave with the exit code that says so."""
+    code = exit_code_of(report)
+    if errand.json:
+        document(
+            {
+                "event": "summary",
+                "ok": code == DONE,
+                "exit_code": code,
+                "counts": dict(report.counts),
+                "items": [entry_record(entry) for entry in report.entries],
+                "sheet": None if report.sheet is None else str(report.sheet),
+            }
+        )
+    for entry in report.entries:
+        if entry.reason is not None and entry.state is not State.DOWNLOADED:
+            say(f"{entry.label} is {entry.state}: {entry.reason}")
+    if report.ambiguous:
+        say(
+            f"look at the account, then decide: muybridge batch resolve {_quoted(report)} ITEM "
+            "--adopt ID | --abandon | --resubmit --i-may-pay-twice"
+        )
+    if report.stopped:
+        say(f"stopped: {report.stopped}")
+    if not errand.json:
+        answer(", ".join(f"{count} {state}" for state, count in report.counts.items()))
+        if report.sheet is not None:
+            answer(str(report.sheet))
+    if again is not None and code in (SAFE, NOT_SAVED):
+        say(f"carry on: {again}")
+    context.exit(code)
+
+
+def _quoted(report: Report) -> str:
+    return shlex.quote(str(report.folder))
+
+
+def _command(errand: Errand, out: str, concurrency: int) -> str:
+    """Return the command that goes on with the batch."""
+    words = ["muybridge", "batch", "run", "--out", out, "--concurrency", str(concurrency)]
+    options: tuple[tuple[str, str | float | None], ...] = (
+        ("--api-key-file", errand.api_key_file),
+        ("--base-url", errand.base_url),
+        ("--poll-interval", errand.poll_interval),
+        ("--timeout", errand.timeout),
+    )
+    for option, value in options:
+        if value is not None:
+            words += [option, value if isinstance(value, str) else f"{value:g}"]
+    flags = (("--allow-plain-http", errand.allow_plain_http), ("--local", errand.local))
+    return shlex.join([*words, *(flag for flag, given in flags if given)])

@@ -1,0 +1,174 @@
+"""What a batch tells while it runs: bars on a terminal, lines elsewhere, JSON where it is asked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from muybridge.batch.events import BatchEvent, What
+from muybridge.cli.terminal import document, say
+from muybridge.journal_entries import Entry
+from muybridge_protocol.codec import readable
+from muybridge_protocol.tasks import Task
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_LONGEST_LABEL = 24
+_QUIET = frozenset({What.SENDING, What.COMPLETED})
+"""What is seen on a bar, and needs no line."""
+
+
+class Teller:
+    """Tells each event in a plain line on stderr."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    def event(self, event: BatchEvent) -> None:
+        """Tell *event*."""
+        if event.what not in _QUIET and event.detail != "completed":
+            say(line(event))
+
+
+class JsonTeller(Teller):
+    """Tells each event as a JSON object on a line of stdout."""
+
+    def event(self, event: BatchEvent) -> None:
+        """Tell *event*."""
+        document(event_record(event))
+
+
+class LiveTeller(Teller):
+    """Shows a bar for the batch and one for each item at work; what goes wrong stays in a line."""
+
+    def __init__(self) -> None:
+        from rich.console import Console  # noqa: PLC0415  only a terminal needs it
+        from rich.progress import (  # noqa: PLC0415  the same
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        self._progress: Progress = Progress(
+            # No markup: a name is the user's, and a status the service's.
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True, highlight=False, markup=False, emoji=False),
+            transient=True,
+            # Data goes to stdout, and nothing of it through the bars.
+            redirect_stdout=False,
+        )
+        self._whole: TaskID = self._progress.add_task("batch", total=None)
+        self._rows: dict[int, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def event(self, event: BatchEvent) -> None:
+        """Tell *event*."""
+        self._progress.update(self._whole, completed=event.finished, total=event.total)
+        match event.what:
+            case What.DOWNLOADED:
+                self._drop(event.item)
+            case What.FAILED | What.REFUSED | What.AMBIGUOUS | What.POSTPONED:
+                self._drop(event.item)
+                say(line(event))
+            case _:
+                self._show(event)
+
+    def _show(self, event: BatchEvent) -> None:
+        label = readable(event.name or f"item {event.item}", _LONGEST_LABEL)
+        text = f"  {label}: {_STEPS.get(event.what, readable(event.detail, 60))}"
+        row = self._rows.get(event.item)
+        if row is None:
+            self._rows[event.item] = self._progress.add_task(text, total=_LAST_STEP)
+        else:
+            step = _STEP_NUMBERS.get(event.what)
+            self._progress.update(row, description=text, completed=step)
+
+    def _drop(self, item: int) -> None:
+        row = self._rows.pop(item, None)
+        if row is not None:
+            self._progress.remove_task(row)
+
+
+_STEPS = {
+    What.SENDING: "sending",
+    What.SUBMITTED: "accepted",
+    What.COMPLETED: "downloading",
+}
+_STEP_NUMBERS = {What.SENDING: 0, What.SUBMITTED: 1, What.STATUS: 2, What.COMPLETED: 3}
+_LAST_STEP = 4
+
+
+def choose_teller(*, json: bool) -> AbstractContextManager[Teller]:
+    """Return what suits stderr, or what tells JSON."""
+    if json:
+        return JsonTeller()
+    if sys.stderr.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown"):
+        return LiveTeller()
+    return Teller()
+
+
+def line(event: BatchEvent) -> str:
+    """Return *event* as a line for people."""
+    label = f"item {event.item} ({event.name})" if event.name else f"item {event.item}"
+    parts = [event.what, event.task if event.what is What.SUBMITTED else None, event.detail]
+    return f"{label}: {' '.join(filter(None, parts))}"
+
+
+def event_record(event: BatchEvent) -> dict[str, Any]:
+    """Return *event* as programs read it."""
+    told = {
+        "event": event.what,
+        "item": event.item,
+        "name": event.name or None,
+        "detail": event.detail or None,
+        "task": event.task,
+        "path": None if event.path is None else str(event.path),
+        "finished": event.finished,
+        "total": event.total,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def entry_record(entry: Entry) -> dict[str, Any]:
+    """Return an item of the journal as programs read it."""
+    told = {
+        "number": entry.number,
+        "name": entry.name or None,
+        "family": entry.family,
+        "state": entry.state,
+        "task": None if entry.token is None else Task.from_token(entry.token).id,
+        "candidate_id": entry.candidate,
+        "reason": entry.reason,
+        "path": entry.path,
+        "size": entry.size,
+        "sha256": entry.sha256,
+    }
+    return {name: value for name, value in told.items() if value is not None}

@@ -1,0 +1,400 @@
+"""The journal of a batch: what was asked for and how far it came, whatever kills the process.
+
+    queued -> claimed -> armed -> submitted -> completed -> downloaded
+                           |          '------> failed
+                           |-> refused
+                           '-> ambiguous     (a person decides: adopt, abandon or resubmit)
+
+`armed` is on the disk before the first byte of a create is sent, and its reply before anything
+else is done with it. An item that is armed, and whose runner is dead, may have been accepted: it
+becomes ambiguous and is never sent again by itself.
+
+Each step is one conditional update: whoever is not the first one to take it changes nothing. An
+item belongs to a runner, which holds a lock of the operating system as long as it lives
+(`muybridge.batch.runners`); a process id could have been given to somebody else.
+
+SQLite keeps it, with a rollback journal: WAL is no faster when every commit must be durable, and
+was found to corrupt files in the releases that Python 3.11 comes with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import attrs
+
+from muybridge.journal_entries import TRANSITIONS, Entry, NewItem, State
+from muybridge_protocol.errors import MuybridgeError
+
+FOLDER: Final = "journal"
+"""The folder of the journal and of its runners' files, within the batch's folder."""
+NAME: Final = "journal.sqlite3"
+VERSION: Final = 1
+PATIENCE: Final = 10.0
+"""Seconds to wait for another process that is writing."""
+
+_APPLICATION: Final = 0x6D757962  # "muyb"
+
+
+class JournalUnusable(MuybridgeError):
+    """The journal cannot be read or written, so that nothing is sent. The message says why."""
+
+
+class JournalMissing(JournalUnusable):
+    """There is no journal in the folder."""
+
+
+class ClaimLost(MuybridgeError):
+    """An item is not in the state, or not the runner's, that a step begins with."""
+
+
+_SCHEMA = """
+CREATE TABLE batch (service TEXT NOT NULL);
+CREATE TABLE items (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    stem TEXT NOT NULL UNIQUE,
+    family TEXT NOT NULL,
+    body TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'queued',
+    owner TEXT,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    reply_status INTEGER,
+    reply BLOB,
+    token TEXT,
+    candidate TEXT,
+    result TEXT,
+    expires REAL,
+    reason TEXT,
+    path TEXT,
+    size INTEGER,
+    sha256 TEXT,
+    began REAL,
+    ended REAL
+);
+CREATE INDEX open_items ON items (state, owner);
+"""
+
+
+_COLUMNS: Final = tuple(field.name for field in attrs.fields(Entry))
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
+_FACTS: Final = frozenset(_COLUMNS) - {"number", "name", "stem", "family", "body", "state"}
+
+
+class Journal:
+    """The journal of one batch. Safe to use from many threads.
+
+    `Journal.create` and `Journal.open` give one; it is a context manager.
+
+    Args:
+        folder: The batch's folder.
+        patience: Seconds to wait for another process that is writing.
+
+    Raises:
+        JournalMissing: There is none.
+        JournalUnusable: It is corrupt, read-only, full, in use or of a newer version.
+    """
+
+    def __init__(self, folder: Path, *, patience: float = PATIENCE) -> None:
+        self.folder = folder
+        self.path = folder / FOLDER / NAME
+        self._lock = threading.Lock()
+        if not self.path.exists():
+            raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")
+        with self._telling():
+            self._db = _connect(self.path, patience)
+            try:
+                self._check()
+            except BaseException:
+                self._db.close()
+                raise
+
+    @classmethod
+    def create(
+        cls, folder: Path, service: str, items: Iterable[NewItem], *, patience: float = PATIENCE
+    ) -> Self:
+        """Begin the journal of a new batch, and open it.
+
+        It appears whole or not at all, because an empty one would have everything sent again.
+
+        Args:
+            folder: The batch's folder; it is made where it is missing.
+            service: Where its tasks are.
+            items: What is to be done.
+            patience: Seconds to wait for another process that is writing.
+
+        Raises:
+            JournalUnusable: It cannot be written, or there is one already.
+        """
+        place = folder / FOLDER
+        path = place / NAME
+        new = place / f"{NAME}.{os.getpid()}.new"
+        try:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new.unlink(missing_ok=True)
+            os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with closing(_connect(new, patience)) as db:
+                db.executescript(f"PRAGMA application_id = {_APPLICATION};{_SCHEMA}")
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("INSERT INTO batch VALUES (?)", (service,))
+                _insert(db, 1, items)
+                db.execute(f"PRAGMA user_version = {VERSION}")
+                db.execute("COMMIT")
+            # Unlike a renamed file, a linked one never takes the place of another runner's.
+            os.link(new, path)
+            sync_folders(place, folder)
+        except FileExistsError:
+            raise JournalUnusable(f"There is a batch in {folder} already.") from None
+        except (OSError, sqlite3.Error) as error:
+            raise JournalUnusable(_sentence(path, error)) from error
+        finally:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+        return cls(folder, patience=patience)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+    @property
+    def service(self) -> str:
+        """Where the batch's tasks are."""
+        with self._telling(), self._lock:
+            told: str = self._db.execute("SELECT service FROM batch").fetchone()[0]
+        return told
+
+    def add(self, items: Iterable[NewItem]) -> None:
+        """Add items after the last one."""
+        with self._writing() as db:
+            last: int = db.execute("SELECT coalesce(max(number), 0) FROM items").fetchone()[0]
+            _insert(db, last + 1, items)
+
+    def entries(self) -> list[Entry]:
+        """Return every item, in the order of their numbers."""
+        return self._select(f"{_SELECT} ORDER BY number")
+
+    def entry(self, number: int) -> Entry:
+        """Return the item *number*.
+
+        Raises:
+            LookupError: There is none.
+        """
+        found = self._select(f"{_SELECT} WHERE number = ?", number)
+        if not found:
+            raise LookupError(f"there is no item {number}")
+        return found[0]
+
+    def owned_by(self, owner: str) -> list[Entry]:
+        """Return what the runner *owner* is at work on."""
+        return self._select(f"{_SELECT} WHERE owner = ? ORDER BY number", owner)
+
+    def owners(self) -> list[str]:
+        """Return the runners that something belongs to."""
+        with self._telling(), self._lock:
+            rows = self._db.execute("SELECT DISTINCT owner FROM items WHERE owner NOT NULL")
+            return [row[0] for row in rows]
+
+    def take(self, owner: str, *, creates: bool, besides: Iterable[int] = ()) -> Entry | None:
+        """Give the most urgent free item to *owner*, and return it, or None where there is none.
+
+        Results whose links expire soonest come first, then tasks that were created, then those
+        to create.
+
+        Args:
+            owner: The runner.
+            creates: Whether it may be one that is to be created.
+            besides: Numbers of items that are not wanted.
+        """
+        passed = set(besides)
+        wanted = [State.COMPLETED, State.SUBMITTED, *([State.QUEUED] if creates else [])]
+        with self._writing() as db:
+            for state in wanted:
+                rows = db.execute(
+                    "SELECT number FROM items WHERE state = ? AND owner IS NULL "
+                    "ORDER BY expires IS NULL, expires, number LIMIT ?",
+                    (state, len(passed) + 1),
+                )
+                number: int | None = next((row[0] for row in rows if row[0] not in passed), None)
+                if number is None:
+                    continue
+                after = State.CLAIMED if state is State.QUEUED else state
+                db.execute(
+                    "UPDATE items SET state = ?, owner = ? "
+                    "WHERE number = ? AND state = ? AND owner IS NULL",
+                    (after, owner, number, state),
+                )
+                row = db.execute(f"{_SELECT} WHERE number = ?", (number,)).fetchone()
+                return _entry(row)
+        return None
+
+    def move(
+        self, entry: Entry, before: State, after: State, *, by: str | None, **facts: Any
+    ) -> None:
+        """Take an item from the state *before* to *after*, durably.
+
+        Args:
+            entry: The item.
+            before: The state that it is in.
+            after: The state that it is to be in, or the same one, to note facts alone.
+            by: The runner that it belongs to, or None for nobody.
+            **facts: Columns to set beside.
+
+        Raises:
+            ClaimLost: It is not in the state *before*, or not the runner's.
+            ValueError: No such step exists.
+        """
+        if after is not before and after not in TRANSITIONS[before]:
+            raise ValueError(f"no item goes from {before} to {after}")
+        if not _FACTS.issuperset(facts):
+            raise ValueError(f"no such columns: {sorted(set(facts) - _FACTS)}")
+        names = ", ".join(f"{name} = ?" for name in ("state", *facts))
+        with self._writing() as db:
+            changed = db.execute(
+                f"UPDATE items SET {names} WHERE number = ? AND state = ? AND owner IS ?",  # noqa: S608  our own names
+                (after, *facts.values(), entry.number, before, by),
+            )
+            if changed.rowcount != 1:
+                raise ClaimLost(f"{entry.label} is not {before} any more: another one moved it.")
+
+    def start_over(self) -> None:
+        """Queue all that has not ended, because the service has forgotten all and charges nothing.
+
+        This is for embedded services alone.
+        """
+        ended = (State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED)
+        with self._writing() as db:
+            db.execute(
+                "UPDATE items SET state = 'queued', owner = NULL, token = NULL, result = NULL, "  # noqa: S608  our own names
+                "reason = NULL, candidate = NULL, reply_status = NULL, reply = NULL "
+                f"WHERE state NOT IN ({', '.join('?' * len(ended))})",
+                ended,
+            )
+
+    def _select(self, statement: str, *arguments: object) -> list[Entry]:
+        with self._telling(), self._lock:
+            return [_entry(row) for row in self._db.execute(statement, arguments)]
+
+    @contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection, None, None]:
+        """Begin a change; it is on the disk when the context ends without an error."""
+        with self._telling(), self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def _telling(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise JournalUnusable(_sentence(self.path, error)) from error
+
+    def _check(self) -> None:
+        """Refuse a file that is not a sound journal that can be written."""
+        if self._pragma("application_id") != _APPLICATION:
+            raise JournalUnusable(f"{self.path} is no journal of a batch, or has been damaged.")
+        version = self._pragma("user_version")
+        if version != VERSION:
+            raise JournalUnusable(
+                f"{self.path} is of version {version}, and this muybridge knows version {VERSION}: "
+                "upgrade muybridge."
+            )
+        verdict = self._pragma("quick_check")
+        if verdict != "ok":
+            raise JournalUnusable(f"{self.path} is damaged ({verdict}). {_DAMAGED}")
+        with self._writing() as db:  # only writing tells whether it can be written
+            db.execute("UPDATE batch SET service = service")
+
+    def _pragma(self, name: str) -> object:
+        return self._db.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+_DAMAGED: Final = (
+    "Nothing was sent. Restore it from a copy, or look at the account for the batch's tasks: a "
+    "new batch in another folder would pay for them again."
+)
+
+
+def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("PRAGMA synchronous = EXTRA")
+        if sys.platform == "darwin":  # fsync alone does not empty the disk's own cache there
+            db.execute("PRAGMA fullfsync = ON")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _insert(db: sqlite3.Connection, first: int, items: Iterable[NewItem]) -> None:
+    db.executemany(
+        "INSERT INTO items (number, name, stem, family, body) VALUES (?, ?, ?, ?, ?)",
+        (
+            (number, item.name, item.stem, item.family, json.dumps(item.body))
+            for number, item in enumerate(items, start=first)
+        ),
+    )
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    return Entry(**dict(zip(_COLUMNS, row, strict=True)))
+
+
+def _sentence(path: Path, error: OSError | sqlite3.Error) -> str:
+    """Return what went wrong with the file at *path*, and what to do."""
+    said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    advice = next((then for part, then in _ADVICE.items() if part in said), "Nothing was sent.")
+    return f"{path}: {said}. {advice}"
+
+
+_ADVICE: Final = {
+    "locked": "Another process is writing to it; run the batch again when that one has ended.",
+    "readonly": "Nothing was sent. Make the file and its folder writable, then run again.",
+    "unable to open": "Nothing was sent. Make the file and its folder writable, then run again.",
+    "Permission": "Nothing was sent. Make the folder writable, then run again.",
+    "Read-only": "Nothing was sent. Make the folder writable, then run again.",
+    "full": "Make room on the disk, then run the batch again.",
+    "space": "Make room on the disk, then run the batch again.",
+    "disk I/O": "Make room on the disk and see that it works, then run the batch again.",
+    "malformed": _DAMAGED,
+    "not a database": _DAMAGED,
+}
+
+
+def sync_folders(*folders: Path) -> None:
+    """Put the names in *folders* on the disk, where the system can."""
+    if os.name != "posix":
+        return
+    for folder in folders:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,118 @@
+"""What a batch's journal says of an item, and the steps that an item may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import attrs
+
+
+class State(StrEnum):
+    """How far an item has come."""
+
+    QUEUED = "queued"
+    CLAIMED = "claimed"
+    ARMED = "armed"
+    SUBMITTED = "submitted"
+    REFUSED = "refused"
+    AMBIGUOUS = "ambiguous"
+    ABANDONED = "abandoned"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    DOWNLOADED = "downloaded"
+
+
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    State.QUEUED: frozenset({State.CLAIMED}),
+    State.CLAIMED: frozenset({State.ARMED, State.QUEUED}),
+    State.ARMED: frozenset(
+        {
+            State.CLAIMED,  # it certainly did nothing, and is tried again after a while
+            State.QUEUED,  # it certainly did nothing, and is left to a later run
+            State.SUBMITTED,
+            State.REFUSED,
+            State.AMBIGUOUS,
+        }
+    ),
+    State.SUBMITTED: frozenset({State.COMPLETED, State.FAILED}),
+    State.COMPLETED: frozenset({State.DOWNLOADED}),
+    # What follows is for a person to decide.
+    State.AMBIGUOUS: frozenset({State.SUBMITTED, State.ABANDONED, State.QUEUED}),
+    State.REFUSED: frozenset({State.QUEUED}),
+    State.ABANDONED: frozenset(),
+    State.FAILED: frozenset(),
+    State.DOWNLOADED: frozenset(),
+}
+"""The steps that an item may take."""
+
+
+@attrs.frozen(kw_only=True)
+class NewItem:
+    """An item to be journaled.
+
+    Args:
+        name: What the user calls it, or "".
+        stem: The name of its file, without the suffix; unique in the batch, whatever the case.
+        family: The family of the request.
+        body: The request as it is sent.
+    """
+
+    name: str
+    stem: str
+    family: str
+    body: Mapping[str, object]
+
+
+@attrs.frozen(kw_only=True)
+class Entry:
+    """An item of the journal.
+
+    Args:
+        number: Its place in the batch, from 1.
+        name: What the user calls it, or "".
+        stem: The name of its file, without the suffix.
+        family: The family of the request.
+        body: The request as it is sent, as JSON.
+        state: How far it has come.
+        owner: The runner that is at work on it, or None.
+        attempt: How often it was armed.
+        reply_status: The status of a reply that is not, or cannot be, read further, or None.
+        reply: That reply's body, or what had arrived of it.
+        token: The task's token, once its id is known.
+        candidate: What looks like an id in an ambiguous reply, or None.
+        result: What the service said at the end, as JSON, without links; or None.
+        expires: When the result's link stops working, Unix seconds, or None.
+        reason: Why it is where it is, for people, or None.
+        path: The file's name within the batch's folder, or None.
+        size: The file's bytes, or None.
+        sha256: The file's checksum, or None.
+        began: When its id was learnt, Unix seconds, or None.
+        ended: When its end was learnt, Unix seconds, or None.
+    """
+
+    number: int
+    name: str
+    stem: str
+    family: str
+    body: str
+    state: State = attrs.field(converter=State)
+    owner: str | None
+    attempt: int
+    reply_status: int | None
+    reply: bytes | None = attrs.field(repr=False)
+    token: str | None
+    candidate: str | None
+    result: str | None
+    expires: float | None
+    reason: str | None
+    path: str | None
+    size: int | None
+    sha256: str | None
+    began: float | None
+    ended: float | None
+
+    @property
+    def label(self) -> str:
+        """What to call it in a message."""
+        return f"item {self.number} ({self.name})" if self.name else f"item {self.number}"
