@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import warnings
 from typing import TypedDict
@@ -37,11 +38,20 @@ class Calls:
         service: Where the service is.
         timeout: Seconds that one exchange with the service may take.
         poll_interval: Seconds between result queries, or None for the specification's pace.
+
+    Raises:
+        ValueError: A time is none.
     """
 
     service: Service
     timeout: float
     poll_interval: float | None
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 < self.timeout < math.inf:
+            raise ValueError(f"timeout={self.timeout!r} is no time; give seconds above 0")
+        if self.poll_interval is not None and not 0 <= self.poll_interval < math.inf:
+            raise ValueError(f"poll_interval={self.poll_interval!r} is no time; give seconds")
 
     def create(self, request: MediaRequest, *, now: float, wall: float) -> Create:
         """Return the operation that creates a task."""
@@ -72,7 +82,12 @@ class Calls:
             now: Seconds on the driver's clock.
             wall: Unix seconds at the same moment.
             stacklevel: How many calls up the one stands that a warning is for.
+
+        Raises:
+            ValueError: The time-out is no time.
         """
+        if timeout is not None and math.isnan(timeout):
+            raise ValueError("timeout=nan is no time; give seconds, or None for no limit")
         awaited = as_task(task)
         reason = too_often(awaited, self.poll_interval, self.service)
         if reason is not None:
