@@ -169,11 +169,12 @@ def test_no_validator(make_client: MakeClient, tmp_path: Path) -> None:
         reply_bytes(206, MEDIA[301:], content_range=f"bytes 301-{len(MEDIA) - 1}/{len(MEDIA)}"),
         reply_bytes(206, MEDIA[300:], content_range=f"bytes 300-{len(MEDIA) - 1}/9999"),
         reply_bytes(206, MEDIA[300:400], content_range=f"bytes 300-399/{len(MEDIA)}"),
+        reply_bytes(206, MEDIA[300:400], content_range=f"bytes 300-{len(MEDIA) - 1}/{len(MEDIA)}"),
         reply_bytes(206, MEDIA[300:], content_range="bytes x"),
         reply_bytes(206, MEDIA[300:]),
         reply_bytes(416, b""),
     ],
-    ids=["200", "before", "behind", "total", "middle", "junk", "none", "416"],
+    ids=["200", "before", "behind", "total", "middle", "short", "junk", "none", "416"],
 )  # fmt: skip
 def test_an_odd_answer_to_a_range(make_client: MakeClient, tmp_path: Path, answer: bytes) -> None:
     """Whatever comes instead of the rest, what is saved at last is the file."""

@@ -62,6 +62,10 @@ def everything(error: BaseException) -> str:
     return "\n".join(shown)
 
 
+_OURS = ("muybridge", "muybridge_protocol", "requests", "client")
+"""The packages whose objects are looked into; `client` is that of the drivers."""
+
+
 def reachable(value: object, depth: int = 8, seen: set[int] | None = None) -> str:
     """Return all that is shown of a value and of what its attributes lead to."""
     seen = set() if seen is None else seen
@@ -70,7 +74,7 @@ def reachable(value: object, depth: int = 8, seen: set[int] | None = None) -> st
     seen.add(id(value))
     shown = [repr(value), f"{value!s}"]
     inside: list[object] = []
-    if type(value).__module__.split(".")[0] in ("muybridge", "muybridge_protocol", "requests"):
+    if type(value).__module__.split(".")[0] in _OURS:
         names = [*getattr(type(value), "__slots__", ()), *getattr(value, "__dict__", ())]
         inside = [getattr(value, str(name), None) for name in names]
     elif isinstance(value, dict):
