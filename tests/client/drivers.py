@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import muybridge
+from muybridge.clock import Clock
+from muybridge.transport import Transport
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.tasks import Result, Task
 
 from .in_process import KEY, InProcessTransport, SkippingClock, World
+from .on_trio import AsyncFace, BlockingTrioClient
 
 
 class AnyClient(Protocol):
@@ -89,4 +92,28 @@ def requests_client(closing: ExitStack) -> MakeClient:
     return make
 
 
-DRIVERS: dict[str, Callable[[ExitStack], MakeClient]] = {"requests": requests_client}
+def trio_client(closing: ExitStack) -> MakeClient:
+    """Return what makes clients for trio, as `requests_client` does."""
+
+    def make(where: str | World, **options: Any) -> AnyClient:
+        clock: Clock = options.pop("clock", None) or (
+            where.clock if isinstance(where, World) else SkippingClock()
+        )
+        transport: Transport | None = options.pop("transport", None)
+        settings: dict[str, Any] = {"api_key": KEY, "base_url": where, "wall": clock.wall}
+        if isinstance(where, World):
+            transport = transport or InProcessTransport(where)
+            settings |= {"api_key": where.key, "base_url": where.url}
+        if transport is not None:
+            settings["transport"] = AsyncFace(transport)
+        client = BlockingTrioClient(muybridge.TrioClient(**{**settings, **options}), clock)
+        closing.callback(client.close)
+        return client
+
+    return make
+
+
+DRIVERS: dict[str, Callable[[ExitStack], MakeClient]] = {
+    "requests": requests_client,
+    "trio": trio_client,
+}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+_TRIO = "trio._core._ki"
+
 
 class HeldInterrupt:
-    """Whether Ctrl-C was pressed while it was held back."""
+    """Whether Ctrl-C was pressed while it was held back, and is now to be raised."""
 
     seen = False
 
@@ -22,25 +24,60 @@ def hold_interrupts(*, when: bool) -> Generator[HeldInterrupt, None, None]:
 
     Breaking off between a paid request and its reply would lose the task's id. Python raises
     `KeyboardInterrupt` in the main thread alone, and where a program has a handler of its own it
-    decides itself, so that elsewhere there is nothing to hold.
+    decides itself, so that elsewhere there is nothing to hold. Under trio several blocks may be
+    open at a time; the first one to end is then told.
 
     Args:
         when: Whether to do so.
     """
     held = HeldInterrupt()
-    default = signal.default_int_handler
     if (
         not when
         or threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is not default
+        or not _interrupts.hold()
     ):
         yield held
         return
+    try:
+        yield held
+    finally:
+        held.seen = _interrupts.release()
 
-    def hold(number: int, frame: FrameType | None) -> None:
-        if held.seen:
-            default(number, frame)
-        held.seen = True
+
+class _Interrupts:
+    """The process's Ctrl-C, which somebody holds back or nobody."""
+
+    def __init__(self) -> None:
+        self._holders = 0
+        self._pressed = False
+        self._usual: Callable[[int, FrameType | None], object] = signal.default_int_handler
+
+    def hold(self) -> bool:
+        """Begin to hold Ctrl-C back, and return whether it is for us to do so."""
+        if not self._holders:
+            usual = signal.getsignal(signal.SIGINT)
+            if not callable(usual) or not (
+                usual is signal.default_int_handler or usual.__module__ == _TRIO
+            ):
+                return False
+            self._usual, self._pressed = usual, False
+            signal.signal(signal.SIGINT, self._handle)
+        self._holders += 1
+        return True
+
+    def release(self) -> bool:
+        """Hold it no longer, and return whether it was pressed; only one holder is told so."""
+        self._holders -= 1
+        if not self._holders:
+            signal.signal(signal.SIGINT, self._usual)
+        pressed, self._pressed = self._pressed, False
+        return pressed
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._pressed:
+            self._usual(number, frame)
+            return  # trio's raises later
+        self._pressed = True
         # An error in here would break the request off, whatever is wrong with the screen.
         with suppress(Exception):
             if sys.stderr is not None:  # print would turn to the standard output
@@ -50,8 +87,5 @@ def hold_interrupts(*, when: bool) -> Generator[HeldInterrupt, None, None]:
                     file=sys.stderr,
                 )
 
-    signal.signal(signal.SIGINT, hold)
-    try:
-        yield held
-    finally:
-        signal.signal(signal.SIGINT, default)
+
+_interrupts = _Interrupts()

@@ -13,9 +13,10 @@ from typing import Any, Generic, Self, TypeVar
 import attrs
 import trio
 
-from muybridge.announcing import UNDER_WAY, Listeners
+from muybridge.announcing import UNDER_WAY, Listeners, interrupted
 from muybridge.async_transport import AsyncTransport, exchange
 from muybridge.credentials import Credentials
+from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile
 from muybridge.transport import TransportError
 from muybridge_protocol.events import Event
@@ -146,16 +147,28 @@ class Driven(Generic[T]):
         while not self._events:
             match self._operation.next_action(trio.current_time()):
                 case Send(request, deadline):
-                    operation = await self._driver.exchange(self._operation, request, deadline)
-                    self._driver.listeners.tell(operation.events)
-                    self._operation = operation
-                    self._events.extend(operation.events)
+                    await self._exchange(request, deadline)
                 case Wait(until):
                     await trio.sleep_until(until)
                 case settled:
                     self._settled = settled
                     raise StopAsyncIteration
         return self._events.popleft()
+
+    async def _exchange(self, request: HttpRequest, deadline: float) -> None:
+        held = None
+        try:
+            with hold_interrupts(when=request.paid) as held:
+                operation = await self._driver.exchange(self._operation, request, deadline)
+                self._driver.listeners.tell(operation.events)
+        except trio.Cancelled:
+            if held is not None and held.seen:
+                raise KeyboardInterrupt from None
+            raise
+        if held.seen:
+            raise interrupted(operation)
+        self._operation = operation
+        self._events.extend(operation.events)
 
     def outcome(self) -> T:
         """Return what the operation came to, once the iteration has ended.

@@ -1,0 +1,155 @@
+"""`TrioClient` behind the blocking face that the tests know, on the tests' own clocks."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, ParamSpec, Self, TypeVar
+
+import trio
+
+import muybridge
+from muybridge.clock import Clock
+from muybridge.transport import StreamedReply, Transport
+from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse
+from muybridge_protocol.tasks import Result, Task
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class TrioClock(trio.abc.Clock):
+    """One of the tests' clocks for trio: waiting goes by that clock, unless it is for a socket."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def start_clock(self) -> None:
+        pass
+
+    def current_time(self) -> float:
+        return self._clock.monotonic()
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        left = deadline - self._clock.monotonic()
+        sockets: Any = trio.lowlevel.current_statistics().io_statistics
+        # One task of trio's own always waits for a socket.
+        if deadline < math.inf and sockets.tasks_waiting_read + sockets.tasks_waiting_write <= 1:
+            self._clock.sleep(max(0.0, left))
+            return 0
+        return left
+
+
+class AsyncFace:
+    """A blocking transport with an asynchronous face, and a checkpoint before each exchange."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> _AsyncReply:
+        return _AsyncReply(self._transport, request, timeout, authorization)
+
+    async def close(self) -> None:
+        self._transport.close()
+
+
+class _AsyncReply:
+    def __init__(
+        self,
+        transport: Transport,
+        request: HttpRequest,
+        timeout: float,
+        authorization: str | None,
+    ) -> None:
+        self._context = transport.stream(request, timeout=timeout, authorization=authorization)
+        self._entered: StreamedReply
+
+    async def __aenter__(self) -> Self:
+        await trio.lowlevel.checkpoint()
+        self._entered = self._context.__enter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._context.__exit__(kind, error, traceback)
+
+    @property
+    def head(self) -> HttpHead:
+        return self._entered.head
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        self._pieces = self._entered.pieces()
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = next(self._pieces, None)
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+
+class BlockingTrioClient:
+    """Runs each call of a `TrioClient` in an event loop of its own."""
+
+    def __init__(self, client: muybridge.TrioClient, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return repr(self._client)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._client.__reduce_ex__(protocol)
+
+    def _run(self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs) -> T:
+        bound = partial(function, *arguments, **named)
+        return trio.run(bound, clock=TrioClock(self._clock))
+
+    def close(self) -> None:
+        self._run(self._client.close)
+
+    def create(self, request: muybridge.MediaRequest) -> Task:
+        return self._run(self._client.create, request)
+
+    def get(self, task: Task | Result | str) -> Result:
+        return self._run(self._client.get, task)
+
+    def wait(self, task: Task | Result | str, **options: Any) -> Result:
+        return self._run(self._client.wait, task, **options)
+
+    def watch(self, task: Task | Result | str, **options: Any) -> Iterator[Result]:
+        context = self._client.watch(task, **options)
+        results = self._run(context.__aenter__)
+
+        async def step() -> Result | None:
+            return await anext(results, None)
+
+        while (result := self._run(step)) is not None:
+            yield result
+
+    def run(self, request: muybridge.MediaRequest, **options: Any) -> Result:
+        return self._run(self._client.run, request, **options)
+
+    def download(
+        self, source: Result | Task | str, path: str | os.PathLike[str], **options: Any
+    ) -> Path:
+        return self._run(self._client.download, source, path, **options)
+
+    def delete_asset(self, asset_id: str) -> None:
+        self._run(self._client.delete_asset, asset_id)
+
+    def call(self, method: str, path: str, json: object = None) -> HttpResponse:
+        return self._run(self._client.call, method, path, json)
