@@ -335,7 +335,7 @@ class Fleet(Generic[K]):
             self._service,
             now=now,
             wall=now + self._wall_offset,
-            seed=self._seed_of(member.number),
+            seed=seed_of(self._seed, member.number),
             timeout=self._timeout,
         )
 
@@ -345,15 +345,11 @@ class Fleet(Generic[K]):
             self._service,
             now=now,
             wall=now + self._wall_offset,
-            seed=self._seed_of(number),
+            seed=seed_of(self._seed, number),
             timeout=self._timeout,
             wait=self._wait,
             poll_interval=self._poll_interval,
         )
-
-    def _seed_of(self, number: int) -> int:
-        # Far apart, because an operation's tries draw from its seed and the numbers after it.
-        return (self._seed + number * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
 
     def _end_exchange(self, ticket: int) -> _UnderWay[K]:
         exchange = self._under_way.pop(ticket, None)
@@ -396,3 +392,11 @@ class Fleet(Generic[K]):
         self._ended.append(
             FleetOutcome(key=member.key, outcome=outcome, request=member.request, task=task)
         )
+
+
+def seed_of(seed: int, number: int) -> int:
+    """Return the seed of the *number*-th operation of a fleet with *seed*, which has 64 bits.
+
+    They lie far apart, because an operation draws from its seed and the numbers after it.
+    """
+    return (seed + number * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
