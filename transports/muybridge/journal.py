@@ -33,7 +33,7 @@ from typing import Any, Final, Self
 import attrs
 
 from muybridge.journal_entries import TRANSITIONS, Entry, NewItem, State
-from muybridge_protocol.errors import MuybridgeError
+from muybridge.journal_errors import DAMAGED, ClaimLost, JournalMissing, JournalUnusable, sentence
 
 FOLDER: Final = "journal"
 """The folder of the journal and of its runners' files, within the batch's folder."""
@@ -43,18 +43,6 @@ PATIENCE: Final = 10.0
 """Seconds to wait for another process that is writing."""
 
 _APPLICATION: Final = 0x6D757962  # "muyb"
-
-
-class JournalUnusable(MuybridgeError):
-    """The journal cannot be read or written, so that nothing is sent. The message says why."""
-
-
-class JournalMissing(JournalUnusable):
-    """There is no journal in the folder."""
-
-
-class ClaimLost(MuybridgeError):
-    """An item is not in the state, or not the runner's, that a step begins with."""
 
 
 _SCHEMA = """
@@ -110,6 +98,9 @@ class Journal:
         self._lock = threading.Lock()
         if not self.path.exists():
             raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")
+        for unfinished in self.path.parent.glob(f"{NAME}.*.new*"):
+            with suppress(OSError):
+                unfinished.unlink()
         with self._telling():
             self._db = _connect(self.path, patience)
             try:
@@ -122,7 +113,7 @@ class Journal:
     def create(
         cls, folder: Path, service: str, items: Iterable[NewItem], *, patience: float = PATIENCE
     ) -> Self:
-        """Begin the journal of a new batch, and open it.
+        """Begin the journal of a new batch, unless another process has just done so, and open it.
 
         It appears whole or not at all, because an empty one would have everything sent again.
 
@@ -133,13 +124,14 @@ class Journal:
             patience: Seconds to wait for another process that is writing.
 
         Raises:
-            JournalUnusable: It cannot be written, or there is one already.
+            JournalUnusable: It cannot be written.
         """
         place = folder / FOLDER
         path = place / NAME
         new = place / f"{NAME}.{os.getpid()}.new"
         try:
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            place.mkdir(mode=0o700, exist_ok=True)
             new.unlink(missing_ok=True)
             os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             with closing(_connect(new, patience)) as db:
@@ -152,10 +144,9 @@ class Journal:
             # Unlike a renamed file, a linked one never takes the place of another runner's.
             os.link(new, path)
             sync_folders(place, folder)
-        except FileExistsError:
-            raise JournalUnusable(f"There is a batch in {folder} already.") from None
         except (OSError, sqlite3.Error) as error:
-            raise JournalUnusable(_sentence(path, error)) from error
+            if not path.exists():
+                raise JournalUnusable(sentence(path, error)) from error
         finally:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
@@ -312,7 +303,7 @@ class Journal:
         try:
             yield
         except sqlite3.Error as error:
-            raise JournalUnusable(_sentence(self.path, error)) from error
+            raise JournalUnusable(sentence(self.path, error)) from error
 
     def _check(self) -> None:
         """Refuse a file that is not a sound journal that can be written."""
@@ -326,18 +317,12 @@ class Journal:
             )
         verdict = self._pragma("quick_check")
         if verdict != "ok":
-            raise JournalUnusable(f"{self.path} is damaged ({verdict}). {_DAMAGED}")
+            raise JournalUnusable(f"{self.path} is damaged ({verdict}). {DAMAGED}")
         with self._writing() as db:  # only writing tells whether it can be written
             db.execute("UPDATE batch SET service = service")
 
     def _pragma(self, name: str) -> object:
         return self._db.execute(f"PRAGMA {name}").fetchone()[0]
-
-
-_DAMAGED: Final = (
-    "Nothing was sent. Restore it from a copy, or look at the account for the batch's tasks: a "
-    "new batch in another folder would pay for them again."
-)
 
 
 def _connect(path: Path, patience: float) -> sqlite3.Connection:
@@ -365,27 +350,6 @@ def _insert(db: sqlite3.Connection, first: int, items: Iterable[NewItem]) -> Non
 
 def _entry(row: tuple[Any, ...]) -> Entry:
     return Entry(**dict(zip(_COLUMNS, row, strict=True)))
-
-
-def _sentence(path: Path, error: OSError | sqlite3.Error) -> str:
-    """Return what went wrong with the file at *path*, and what to do."""
-    said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-    advice = next((then for part, then in _ADVICE.items() if part in said), "Nothing was sent.")
-    return f"{path}: {said}. {advice}"
-
-
-_ADVICE: Final = {
-    "locked": "Another process is writing to it; run the batch again when that one has ended.",
-    "readonly": "Nothing was sent. Make the file and its folder writable, then run again.",
-    "unable to open": "Nothing was sent. Make the file and its folder writable, then run again.",
-    "Permission": "Nothing was sent. Make the folder writable, then run again.",
-    "Read-only": "Nothing was sent. Make the folder writable, then run again.",
-    "full": "Make room on the disk, then run the batch again.",
-    "space": "Make room on the disk, then run the batch again.",
-    "disk I/O": "Make room on the disk and see that it works, then run the batch again.",
-    "malformed": _DAMAGED,
-    "not a database": _DAMAGED,
-}
 
 
 def sync_folders(*folders: Path) -> None:

@@ -10,8 +10,8 @@ from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
 from muybridge.batch.resolving import CannotResolve, abandon, adopt, resubmit
 from muybridge.batch.runner import WrongService, run, status
-from muybridge.journal import JournalMissing, JournalUnusable
 from muybridge.journal_entries import Entry, State
+from muybridge.journal_errors import JournalMissing, JournalUnusable
 
 __all__ = [
     "BatchEvent",

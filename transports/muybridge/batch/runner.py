@@ -16,8 +16,9 @@ from muybridge.batch.recovery import recover, release
 from muybridge.batch.runners import Runner
 from muybridge.batch.sheet import write_sheet
 from muybridge.batch.worker import Run, Worker
-from muybridge.journal import PATIENCE, Journal, JournalMissing, JournalUnusable
+from muybridge.journal import PATIENCE, Journal
 from muybridge.journal_entries import NewItem, State
+from muybridge.journal_errors import JournalMissing, JournalUnusable
 from muybridge.sync_client import Client
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -131,7 +132,7 @@ def _journal(folder: Path, items: list[NewItem] | None, service: str, patience: 
     except JournalMissing:
         if items is None:
             raise
-        return Journal.create(folder, service, items, patience=patience)
+        journal = Journal.create(folder, service, items, patience=patience)
     try:
         _check_service(journal, service)
         if items is not None:

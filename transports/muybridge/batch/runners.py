@@ -22,7 +22,8 @@ from typing import BinaryIO, Final, Self
 
 import attrs
 
-from muybridge.journal import FOLDER, JournalUnusable
+from muybridge.journal import FOLDER
+from muybridge.journal_errors import JournalUnusable
 from muybridge.locks import lock
 from muybridge_protocol.codec import RAW_LIMIT
 

@@ -15,8 +15,9 @@ from muybridge.batch.creating import ItemRecord, JournaledCreate, does_nothing, 
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.runners import Runner
 from muybridge.clock import Clock
-from muybridge.journal import FOLDER, ClaimLost, Journal, sync_folders
+from muybridge.journal import FOLDER, Journal, sync_folders
 from muybridge.journal_entries import Entry, State
+from muybridge.journal_errors import ClaimLost
 from muybridge.sync_client import Client
 from muybridge_protocol.codec import write_json
 from muybridge_protocol.errors import (

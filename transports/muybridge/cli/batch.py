@@ -14,8 +14,8 @@ from muybridge.cli.errand import LOCAL_POLL_INTERVAL, LOCAL_SPEED, Errand, pass_
 from muybridge.cli.options import connection_options, json_option, waiting_options
 from muybridge.cli.outcomes import AMBIGUOUS, DONE, FAILED, NOT_SAVED, NOT_SENT, SAFE
 from muybridge.cli.terminal import answer, document, say
-from muybridge.journal import JournalUnusable
 from muybridge.journal_entries import State
+from muybridge.journal_errors import JournalUnusable
 
 if TYPE_CHECKING:
     from muybridge import Client

@@ -1,0 +1,219 @@
+"""Runners of batches in processes of their own, to be killed.
+
+A nursery process loads the library once and forks a runner whenever it is told to, which takes
+milliseconds. What makes a runner kill itself, retry like others do, or meet a full disk is done
+to it here: the library knows nothing of tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+_HERE = Path(__file__).resolve()
+PLACES = [_HERE.parents[1], *(_HERE.parents[2] / name for name in ("protocol", "transports"))]
+KEY = "sk-canary-77aa10c4"
+
+
+class Nursery:
+    """Forks runners, as long as the context lasts."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "batch.runner_process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PLACES))},
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._process.communicate()
+
+    def run(self, **order: Any) -> int:
+        """Run a batch in a new process, and return its exit code, or minus the signal's number.
+
+        Args:
+            **order: The arguments of `_run`.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+def die() -> None:
+    """End this process as a power cut would, as far as one process can."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _main() -> None:
+    for module in ("muybridge.batch", "muybridge.requests_transport"):
+        import_module(module)  # once, and not in each runner
+    for line in sys.stdin:
+        runner = os.fork()
+        if runner == 0:
+            code = 70
+            try:
+                code = _run(**json.loads(line))
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        _, status = os.waitpid(runner, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201  read by the test
+
+
+def _run(
+    url: str,
+    folder: str,
+    items: int | None = None,
+    *,
+    concurrency: int = 4,
+    kill_after: float | None = None,
+    kill_at: str | None = None,
+    naive: bool = False,
+    patience: float = 10.0,
+    file_limit: int = 0,
+) -> int:
+    """Run a batch of *items* horses, or go on with the one in *folder*.
+
+    Args:
+        url: Where the service is.
+        folder: The batch's folder.
+        items: How many horses, or None for what the journal has.
+        concurrency: Tasks at once.
+        kill_after: Seconds after which the process kills itself.
+        kill_at: The step at which it does.
+        naive: Whether what may have been accepted is sent again.
+        patience: Seconds to wait for the journal.
+        file_limit: Most bytes that it may write to one file, or 0 for no limit.
+    """
+    from muybridge import Client, batch  # noqa: PLC0415  only in the child
+
+    if kill_at is not None:
+        STEPS[kill_at]()
+    if naive:
+        _retry_like_others_do()
+    if file_limit:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+    if kill_after is not None:
+        timer = threading.Timer(kill_after, die)
+        timer.daemon = True
+        timer.start()
+    source = None if items is None else horses(items)
+    with Client(KEY, url, poll_interval=0.005) as client:
+        try:
+            report = batch.run(client, source, folder, concurrency=concurrency, patience=patience)
+        except batch.JournalUnusable:
+            return 6
+    return 5 if report.stopped else 0
+
+
+def horses(count: int, first: int = 1) -> list[dict[str, Any]]:
+    """Return a batch of horses, each with a prompt of its own."""
+    return [
+        {"family": "imgb", "model": "imgb-2", "prompt": f"horse {number}", "name": f"h{number}"}
+        for number in range(first, first + count)
+    ]
+
+
+def _retry_like_others_do() -> None:
+    """Queue again what may have been accepted, as a general retry does."""
+    from muybridge.journal import Journal  # noqa: PLC0415  only in the child
+    from muybridge.journal_entries import State  # noqa: PLC0415  the same
+
+    move = Journal.move
+
+    def retrying(self: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
+        if after is State.AMBIGUOUS:
+            after = State.QUEUED
+            facts |= {"owner": None, "reply_status": None, "reply": None}
+        move(self, entry, before, after, **facts)
+
+    Journal.move = retrying  # type: ignore[method-assign]
+
+
+def _around(target: str, name: str, *, when: Callable[..., bool] = lambda *_: True) -> Any:
+    """Return two functions that make the process die before or after *target*'s method *name*."""
+
+    def install(*, before: bool) -> None:
+        from pkgutil import resolve_name  # noqa: PLC0415  only in the child
+
+        owner: Any = resolve_name(target)
+        original = getattr(owner, name)
+
+        def dying(*arguments: Any, **more: Any) -> Any:
+            fatal = when(*arguments)
+            if fatal and before:
+                die()
+            told = original(*arguments, **more)
+            if fatal:
+                die()
+            return told
+
+        setattr(owner, name, dying)
+
+    return lambda: install(before=True), lambda: install(before=False)
+
+
+def _moving(after: str, before: str | None = None) -> Callable[..., bool]:
+    def when(_journal: object, _entry: object, was: str, to: str) -> bool:
+        return to == after and before in (None, was)
+
+    return when
+
+
+def _steps() -> dict[str, Callable[[], None]]:
+    journal = "muybridge.journal:Journal"
+    record = "muybridge.batch.creating:ItemRecord"
+    part = "muybridge.saving:PartFile"
+    places: dict[str, Any] = {
+        "linking the journal": _around("os", "link"),
+        "beginning as a runner": _around("muybridge.batch.runners:Runner", "__enter__"),
+        "making a side file": _around("muybridge.batch.runners:Runner", "new_slot"),
+        "moving on": _around(journal, "move"),
+        "claiming": _around(journal, "take"),
+        "arming": _around(journal, "move", when=_moving("armed", "claimed")),
+        "sending": _around("muybridge.watched_connections:WatchedConnection", "send"),
+        "keeping the reply": _around(record, "keep"),
+        "concluding": _around(record, "conclude"),
+        "writing submitted down": _around(journal, "move", when=_moving("submitted")),
+        "writing completed down": _around(journal, "move", when=_moving("completed")),
+        "saving a piece": _around(part, "write"),
+        "finishing the file": _around(part, "finish"),
+        "naming the file": _around("muybridge.batch.worker", "sync_folders"),
+        "writing downloaded down": _around(journal, "move", when=_moving("downloaded")),
+        "leaving": _around("muybridge.batch.runner", "release"),
+        "ending as a runner": _around("muybridge.batch.runners:Runner", "__exit__"),
+        "writing the sheet": _around("muybridge.batch.runner", "write_sheet"),
+    }
+    return {
+        f"{word} {place}": step
+        for place, both in places.items()
+        for word, step in zip(("before", "after"), both, strict=True)
+    }
+
+
+STEPS = _steps()
+"""What makes a runner die at each named step."""
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,50 @@
+"""What can be wrong with a journal, told so that its reader knows what to do."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from muybridge_protocol.errors import MuybridgeError
+
+
+class JournalUnusable(MuybridgeError):
+    """The journal cannot be read or written, so that nothing is sent. The message says why."""
+
+
+class JournalMissing(JournalUnusable):
+    """There is no journal in the folder."""
+
+
+class ClaimLost(MuybridgeError):
+    """An item is not in the state, or not the runner's, that a step begins with."""
+
+
+DAMAGED: Final = (
+    "Nothing more is sent. Restore it from a copy, or look at the account for the batch's tasks: a "
+    "new batch in another folder would pay for them again."
+)
+"""What to do about a journal that cannot be trusted."""
+
+
+
+def sentence(path: Path, error: OSError | sqlite3.Error) -> str:
+    """Return what went wrong with the file at *path*, and what to do."""
+    said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    advice = next((then for part, then in _ADVICE.items() if part in said), "Nothing more is sent.")
+    return f"{path}: {said}. {advice}"
+
+
+_ADVICE: Final = {
+    "locked": "Another process is writing to it; run the batch again when that one has ended.",
+    "readonly": "Nothing more is sent. Make the file and its folder writable, then run again.",
+    "unable to open": "Nothing more is sent. Make the file and its folder writable, then run again.",
+    "Permission": "Nothing more is sent. Make the folder writable, then run again.",
+    "Read-only": "Nothing more is sent. Make the folder writable, then run again.",
+    "full": "Make room on the disk, then run the batch again.",
+    "space": "Make room on the disk, then run the batch again.",
+    "disk I/O": "Make room on the disk and see that it works, then run the batch again.",
+    "malformed": DAMAGED,
+    "not a database": DAMAGED,
+}
