@@ -62,9 +62,11 @@ def test_ends_without_a_result(client: AnyClient) -> None:
         client.run(small(CANCEL)["vidsa"], timeout=30)
 
 
-def test_assets(client: AnyClient) -> None:
+def test_assets(client: AnyClient, service: LocalService) -> None:
     """A seeded asset can be deleted."""
-    client.delete_asset("asset-2")
+    asset = max(service.emulator.assets)
+    client.delete_asset(asset)
+    assert asset not in service.emulator.assets
 
 
 def test_wrong_key(make_client: MakeClient, service: LocalService) -> None:

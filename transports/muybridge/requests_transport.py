@@ -7,7 +7,6 @@ and CA certificates are looked up here, once for each host.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -17,6 +16,7 @@ from requests.models import PreparedRequest
 from requests.structures import CaseInsensitiveDict
 from urllib3.util import SKIP_HEADER
 
+from muybridge.addressing import Origin, check_fields, split_url
 from muybridge.certificates import default_context
 from muybridge.environment import proxy_for
 from muybridge.reply_body import decoded, framed
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
 
 _ROUTES_KEPT = 256
-_URL = re.compile(
-    r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)", re.IGNORECASE
-)
-_TARGET = re.compile(r"[!-~]*")
-_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
-_FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @attrs.frozen(repr=False)
@@ -165,30 +158,26 @@ class RequestsTransport:
         """Return the way to *url*, and its request target."""
         if self._pid != os.getpid():
             self._start()  # a forked child must not write to its parent's connections
-        parts = _URL.match(url)
-        target = url[parts.end() :].partition("#")[0] if parts else ""
-        if parts is None or not _TARGET.fullmatch(target):
-            raise Fault(Reason.OTHER, "not an absolute http or https URL in plain ASCII")
-        origin = parts[0].lower()
+        origin, target = split_url(url)
         route = self._routes.get(origin)
         if route is None:
             with self._lock:
                 if len(self._routes) >= _ROUTES_KEPT:
                     self._routes.clear()
-                route = self._routes[origin] = self._route(parts)
-        return route, target if target.startswith("/") else f"/{target}"
+                route = self._routes[origin] = self._route(Origin.read(origin))
+        return route, target
 
-    def _route(self, parts: re.Match[str]) -> _Route:
-        scheme, authority, host, port = (part and part.lower() for part in parts.groups())
-        number = int(port or _DEFAULT_PORTS[scheme])
+    def _route(self, origin: Origin) -> _Route:
         manager = self._adapter.poolmanager
-        proxy = proxy_for(scheme, host, number)
+        proxy = proxy_for(origin.scheme, origin.host, origin.port)
         if proxy is not None:
             manager = self._adapter.manager_for(proxy)
-        context = {"ssl_context": self._context()} if scheme == "https" else None
-        pool = manager.connection_from_host(host, number, scheme, pool_kwargs=context)
-        forwarded = proxy is not None and scheme == "http"
-        return _Route(pool, f"http://{authority}" if forwarded else "")
+        context = {"ssl_context": self._context()} if origin.scheme == "https" else None
+        pool = manager.connection_from_host(
+            origin.host, origin.port, origin.scheme, pool_kwargs=context
+        )
+        forwarded = proxy is not None and origin.scheme == "http"
+        return _Route(pool, f"http://{origin.authority}" if forwarded else "")
 
     def _guard(self, route: _Route, authorization: str | None) -> None:
         if authorization is not None and route.prefix and not self._allow_plain_http_proxy:
@@ -322,17 +311,12 @@ class _Reply:
 
 
 def _prepared(request: HttpRequest, authorization: str | None) -> PreparedRequest:
+    check_fields(request.headers, authorization)
     # urllib3 would add a User-Agent of its own.
-    fields = {"User-Agent": SKIP_HEADER}
-    for name, value in request.headers:
-        if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
-            raise Fault(Reason.OTHER, f"the header {name!r} has characters that cannot be sent")
-        fields[name] = value
+    fields = {"User-Agent": SKIP_HEADER, **dict(request.headers)}
     if request.body is not None:
         fields["Content-Length"] = str(len(request.body))
     if authorization is not None:
-        if not _FIELD_VALUE.fullmatch(authorization):
-            raise Fault(Reason.OTHER, "the API key has characters that cannot be sent")
         fields["Authorization"] = authorization
     prepared = PreparedRequest()
     prepared.method = request.method

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
+from muybridge.announcing import UNDER_WAY, Changes, Listeners, accepted, interrupted
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
@@ -16,13 +17,12 @@ from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile, SaveTarget
 from muybridge.sync_fleet import Outcomes
 from muybridge.transport import Transport, TransportError, exchange
-from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import (
     DownloadFailed,
     ServiceError,
     TaskEnded,
 )
-from muybridge_protocol.events import Event, Polled, Submitted
+from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import CONCURRENCY
 from muybridge_protocol.http import HttpRequest, HttpResponse
@@ -205,14 +205,12 @@ class Client:
         if isinstance(poll.settled, Settled):
             yield as_task(task).to_result()
             return
-        last: Result | None = None
+        changes = Changes()
         try:
             for event in self._drive(poll):
-                if not isinstance(event, Polled):
-                    continue
-                told, last = last, event.result
-                if told is None or event.changed or told.url != last.url:
-                    yield last
+                news = changes.of(event)
+                if news is not None:
+                    yield news
         except TaskEnded:
             return  # its last record has been yielded
 
@@ -240,7 +238,7 @@ class Client:
         except ServiceError:
             raise
         except BaseException as error:
-            error.add_note(_accepted(task))
+            error.add_note(accepted(task))
             raise
 
     def run_all(
@@ -378,7 +376,7 @@ class Client:
                         operation = self._exchange(operation, request, deadline)
                         self._announce(operation.events)
                     if held.seen:
-                        raise _interrupted(operation)
+                        raise interrupted(operation)
                     yield from operation.events
                 case Wait(until):
                     self._sleep(until)
@@ -416,7 +414,7 @@ class Client:
             failure = self._credentials.redact_failure(error.failure)
         except BaseException as error:  # noqa: BLE001  it is raised again
             if request.paid:
-                error.add_note(_UNDER_WAY)
+                error.add_note(UNDER_WAY)
             # The frames of the libraries below have the key in their variables.
             raise error.with_traceback(None) from None
         else:
@@ -450,46 +448,10 @@ class Client:
         return operation.fail(failure, self._clock.monotonic())
 
     def _announce(self, events: tuple[Event, ...]) -> None:
-        for event in events:
-            task = event.task if isinstance(event, Submitted) else None
-            try:
-                try:
-                    if task is not None and self._on_submitted is not None:
-                        self._on_submitted(task)
-                finally:
-                    if self._on_event is not None:
-                        self._on_event(event)
-            except BaseException as error:
-                if task is not None:
-                    error.add_note(_accepted(task))
-                raise
-
-
-_UNDER_WAY = (
-    "A request that costs money was under way: it may have been accepted. "
-    "Look at the account for a new task before sending it again."
-)
+        Listeners(self._on_submitted, self._on_event).tell(events)
 
 
 def _default_transport() -> Transport:
     from muybridge import RequestsTransport  # noqa: PLC0415  an extra, whose absence it explains
 
     return RequestsTransport()
-
-
-def _accepted(task: Task) -> str:
-    return f"Task {task.id} was accepted and goes on: wait({task.id!r}) asks for its result."
-
-
-def _interrupted(operation: Operation[T]) -> KeyboardInterrupt:
-    """Return the interruption that was held back during a paid request, with what it led to."""
-    interrupt = KeyboardInterrupt()
-    outcome = operation.settled.outcome if operation.settled is not None else None
-    if isinstance(outcome, Task):
-        interrupt.add_note(_accepted(outcome))
-    elif isinstance(outcome, HttpResponse):
-        said = readable(outcome.body.decode("utf-8", "replace"))
-        interrupt.add_note(f"The service answered with status {outcome.status}: {said}")
-    elif isinstance(outcome, ServiceError):
-        interrupt.add_note(str(outcome))
-    return interrupt
