@@ -127,15 +127,15 @@ _CLOSED_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,256})"')
 
 
 def find_id(raw: bytes) -> str | None:
-    """Return what looks like an id in *raw*, which need not be whole, or None."""
+    """Return what looks like an id in *raw*, which need not be whole, fit to print, or None."""
     try:
         told = read_object(raw).get("id")
     except InvalidJson:
         told = None
     if isinstance(told, str) and told:
-        return told
+        return readable(told)
     match = _CLOSED_ID.search(raw)
-    return match[1].decode("utf-8", "replace") if match else None
+    return readable(match[1].decode("utf-8", "replace")) if match else None
 
 
 def error_message(body: bytes) -> str:

@@ -24,6 +24,18 @@ def _sized(body: bytes | None) -> str:
     return "None" if body is None else f"<{len(body)} bytes>"
 
 
+def without_query(url: str) -> str:
+    """Return *url* without query and fragment, which may hold a signature, for people to read."""
+    bare = url.partition("#")[0]
+    path, mark, _ = bare.partition("?")
+    return f"{path}?..." if mark else path
+
+
+def shown_url(url: str | None) -> str:
+    """Return the repr of *url* without its query and fragment."""
+    return repr(None if url is None else without_query(url))
+
+
 @attrs.frozen(kw_only=True)
 class HttpRequest:
     """A request for a driver to send, complete but for the API key.
@@ -46,7 +58,7 @@ class HttpRequest:
     """
 
     method: str
-    url: str = attrs.field(repr=lambda url: repr(without_query(url)))
+    url: str = attrs.field(repr=shown_url)
     headers: Headers = ()
     body: bytes | None = attrs.field(default=None, repr=_sized)
     authorized: bool = False
@@ -157,10 +169,3 @@ def find_header(headers: Iterable[tuple[str, str]], name: str) -> str | None:
         if field.lower() == wanted:
             return value
     return None
-
-
-def without_query(url: str) -> str:
-    """Return *url* without query and fragment, which may hold a signature, for people to read."""
-    bare = url.partition("#")[0]
-    path, mark, _ = bare.partition("?")
-    return f"{path}?..." if mark else path

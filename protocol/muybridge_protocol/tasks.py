@@ -25,7 +25,7 @@ from muybridge_protocol.codec import (
 from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.family import Family
-from muybridge_protocol.http import without_query
+from muybridge_protocol.http import shown_url
 from muybridge_protocol.service import check_identifier, is_identifier
 
 TOKEN_VERSION = 1
@@ -81,10 +81,6 @@ def _error_text(error: Any, _: Any) -> str | None:
     if error is None or isinstance(error, str):
         return error
     return readable(json.dumps(error))
-
-
-def _shown_url(url: str | None) -> str:
-    return repr(url if url is None else without_query(url))
 
 
 @attrs.frozen(kw_only=True)
@@ -201,8 +197,8 @@ class Result:
     model: str | None = None
     object: str | None = None
     created: int | None = None
-    image_url: str | None = attrs.field(default=None, repr=_shown_url)
-    video_url: str | None = attrs.field(default=None, repr=_shown_url)
+    image_url: str | None = attrs.field(default=None, repr=shown_url)
+    video_url: str | None = attrs.field(default=None, repr=shown_url)
     actual_duration: float | None = None
     total_tokens: int | float | None = None
     error: str | None = None

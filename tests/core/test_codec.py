@@ -187,6 +187,9 @@ def test_what_json_cannot_say(value: object) -> None:
         (b'{"id":"t\\u002d1"}', "t-1"),
         (b'{"id":"a","id":"b"}', "a"),
         (b'\xff{"id":"a"}', "a"),
+        (b'{"id":"a\x1b[2Jb', None),
+        (b'{"id":"a\x1b[2Jb"', "a [2Jb"),
+        (b'{"id":"a\\u001b[2Jb"}', "a [2Jb"),
         (b"", None),
     ],
 )

@@ -711,3 +711,10 @@ def test_a_query_of_the_link_is_not_shown() -> None:
         assert "SECRET" not in str(run.outcome)
         assert "SECRET" not in repr(run.outcome)
     assert SERVICE.check_download(signed) == signed
+
+
+def test_a_links_signature_is_not_shown() -> None:
+    """The query of a link, which may hold a signature, stays out of what is printed."""
+    fetching = Download.start("https://cdn.example.com/a.mp4?sig=s3cret", SERVICE, now=0.0)
+    assert "s3cret" not in repr(fetching)
+    assert "s3cret" not in repr(fetching.next_action(0.0))

@@ -124,6 +124,8 @@ class PartFile:
                     opening.pop_all()
                     self._file = file
                     return self
+            if self._path.is_symlink():  # where the system cannot refuse to follow it
+                raise OSError(errno.ELOOP, "the part is a symbolic link")
             # The one who held the lock has made the part the whole file: begin a part anew.
 
     def __exit__(

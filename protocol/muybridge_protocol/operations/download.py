@@ -29,7 +29,14 @@ from muybridge_protocol.errors import (
     ServiceError,
 )
 from muybridge_protocol.events import DownloadProgress, WillRetry
-from muybridge_protocol.http import Headers, HttpHead, HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.http import (
+    Headers,
+    HttpHead,
+    HttpRequest,
+    HttpResponse,
+    TransportFailure,
+    shown_url,
+)
 from muybridge_protocol.operations.operation import (
     API_TIMEOUT,
     USER_AGENT,
@@ -112,7 +119,7 @@ class Download(Operation[Saved]):
         content_type: The media type that the server gave.
     """
 
-    url: str | None
+    url: str | None = attrs.field(repr=shown_url)
     task: Task | None
     deadline: float
     size_limit: int | None = SIZE_LIMIT
