@@ -11,10 +11,12 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
-from benchmarks import lifecycle, validation
+from benchmarks import fleet, lifecycle, validation
 
-BENCHMARKS: Mapping[str, Callable[[], lifecycle.Benchmark]] = {
+BENCHMARKS: Mapping[str, Callable[[], AbstractContextManager[lifecycle.Benchmark]]] = {
+    "fleet": fleet.benchmark,
     "lifecycle": lifecycle.benchmark,
     "validation": validation.benchmark,
 }
@@ -41,7 +43,7 @@ def main() -> None:
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"no benchmark is called {unknown[0]}; there are {', '.join(BENCHMARKS)}")
-    found = {}
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for name in options.names or BENCHMARKS:
         with BENCHMARKS[name]() as benchmark:
             medians = measure(benchmark, options.rounds)
