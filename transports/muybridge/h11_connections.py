@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-import attrs
 import h11
 import trio
 
 from muybridge.addressing import Origin, Proxy
 from muybridge.environment import proxy_for
+from muybridge.h11_progress import Progress
 from muybridge.transport import FRESH
 from muybridge.watched_exchange import Fault
 from muybridge_protocol.hosts import is_public_address
@@ -28,21 +28,6 @@ LONGEST_IDLE: Final = 300.0
 _PROXY_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})[ \r]")
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
-
-
-@attrs.define(eq=False)
-class Progress:
-    """How far an exchange has come.
-
-    Args:
-        phase: What it is doing.
-        sent: Whether any byte of the request may have been handed to the socket.
-        bytes_sent: How many certainly have been.
-    """
-
-    phase: Phase = Phase.RESOLVE
-    sent: bool = False
-    bytes_sent: int = 0
 
 
 class Connection:
@@ -93,6 +78,7 @@ class Route:
     def __init__(self, origin: Origin, pool_size: int) -> None:
         proxy = proxy_for(origin.scheme, origin.host, origin.port)
         self.origin = origin
+        self.authority = origin.authority.encode()
         self.proxy = None if proxy is None else Proxy.read(proxy)
         self._pool_size = pool_size
         self._idle: deque[Connection] = deque()

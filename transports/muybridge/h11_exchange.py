@@ -7,25 +7,27 @@ cancelled one may have sent some, all or none.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 import h11
 import trio
 
-from muybridge.h11_connections import HEAD_LIMIT, Connection, Progress, Route
+from muybridge.h11_connections import HEAD_LIMIT, Connection, Route
+from muybridge.h11_progress import Progress
 from muybridge.reply_body import PIECE, Framing, Inflation
 from muybridge.transport import PARTIAL_LIMIT, TransportError
-from muybridge.watched_exchange import Fault, reason_of
+from muybridge.watched_exchange import Fault
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
 if TYPE_CHECKING:
     from muybridge.h11_transport import H11Transport
 
 _MOST_FIELDS = 100
-_DETAIL_LIMIT = 200
 _STATUS_LINE = b"HTTP/1."
+_TELLING = frozenset({b"transfer-encoding", b"content-length", b"content-encoding"})
+"""Headers that tell how the body is to be read."""
 
 
 class Exchange:
@@ -52,16 +54,11 @@ class Exchange:
         self._begin: h11.Request | None = None
         self._progress = Progress()
         self._connection: Connection | None = None
-        self._send_error: trio.BrokenResourceError | None = None
         self._head: HttpHead | None = None
         self._framing: Framing | None = None
         self._inflation: Inflation | None = None
         self._inflated: Iterator[bytes] = iter(())
-        self._arrived = b""
-        """The beginning of what has arrived: of the head, then of the decoded body."""
         self._size = 0
-        self._ended = False
-        """Whether the other side has closed its end."""
         self._complete = False
 
     def __repr__(self) -> str:
@@ -117,13 +114,11 @@ class Exchange:
         A failure is returned and not raised, so that no frame of a library stays in a traceback.
         """
         try:
-            route = self._prepare()
-            await self._connect(route)
-            await self._send()
-            await self._read_head()
+            await self._connect(self._prepare())
+            await self._converse()
         except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
             self._close()
-            return self._failure(error)
+            return self._progress.failure(error)
         except BaseException:
             self._close()
             raise
@@ -143,37 +138,44 @@ class Exchange:
         return route
 
     async def _connect(self, route: Route) -> None:
+        request = self._request
         self._check_time()
-        with trio.CancelScope(deadline=self._deadline):
-            self._connection = await self._transport.connection(
-                route, self._request, self._progress
-            )
-        if self._connection is None:
-            raise TimeoutError("the time for the whole exchange is up")
+        connection = route.take(paid=request.paid, public_host_only=request.public_host_only)
+        if connection is None:
+            with trio.CancelScope(deadline=self._deadline):
+                connection = await self._transport.connect(route, request, self._progress)
+            if connection is None:
+                raise TimeoutError("the time for the whole exchange is up")
+        self._connection = connection
 
     def _check_time(self) -> None:
         if trio.current_time() >= self._deadline:
             raise TimeoutError("the time for the whole exchange is up")
 
-    async def _send(self) -> None:
-        connection, progress = self._in_use(), self._progress
+    async def _converse(self) -> None:
+        """Send the request and read the reply's head."""
         # The last moment at which a cancellation is welcome.
         await trio.lowlevel.checkpoint_if_cancelled()
         self._check_time()
-        wire = self._wire(connection.http)
-        progress.phase = Phase.SEND
         with trio.CancelScope(deadline=self._deadline, shield=self._request.paid):
-            try:
-                for start in range(0, len(wire), PIECE):
-                    piece = wire[start : start + PIECE]
-                    progress.sent = True
-                    await connection.stream.send_all(piece)
-                    progress.bytes_sent += len(piece)
-            except trio.BrokenResourceError as error:
-                # A server that refuses early closes its end, and has said why.
-                self._send_error = error
+            await self._send()
+            await self._read_head()
             return
         raise TimeoutError("the time for the whole exchange is up")
+
+    async def _send(self) -> None:
+        connection, progress = self._in_use(), self._progress
+        wire = self._wire(connection.http)
+        progress.phase = Phase.SEND
+        try:
+            for start in range(0, len(wire), PIECE):
+                piece = wire[start : start + PIECE]
+                progress.sent = True
+                await connection.stream.send_all(piece)
+                progress.bytes_sent += len(piece)
+        except trio.BrokenResourceError as error:
+            # A server that refuses early closes its end, and has said why.
+            self._progress.send_error = error
 
     def _wire(self, http: h11.Connection) -> memoryview:
         """Return the request as it goes out. A traceback shows no more of it than that."""
@@ -192,11 +194,16 @@ class Exchange:
         received = 0
         while not isinstance(event := http.next_event(), h11.Response):
             if event is h11.NEED_DATA:
-                data = await self._receive()
+                # This is in time already, unless the gaps between bytes are limited, too.
+                within = self._request.idle_timeout is None
+                data = await (self._receive() if within else self._receive_in_time())
                 received += len(data)
-                if len(self._arrived) < PARTIAL_LIMIT:
-                    self._arrived = (self._arrived + data)[:PARTIAL_LIMIT]
-                if self._arrived[: len(_STATUS_LINE)] != _STATUS_LINE[: len(self._arrived)]:
+                if len(self._progress.arrived) < PARTIAL_LIMIT:
+                    self._progress.arrived = (self._progress.arrived + data)[:PARTIAL_LIMIT]
+                if (
+                    self._progress.arrived[: len(_STATUS_LINE)]
+                    != _STATUS_LINE[: len(self._progress.arrived)]
+                ):
                     raise Fault(Reason.MALFORMED, "the reply is not one of HTTP/1")
                 http.receive_data(data)
             elif not isinstance(event, h11.InformationalResponse):
@@ -204,47 +211,57 @@ class Exchange:
         fields = event.headers.raw_items()
         self._head = HttpHead(
             event.status_code,
-            tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in fields),
+            tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]),
         )
-        self._check_head(received)
+        self._progress.status = event.status_code
+        self._check_head(event.headers, received)
         self._progress.phase = Phase.BODY
-        self._arrived = b""
+        self._progress.arrived = b""
 
-    def _check_head(self, received: int) -> None:
-        """Check that the head is within bounds, and tells the body's end and its coding."""
+    def _check_head(self, headers: Iterable[tuple[bytes, bytes]], received: int) -> None:
+        """Check that the head is within bounds, and tells the body's end and its coding.
+
+        Args:
+            headers: Every header of the reply, the names in small letters.
+            received: How many bytes have come so far.
+        """
         head = self.head
         if len(head.headers) > _MOST_FIELDS:
             raise Fault(Reason.MALFORMED, "the reply has too many headers")
-        if received > HEAD_LIMIT and sum(len(n) + len(v) for n, v in head.headers) > HEAD_LIMIT:
+        if received > HEAD_LIMIT and sum(len(n) + len(v) for n, v in headers) > HEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the reply's head is too long")
-        found: dict[str, list[str]] = {}
-        for name, value in head.headers:
-            found.setdefault(name.lower(), []).append(value)
+        found: dict[bytes, list[str]] = {}
+        for name, value in headers:
+            if name in _TELLING:
+                found.setdefault(name, []).append(value.decode("latin-1"))
         self._framing = Framing.read(
             self._request.method,
             head.status,
-            transfer_encoding=found.get("transfer-encoding", ()),
-            content_length=found.get("content-length", ()),
+            transfer_encoding=found.get(b"transfer-encoding", ()),
+            content_length=found.get(b"content-length", ()),
         )
-        self._inflation = Inflation.read(found.get("content-encoding", ()))
+        self._inflation = Inflation.read(found.get(b"content-encoding", ()))
 
-    async def _receive(self) -> bytes:
+    async def _receive_in_time(self) -> bytes:
         """Return what comes next, or nothing at the other side's end."""
         deadline, idle = self._deadline, self._request.idle_timeout
         if idle is not None:
             deadline = min(deadline, trio.current_time() + idle)
         with trio.CancelScope(deadline=deadline, shield=self._request.paid):
-            try:
-                data = bytes(await self._in_use().stream.receive_some(PIECE))
-            except trio.BrokenResourceError as error:
-                if not isinstance(error.__cause__, ssl.SSLEOFError):
-                    raise
-                if self._framing is not None and self._framing.ends_with_connection:
-                    raise Fault(Reason.TRUNCATED, "TLS ended without saying so") from None
-                data = b""
-            self._ended = not data
-            return data
+            return await self._receive()
         raise TimeoutError("nothing came in time")
+
+    async def _receive(self) -> bytes:
+        try:
+            data = bytes(await self._in_use().stream.receive_some(PIECE))
+        except trio.BrokenResourceError as error:
+            if not isinstance(error.__cause__, ssl.SSLEOFError):
+                raise
+            if self._framing is not None and self._framing.ends_with_connection:
+                raise Fault(Reason.TRUNCATED, "TLS ended without saying so") from None
+            data = b""
+        self._progress.ended = not data
+        return data
 
     async def _next(self) -> bytes | TransportFailure:
         """Return the next piece, nothing at the body's end, or what went wrong."""
@@ -254,17 +271,19 @@ class Exchange:
             piece = await self._decoded()
         except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
             self._close()
-            return self._failure(error)
+            return self._progress.failure(error)
         except BaseException:
             self._close()
             raise
         self._size += len(piece)
-        if len(self._arrived) < PARTIAL_LIMIT:
-            self._arrived += piece[: PARTIAL_LIMIT - len(self._arrived)]
+        if len(self._progress.arrived) < PARTIAL_LIMIT:
+            self._progress.arrived += piece[: PARTIAL_LIMIT - len(self._progress.arrived)]
         limit = self._request.body_limit
         if limit is not None and self._size > limit:
             self._close()
-            return self._failure(Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes"))
+            return self._progress.failure(
+                Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
+            )
         return piece
 
     async def _decoded(self) -> bytes:
@@ -274,7 +293,7 @@ class Exchange:
                 return piece
             event = http.next_event()
             if event is h11.NEED_DATA:
-                http.receive_data(await self._receive())
+                http.receive_data(await self._receive_in_time())
             elif isinstance(event, h11.Data):
                 if inflation is None:
                     return bytes(event.data)
@@ -301,7 +320,7 @@ class Exchange:
             b"",
             False,
         )
-        if clean and self._send_error is None:
+        if clean and self._progress.send_error is None:
             http.start_next_cycle()
             self._route.keep(connection)
         else:
@@ -311,40 +330,3 @@ class Exchange:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-    def _failure(self, error: Exception) -> TransportFailure:
-        """Describe the exchange's end by *error*, without keeping anything of *error*.
-
-        What h11 says about a reply is left out: it quotes the reply.
-        """
-        phase = self._progress.phase
-        if self._send_error is not None and phase is Phase.HEAD:
-            error, phase = self._send_error, Phase.SEND
-        error = _met_at_the_socket(error)
-        reason, detail = reason_of(error), type(error).__name__
-        if isinstance(error, Fault):
-            detail = error.detail
-        elif isinstance(error, OSError | UnicodeError):
-            detail = str(error)[:_DETAIL_LIMIT]
-        elif self._ended and phase in (Phase.HEAD, Phase.BODY):
-            early = phase is Phase.HEAD and not self._arrived
-            reason = Reason.CLOSED if early else Reason.TRUNCATED
-            detail = "the connection was closed before the end of the reply"
-        elif phase in (Phase.HEAD, Phase.BODY):
-            reason = Reason.MALFORMED
-        return TransportFailure(
-            phase=phase,
-            sent=self._progress.sent,
-            reason=reason,
-            bytes_sent=self._progress.bytes_sent,
-            partial=self._arrived,
-            status=None if self._head is None else self._head.status,
-            detail=detail,
-        )
-
-
-def _met_at_the_socket(error: Exception) -> Exception:
-    """Return what trio's streams have wrapped."""
-    while isinstance(error, trio.BrokenResourceError) and isinstance(error.__cause__, Exception):
-        error = error.__cause__
-    return error

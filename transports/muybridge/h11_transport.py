@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import ssl
+from functools import lru_cache
 from typing import NoReturn
 
 import h11
 
 from muybridge.addressing import Origin, check_fields, split_url
 from muybridge.certificates import default_context
-from muybridge.h11_connections import Connection, Progress, Route, connect
+from muybridge.h11_connections import Connection, Route, connect
 from muybridge.h11_exchange import Exchange
+from muybridge.h11_progress import Progress
 from muybridge.watched_exchange import Fault
-from muybridge_protocol.http import HttpRequest, Reason
+from muybridge_protocol.http import Headers, HttpRequest, Reason
 
 _ROUTES_KEPT = 256
 _EMPTY_BODY_METHODS = ("POST", "PUT", "PATCH")
@@ -97,7 +99,9 @@ class H11Transport:
             Fault: It cannot be sent as described.
         """
         origin, target = split_url(request.url)
-        check_fields(request.headers, authorization)
+        fields = _checked(request.headers)
+        if authorization is not None:
+            check_fields((), authorization)
         route = self._route(origin)
         if route.forwards:
             if authorization is not None and not self._allow_plain_http_proxy:
@@ -107,20 +111,14 @@ class H11Transport:
                     "H11Transport(allow_plain_http_proxy=True) allows it",
                 )
             target = origin + target
-        return route, _request_line_and_fields(request, route, target, authorization)
+        return route, _begin(request, route, target, fields, authorization)
 
-    async def connection(
-        self, route: Route, request: HttpRequest, progress: Progress
-    ) -> Connection:
-        """Return an idle connection that is good for *request*, or a new one."""
-        public = request.public_host_only
-        connection = route.take(paid=request.paid, public_host_only=public)
-        if connection is not None:
-            return connection
+    async def connect(self, route: Route, request: HttpRequest, progress: Progress) -> Connection:
+        """Return a new connection for *request*, and note the progress; see `connect`."""
         return await connect(
             route,
             progress,
-            public_host_only=public,
+            public_host_only=request.public_host_only,
             connect_timeout=self._connect_timeout,
             ssl_context=self._context() if route.origin.scheme == "https" else None,
         )
@@ -143,26 +141,33 @@ class H11Transport:
         return self._ssl_context
 
 
-def _request_line_and_fields(
-    request: HttpRequest, route: Route, target: str, authorization: str | None
+Fields = list[tuple[bytes, bytes]]
+
+
+@lru_cache(maxsize=64)
+def _checked(headers: Headers) -> Fields:
+    """Return *headers* as they are sent. Most requests have those of others, and never a key."""
+    check_fields(headers, None)
+    fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    if not any(name.lower() == b"accept-encoding" for name, _ in fields):
+        fields.append((b"Accept-Encoding", b"identity"))
+    return fields
+
+
+def _begin(
+    request: HttpRequest, route: Route, target: str, fields: Fields, authorization: str | None
 ) -> h11.Request:
-    fields = [("Host", route.origin.authority), *request.headers]
-    if not any(name.lower() == "accept-encoding" for name, _ in request.headers):
-        fields.append(("Accept-Encoding", "identity"))
+    fields = [(b"Host", route.authority), *fields]
     if request.body is not None:
-        fields.append(("Content-Length", str(len(request.body))))
+        fields.append((b"Content-Length", b"%d" % len(request.body)))
     elif request.method in _EMPTY_BODY_METHODS:
-        fields.append(("Content-Length", "0"))
+        fields.append((b"Content-Length", b"0"))
     if route.forwards and route.proxy is not None and route.proxy.authorization is not None:
-        fields.append(("Proxy-Authorization", route.proxy.authorization))
+        fields.append((b"Proxy-Authorization", route.proxy.authorization.encode("latin-1")))
     if authorization is not None:
-        fields.append(("Authorization", authorization))
+        fields.append((b"Authorization", authorization.encode("latin-1")))
     try:
-        return h11.Request(
-            method=request.method,
-            target=target,
-            headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields],
-        )
+        return h11.Request(method=request.method, target=target, headers=fields)
     except h11.LocalProtocolError:
         # What h11 says quotes the value.
         raise Fault(Reason.OTHER, "the request cannot be sent as it is described") from None
