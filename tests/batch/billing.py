@@ -32,6 +32,7 @@ class Fault(StrEnum):
     LOST_GATEWAY = "not accepted, 502"
     THROTTLED = "not accepted, 429"
     REFUSED = "not accepted, 400"
+    UNAUTHORIZED = "not accepted, 401"
 
 
 AMBIGUOUS = frozenset(
@@ -66,6 +67,9 @@ class BillingServer:
         accepted: The ids of the tasks that were accepted, by prompt.
         asked: The faults that were committed on the creates, by prompt.
         posts: How many creates have come in whole.
+        media_works: Whether pictures are to be had.
+        status: What becomes of tasks.
+        requests: How many requests have come in, of any kind.
         shaky: Whether result queries and downloads meet faults as well.
         on_create: Called with the prompt when a create has been booked, before it is answered.
     """
@@ -82,6 +86,8 @@ class BillingServer:
         self.posts = 0
         self.on_create: Callable[[str], None] = lambda _: None
         self.status = "completed"
+        self.media_works = True
+        self.requests = 0
 
     def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
@@ -143,13 +149,15 @@ class BillingServer:
         if not line or len(body) < length:
             return False
         method, path, _ = line.split(" ")
+        self.requests += 1
         if method == "POST":
             return self._create(connection, json.loads(body)["prompt"])
         if self.shaky and self._source.random() < 0.02:
             return _reset(connection)
         if path.startswith("/media/"):
             name = path.removeprefix("/media/").partition(".png")[0]
-            connection.sendall(_reply(200, PNG + name.encode(), kind="image/png"))
+            status = 200 if self.media_works else 404
+            connection.sendall(_reply(status, PNG + name.encode(), kind="image/png"))
         else:
             connection.sendall(self._result(path.rpartition("/")[2]))
         return True
@@ -159,7 +167,7 @@ class BillingServer:
             fault = self._choose(prompt)
             self.posts += 1
             self.asked[prompt].append(fault)
-            task = f"task-{self.posts}-{re.sub('[^A-Za-z0-9]', '-', prompt)}"
+            task = f"task-{self.posts}-{re.sub('[^A-Za-z0-9]', '-', prompt)[:20]}"
             if fault in _ACCEPTING:
                 self.accepted[prompt].append(task)
         self.on_create(prompt)
@@ -180,6 +188,8 @@ class BillingServer:
                 connection.sendall(_reply(429, b"{}", "Retry-After: 0"))
             case Fault.REFUSED:
                 connection.sendall(_reply(400, b'{"error": "no horses today"}'))
+            case Fault.UNAUTHORIZED:
+                connection.sendall(_reply(401, b"{}"))
         return True
 
     def _result(self, task: str) -> bytes:

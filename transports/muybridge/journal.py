@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sqlite3
 import sys
 import threading
@@ -128,11 +129,10 @@ class Journal:
         """
         place = folder / FOLDER
         path = place / NAME
-        new = place / f"{NAME}.{os.getpid()}.new"
+        new = place / f"{NAME}.{secrets.token_hex(8)}.new"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             place.mkdir(mode=0o700, exist_ok=True)
-            new.unlink(missing_ok=True)
             os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             with closing(_connect(new, patience)) as db:
                 db.executescript(f"PRAGMA application_id = {_APPLICATION};{_SCHEMA}")
@@ -307,21 +307,22 @@ class Journal:
 
     def _check(self) -> None:
         """Refuse a file that is not a sound journal that can be written."""
-        if self._pragma("application_id") != _APPLICATION:
+        if self.pragma("application_id") != _APPLICATION:
             raise JournalUnusable(f"{self.path} is no journal of a batch, or has been damaged.")
-        version = self._pragma("user_version")
+        version = self.pragma("user_version")
         if version != VERSION:
             raise JournalUnusable(
                 f"{self.path} is of version {version}, and this muybridge knows version {VERSION}: "
                 "upgrade muybridge."
             )
-        verdict = self._pragma("quick_check")
+        verdict = self.pragma("quick_check")
         if verdict != "ok":
             raise JournalUnusable(f"{self.path} is damaged ({verdict}). {DAMAGED}")
         with self._writing() as db:  # only writing tells whether it can be written
             db.execute("UPDATE batch SET service = service")
 
-    def _pragma(self, name: str) -> object:
+    def pragma(self, name: str) -> object:
+        """Return a setting of the database."""
         return self._db.execute(f"PRAGMA {name}").fetchone()[0]
 
 

@@ -42,6 +42,8 @@ _ADVICE: Final = {
     "unable to open": "Nothing more is sent. Make the file and its folder writable, then run again.",
     "Permission": "Nothing more is sent. Make the folder writable, then run again.",
     "Read-only": "Nothing more is sent. Make the folder writable, then run again.",
+    "not permitted": "Nothing more is sent. Use a folder on a disk that knows hard links.",
+    "not supported": "Nothing more is sent. Use a folder on a disk that knows hard links.",
     "full": "Make room on the disk, then run the batch again.",
     "space": "Make room on the disk, then run the batch again.",
     "disk I/O": "Make room on the disk and see that it works, then run the batch again.",

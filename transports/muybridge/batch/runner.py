@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -175,23 +176,30 @@ def _work(client: Client, shared: Run, concurrency: int) -> None:
     workers = [Worker(client, shared) for _ in range(min(concurrency, waiting))]
     # Daemons, so that a second Ctrl-C ends the program; the journal then says what is not known.
     threads = [threading.Thread(target=worker.work, daemon=True) for worker in workers]
+    started: list[Worker] = []
     try:
-        for thread in threads:
+        for worker, thread in zip(workers, threads, strict=True):
             thread.start()
-        _join(threads)
-    except KeyboardInterrupt as interrupt:
+            started.append(worker)
+        _await(started)
+    except BaseException as error:
         shared.stopping.set()
-        _join(threads)
-        interrupt.add_note(_HOW_TO_GO_ON)
+        # An error in here would break paid requests off, whatever is wrong with the screen.
+        with suppress(Exception):
+            if isinstance(error, KeyboardInterrupt) and sys.stderr is not None:
+                print(_WAITING, file=sys.stderr)  # noqa: T201  the one who pressed it must know
+        _await(started)
+        error.add_note(HOW_TO_GO_ON)
         raise
-    finally:
-        shared.stopping.set()
 
 
-def _join(threads: list[threading.Thread]) -> None:
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(1.0)  # in short turns, because on Windows Ctrl-C does not end a longer one
+def _await(workers: list[Worker]) -> None:
+    """Wait until all *workers* have ended."""
+    for worker in workers:
+        # Not `Thread.join`: after Ctrl-C older Pythons take every thread for ended. In short turns,
+        # because on Windows Ctrl-C does not end a longer wait.
+        while not worker.ended.wait(1.0):
+            pass
 
 
 def _leave(journal: Journal, service: Service, runner: Runner) -> None:
@@ -216,4 +224,8 @@ def _ignore(_: BatchEvent) -> None:
     pass
 
 
-_HOW_TO_GO_ON = "The batch is safe in its journal: run it again to go on."
+_WAITING = (
+    "muybridge: waiting for the replies to paid requests, so that no id is lost; Ctrl-C again "
+    "gives them up"
+)
+HOW_TO_GO_ON = "No paid request was broken off. The batch is in its journal: run it again to go on."

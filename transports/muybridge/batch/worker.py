@@ -149,6 +149,9 @@ class PatientClock:
 class Worker(Client):
     """The caller's client, in one thread, with the journal kept around all that it does.
 
+    Attributes:
+        ended: Set when it has come to its end.
+
     Args:
         client: The caller's client, whose connections and key it shares.
         run: What the workers share.
@@ -164,6 +167,7 @@ class Worker(Client):
         self._journal = run.journal
         self._entry: Entry
         self._slot = run.runner.new_slot()
+        self.ended = threading.Event()
 
     def work(self) -> None:
         """Work on item after item until there is nothing left that this run can do."""
@@ -178,6 +182,8 @@ class Worker(Client):
             pass
         except BaseException as error:  # noqa: BLE001  it is raised again in the caller's thread
             self._run.fail(error)
+        finally:
+            self.ended.set()
 
     def _carry_on(self, entry: Entry) -> None:
         task = Task.from_token(entry.token) if entry.token is not None else None

@@ -91,7 +91,7 @@ def run(
     if local and (errand.base_url is not None or errand.api_key_file is not None):
         raise click.UsageError("--local does not go with --base-url or --api-key-file")
     errand.local = local
-    interrupted = False
+    interrupted = ""
     with _journal_errors(context, errand), ExitStack() as stack:
         client = stack.enter_context(_client(errand))
         tell = stack.enter_context(choose_teller(json=errand.json))
@@ -105,11 +105,12 @@ def run(
                 on_event=tell.event,
                 local=local,
             )
-        except KeyboardInterrupt:
-            interrupted = True
+        except KeyboardInterrupt as interrupt:
+            notes = getattr(interrupt, "__notes__", ["A request that was broken off is ambiguous."])
+            interrupted = f"interrupted: {' '.join(notes)}"
             report = batches.status(out)
     if interrupted:
-        say("interrupted: no paid request was broken off")
+        say(interrupted)
     _finish(context, errand, report, again=_command(errand, out, concurrency))
 
 

@@ -1,0 +1,217 @@
+"""The command `batch`, from end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from muybridge.batch import State
+from muybridge.cli.batch import exit_code_of
+from muybridge.cli.commands import muybridge
+
+from .billing import BillingServer, Fault
+from .runner_process import KEY, PLACES, horses
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """Run the command within this process, in a folder with a batch of three horses."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, horses(3))))
+
+    def run(*words: str, server: BillingServer | None = None) -> Result:
+        settings = {} if server is None else _settings(server)
+        result = CliRunner().invoke(muybridge, ["batch", *words], env=settings)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+def _settings(server: BillingServer) -> dict[str, str]:
+    return {"MUYBRIDGE_API_KEY": KEY, "MUYBRIDGE_BASE_URL": server.url}
+
+
+RUN = ("run", "b.jsonl", "--out", "out", "--poll-interval", "0.005")
+AGAIN = ("run", "--out", "out", "--poll-interval", "0.005")
+
+
+def summary(result: Result) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    assert told["event"] == "summary"
+    assert told["exit_code"] == result.exit_code
+    return told
+
+
+def test_from_end_to_end_without_a_key(invoke: Invoke, tmp_path: Path) -> None:
+    """`--local` makes real files and a contact sheet; running it again creates nothing."""
+    done = invoke(*RUN, "--local")
+    assert (done.exit_code, done.stdout) == (0, f"3 downloaded\n{Path('out/index.html')}\n")
+    assert "item 1 (h1): downloaded h1.png" in done.stderr
+    for name in ("h1.png", "h2.png", "h3.png"):
+        assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
+    again = invoke(*AGAIN, "--local")
+    assert (again.exit_code, again.stderr) == (0, "")
+
+
+def test_a_local_batch_begins_anew_where_it_was_stopped(invoke: Invoke, tmp_path: Path) -> None:
+    """What an embedded service has forgotten is created again; a real one is another batch."""
+    with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
+        assert invoke(*RUN, server=server).exit_code == 4
+        refused = invoke(*AGAIN, "--local")
+        assert refused.exit_code == 6
+        assert "was begun at" in refused.stderr
+    assert (tmp_path / "out" / "h1.png").exists() is False
+
+
+def test_json_events(invoke: Invoke) -> None:
+    """With --json each event is a JSON object on a line of stdout; the last is the summary."""
+    with BillingServer() as server:
+        done = invoke(*RUN, "--json", server=server)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.stderr == ""
+    told = [event["event"] for event in events if event.get("item") == 2]
+    assert told == ["sending", "submitted", "status", "completed", "downloaded"]
+    assert [event["finished"] for event in events if event["event"] == "downloaded"] == [1, 2, 3]
+    assert summary(done)["counts"] == {"downloaded": 3}
+    assert [item["path"] for item in summary(done)["items"]] == ["h1.png", "h2.png", "h3.png"]
+
+
+def test_an_invalid_batch_is_refused(invoke: Invoke, tmp_path: Path) -> None:
+    """A line that is not valid exits with 2, is told with its number, and nothing is sent."""
+    (tmp_path / "b.jsonl").write_text('{"family": "imgb"}\n{}')
+    with BillingServer() as server:
+        done = invoke(*RUN, server=server)
+        assert (done.exit_code, server.requests) == (2, 0)
+    assert "line 1: prompt:" in done.stderr
+    assert "line 2: family: is required" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_resolving(invoke: Invoke) -> None:
+    """Ambiguous items exit with 4 and the way out; each way does what it says."""
+    with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
+        first = invoke(*RUN, server=server)
+        assert first.exit_code == 4
+        assert "item 1 (h1) is ambiguous: connection reset" in first.stderr
+        assert "muybridge batch resolve out ITEM --adopt ID" in first.stderr
+        assert invoke("status", "out").exit_code == 4
+
+        assert invoke("resolve", "out", "h1", "--adopt", server.accepted["horse 1"][0])
+        assert invoke("resolve", "out", "2", "--abandon").exit_code == 0
+        refused = invoke("resolve", "out", "3", "--resubmit")
+        assert refused.exit_code == 2
+        assert "--i-may-pay-twice" in refused.stderr
+        told = invoke("resolve", "out", "3", "--resubmit", "--i-may-pay-twice", "--json")
+        assert json.loads(told.stdout)["item"]["state"] == "queued"
+        assert invoke("resolve", "out", "3").exit_code == 2
+        assert invoke("status", "out").exit_code == 5
+
+    with BillingServer() as after:
+        assert invoke(*AGAIN, server=after).exit_code == 6  # its tasks are elsewhere
+        assert after.requests == 0
+
+
+def test_nothing_to_go_on_with(invoke: Invoke) -> None:
+    """A folder without a batch exits with 6 and says so."""
+    with BillingServer() as server:
+        done = invoke("run", "--out", "nowhere", "--json", server=server)
+    assert done.exit_code == json.loads(done.stdout)["error"]["exit_code"] == 6
+    assert "There is no batch in nowhere" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("states", "code"),
+    [
+        ({State.DOWNLOADED, State.ABANDONED}, 0),
+        ({State.DOWNLOADED, State.FAILED}, 1),
+        ({State.FAILED, State.REFUSED}, 3),
+        ({State.REFUSED, State.QUEUED}, 5),
+        ({State.SUBMITTED, State.FAILED}, 5),
+        ({State.QUEUED, State.COMPLETED}, 6),
+        ({State.COMPLETED, State.AMBIGUOUS, State.QUEUED, State.FAILED}, 4),
+    ],
+)
+def test_exit_codes(states: set[State], code: int) -> None:
+    """What a person has to decide comes before what another run mends, and that before ends."""
+
+    class Report:
+        counts = dict.fromkeys(states, 1)
+
+    assert exit_code_of(Report()) == code  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # all that it looks at
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start the command in a process of its own."""
+    with ExitStack() as ending:
+
+        def begin(*words: str, server: BillingServer) -> subprocess.Popen[str]:
+            (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, horses(3))))
+            process = ending.enter_context(
+                subprocess.Popen(  # noqa: S603  our own command
+                    [sys.executable, "-m", "muybridge", "batch", *words],
+                    cwd=tmp_path,
+                    env={
+                        **os.environ,
+                        **_settings(server),
+                        "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
+                    },
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    # Where tests run in the background, Ctrl-C is ignored, and that is inherited.
+                    preexec_fn=_hear_interrupts,  # noqa: PLW1509  there is no lock to inherit
+                )
+            )
+            ending.callback(process.kill)
+            return process
+
+        yield begin
+
+
+def _hear_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
+def test_ctrl_c_waits_for_paid_requests(
+    start: Callable[..., subprocess.Popen[str]], invoke: Invoke
+) -> None:
+    """Ctrl-C lets a create come to its reply, sends no further one, and says how to go on."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def wait(_: str) -> None:
+        asked.set()
+        go_on.wait(20)
+
+    with BillingServer() as server:
+        server.on_create = wait
+        process = start(*RUN, "--concurrency", "1", server=server)
+        assert asked.wait(20)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        while "waiting for the replies to paid requests" not in (line := process.stderr.readline()):
+            assert line
+        go_on.set()
+        stdout, stderr = process.communicate(timeout=30)
+        assert (process.returncode, server.posts) == (5, 1), stderr
+        assert "2 queued, 1 submitted" in stdout
+        assert "carry on: muybridge batch run --out out --concurrency 1" in stderr
+        server.on_create = lambda _: None
+        assert invoke(*AGAIN, server=server).exit_code == 0
+        assert (server.posts, server.doubles) == (3, [])

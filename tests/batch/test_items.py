@@ -1,0 +1,174 @@
+"""Reading batches: three forms of file, everything checked, every problem told with its line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muybridge import ImgbRequest
+from muybridge.batch import InvalidBatch, read_items
+
+HORSE = {"family": "imgb", "model": "imgb-2", "prompt": "A horse"}
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def problems(source: Any) -> list[str]:
+    with pytest.raises(InvalidBatch) as caught:
+        read_items(source)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_three_forms_say_the_same(tmp_path: Path) -> None:
+    """JSON lines, JSON and CSV of the same requests give the same items, each value in its type."""
+    items = [
+        {"family": "imgb", "model": "imgb-2", "prompt": 'A horse, "fast"\nand far', "name": "a"},
+        {
+            "family": "vidsb",
+            "model": "vidsb_2_0_pro",
+            "prompt": "A horse",
+            "duration": 5,
+            "generateAudio": True,
+            "referenceImages": ["https://a.test/1.png", "https://a.test/2.png"],
+            "extra": {"mood": "calm"},
+        },
+    ]
+    cells = '"[""https://a.test/1.png"", ""https://a.test/2.png""]","{""mood"": ""calm""}"'
+    forms = {
+        "b.jsonl": "\n".join(map(json.dumps, items)),
+        "b.json": json.dumps(items),
+        "b.csv": "family,model,prompt,name,duration,generateAudio,referenceImages,extra\r\n"
+        'imgb,imgb-2,"A horse, ""fast""\nand far",a,,,,\r\n'
+        f"vidsb,vidsb_2_0_pro,A horse,,5,true,{cells}\r\n",
+    }
+    read = [read_items(written(tmp_path, name, text)) for name, text in forms.items()]
+    assert read[0] == read[1] == read[2] == read_items(items)
+    assert read[0][1].body == {
+        "model": "vidsb_2_0_pro",
+        "prompt": "A horse",
+        "duration": 5,
+        "generateAudio": True,
+        "referenceImages": ["https://a.test/1.png", "https://a.test/2.png"],
+        "mood": "calm",
+    }
+
+
+def test_requests_are_items() -> None:
+    """Requests that were made in Python are items as they are."""
+    (item,) = read_items([ImgbRequest(model="imgb-2", prompt="A horse")])
+    assert (item.family, item.name, item.stem) == ("imgb", "", "0001")
+
+
+def test_the_form_of_validate_is_read() -> None:
+    """The fields may stand in `body`, as the command `validate` has them."""
+    body = {"model": "imgb-2", "prompt": "A horse"}
+    assert read_items([{"family": "imgb", "body": body}]) == read_items([HORSE])
+    assert problems([{"family": "imgb", "body": body, "size": "1x1"}]) == [
+        "item 1: size: stands beside body; put it inside"
+    ]
+
+
+def test_a_model_that_is_not_listed_has_to_be_called_so() -> None:
+    """A model that the tables do not know is sent only as `unlisted_model`."""
+    (item,) = read_items([{"family": "imgb", "unlisted_model": "imgb-9", "prompt": "A horse"}])
+    assert item.body["model"] == "imgb-9"
+    assert problems([{**HORSE, "model": "imgb-9"}])
+    assert problems([{**HORSE, "unlisted_model": "imgb-9"}]) == [
+        "item 1: model: is given beside unlisted_model; give only one"
+    ]
+
+
+def test_every_problem_is_told_with_its_line(tmp_path: Path) -> None:
+    """All problems of all lines are told at once, each with its line and field."""
+    lines = [
+        json.dumps(HORSE),
+        "",
+        "{",
+        '{"family": "imgx"}',
+        '{"family": "imgb", "model": "imgb-2"}',
+        "[1]",
+        '{"family": "imgb", "name": 7, "extra": 8}',
+        '{"prompt": "no family"}',
+    ]
+    told = problems(written(tmp_path, "b.jsonl", "\n".join(lines)))
+    assert [one.partition(": ")[0] for one in told] == [
+        "line 3",
+        "line 4",
+        "line 5",
+        "line 6",
+        "line 7",
+        "line 7",
+        "line 8",
+    ]
+    assert told[1].startswith("line 4: family: there is no family 'imgx'")
+    assert told[2].startswith("line 5: prompt: is ")
+    assert told[6] == "line 8: family: is required"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("family,prompt,prompt\n", "line 1: prompt: the column stands twice"),
+        ("family,prompt\nimgb,a,b\n", "line 2: it has 3 cells, and line 1 has 2"),
+        ('family,prompt\nimgb,"a\nb"\n\nimgb,"c', "line 5: it is not CSV"),
+        ("family,extra\nimgb,{\n", "line 2: extra: it is not JSON"),
+        ("family,duration\nvidr,long\n", "line 2: duration: 'long' is not an integer"),
+        ("", "the batch: it has no item"),
+    ],
+)
+def test_odd_csv(text: str, told: str, tmp_path: Path) -> None:
+    """What is wrong with a CSV file is told with the line on which the row begins."""
+    found = problems(written(tmp_path, "b.csv", text))
+    assert any(one.startswith(told) for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("b.txt", "x", "its name does not end with one of"),
+        ("b.json", '{"a": 1}', "the file: it is not an array of objects"),
+        ("b.json", "[", "the file: it is not JSON"),
+        ("b.jsonl", "", "the batch: it has no item"),
+    ],
+)
+def test_odd_files(name: str, text: str, told: str, tmp_path: Path) -> None:
+    """A file that is none of the three forms is refused."""
+    (found,) = problems(written(tmp_path, name, text))
+    assert told in found
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 are told with their line; a byte order mark does no harm."""
+    path = tmp_path / "b.jsonl"
+    path.write_bytes(json.dumps(HORSE).encode() + b"\n\xff")
+    assert problems(path) == ["line 2: it is not UTF-8"]
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(HORSE).encode())
+    assert read_items(path) == read_items([HORSE])
+
+
+def test_file_names_are_safe_and_unique() -> None:
+    """Each item has a file name of its own, whatever the case, that leads to no other folder."""
+    names = ["../../etc/passwd", "a", "A", "a", "", "con", "0005", "x" * 200]
+    items = read_items([{**HORSE, "name": name} for name in names])
+    stems = [item.stem for item in items]
+    assert len({stem.casefold() for stem in stems}) == len(names)
+    assert stems[:3] == ["etc-passwd", "a", "A-3"]
+    assert stems[4:6] == ["0005", "_con"]
+    assert all(stem.replace("-", "").replace("_", "").isalnum() for stem in stems)
+
+
+def test_many_problems_are_cut_short() -> None:
+    """The message shows the first fifty problems and counts the rest; all are in the error."""
+    with pytest.raises(
+        InvalidBatch, match=r"60 problems in the batch \(nothing was sent\)"
+    ) as caught:
+        read_items([{} for _ in range(60)])
+    assert len(caught.value.problems) == 60
+    assert str(caught.value).endswith("... and 10 more")

@@ -1,0 +1,335 @@
+"""Runs of batches in this process: what is sent, what is kept, and how it goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muybridge import Client, batch
+from muybridge.batch import BatchEvent, JournalUnusable, Report, State, What
+
+from .billing import PNG, BillingServer, Fault
+from .runner_process import KEY, Nursery, horses
+
+
+@pytest.fixture
+def server() -> Iterator[BillingServer]:
+    with BillingServer() as serving:
+        yield serving
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., Report]:
+    """Run a batch in the folder `out`."""
+
+    def go(server: BillingServer, source: Any, **options: Any) -> Report:
+        with Client(KEY, server.url, poll_interval=0.005) as client:
+            return batch.run(client, source, tmp_path / "out", **options)
+
+    return go
+
+
+Run = Callable[..., Report]
+
+
+def faults(*chosen: Fault) -> Callable[[str], Fault]:
+    """Return what commits *chosen* on the first creates, and none on those that follow."""
+    left = list(chosen)
+    return lambda _: left.pop(0) if left else Fault.NONE
+
+
+def files(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            yield path, path.read_bytes()
+
+
+def test_a_batch_is_done(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """Every result is saved under its name, once, with its size and checksum in the journal."""
+    report = run(server, horses(5))
+    assert report.done
+    assert report.counts == {State.DOWNLOADED: 5}
+    assert server.posts == 5
+    for entry in report.entries:
+        path = report.path_of(entry)
+        assert path is not None
+        assert path == tmp_path / "out" / f"h{entry.number}.png"
+        assert path.read_bytes() == PNG + server.accepted[f"horse {entry.number}"][0].encode()
+        assert entry.size == path.stat().st_size
+
+
+def test_finished_items_are_left_alone(server: BillingServer, run: Run) -> None:
+    """Running a finished batch again asks the service for nothing and tells no event."""
+    run(server, horses(3))
+    asked, events = server.requests, list[BatchEvent]()
+    assert run(server, horses(3), on_event=events.append).done
+    assert run(server, None, on_event=events.append).done
+    assert (server.requests, events) == (asked, [])
+
+
+def test_a_batch_can_grow(server: BillingServer, run: Run) -> None:
+    """Items may be added at the end; the others have to be the ones that were begun with."""
+    run(server, horses(2))
+    assert len(run(server, horses(4)).entries) == server.posts == 4
+    for changed in (horses(4, first=2), horses(3)):
+        with pytest.raises(batch.InvalidBatch):
+            run(server, changed)
+    assert server.posts == 4
+
+
+def test_nothing_is_sent_while_an_item_is_invalid(server: BillingServer, run: Run) -> None:
+    """One item that is not valid keeps all others back, and no journal is begun."""
+    with pytest.raises(batch.InvalidBatch):
+        run(server, [*horses(3), {"family": "imgb"}])
+    with pytest.raises(batch.JournalMissing):
+        run(server, None)
+    assert server.requests == 0
+
+
+def test_a_batch_stays_at_its_service(server: BillingServer, run: Run) -> None:
+    """A batch that was begun at one service is not gone on with at another."""
+    run(server, horses(1))
+    with BillingServer() as other:
+        with pytest.raises(batch.WrongService, match="was begun at"):
+            run(other, None)
+        assert other.requests == 0
+
+
+def test_neither_key_nor_signature_is_kept(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """No file of a batch holds the key or the query of a link."""
+    server.media_works = False
+    assert run(server, horses(2)).counts == {State.COMPLETED: 2}
+    for path, content in files(tmp_path / "out"):
+        assert KEY.encode() not in content, path
+        assert b"secret-of-the-link" not in content, path
+
+
+def test_a_download_that_failed_is_made_up_for(server: BillingServer, run: Run) -> None:
+    """A result that could not be fetched is fetched by the next run, and not created again."""
+    server.media_works = False
+    report = run(server, horses(1))
+    assert report.entries[0].reason is not None
+    assert "download failed" in report.entries[0].reason
+    server.media_works = True
+    assert run(server, None).done
+    assert server.posts == 1
+
+
+def test_failed_tasks_are_told(server: BillingServer, run: Run) -> None:
+    """A task that fails is an end, with its reason; the others go on."""
+    server.status = "failed"
+    report = run(server, horses(1))
+    assert (report.done, report.counts) == (True, {State.FAILED: 1})
+
+
+def test_refused_items_are_told_and_others_go_on(run: Run) -> None:
+    """What the service refuses is left, with what it said; the others are done."""
+    with BillingServer(faults(Fault.REFUSED)) as server:
+        report = run(server, horses(3), concurrency=1)
+        assert report.counts == {State.REFUSED: 1, State.DOWNLOADED: 2}
+        assert "no horses today" in (report.entries[0].reason or "")
+        batch.resubmit(report.folder, 1)
+        assert run(server, None).counts == {State.DOWNLOADED: 3}
+
+
+def test_a_wrong_key_stops_the_run(run: Run) -> None:
+    """A refusal that every other request would meet stops the run and uses no item up."""
+    with BillingServer(faults(Fault.UNAUTHORIZED)) as server:
+        report = run(server, horses(5), concurrency=1)
+        assert (server.posts, report.counts) == (1, {State.QUEUED: 5})
+        assert "status 401" in report.stopped
+        assert run(server, None).done
+        assert server.doubles == []
+
+
+def test_a_service_that_is_not_there_stops_the_run(server: BillingServer, run: Run) -> None:
+    """What was certainly not sent is queued, and the run stops."""
+
+    def hang_up(event: BatchEvent) -> None:
+        if event.what is What.SENDING:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run(server, horses(5), concurrency=2, on_event=hang_up)
+    assert server.posts == 0
+    assert run(server, None).done
+
+
+def test_a_hook_that_breaks_loses_nothing(server: BillingServer, run: Run) -> None:
+    """An error in the hook stops the run and is raised; what was paid for is in the journal."""
+
+    def break_off(event: BatchEvent) -> None:
+        if event.what is What.SUBMITTED:
+            raise RuntimeError(event.task)
+
+    with pytest.raises(RuntimeError, match="task-1-horse"):
+        run(server, horses(5), concurrency=1, on_event=break_off)
+    assert server.posts == 1
+    assert run(server, None).done
+    assert server.doubles == []
+
+
+AMBIGUOUS = [Fault.ACCEPTED_RESET, Fault.ACCEPTED_GATEWAY, Fault.LOST_RESET]
+
+
+@pytest.mark.parametrize("fault", AMBIGUOUS)
+def test_an_ambiguous_item_waits_for_a_person(fault: Fault, run: Run) -> None:
+    """What may have been accepted is not sent again, however often the batch is run."""
+    with BillingServer(faults(fault)) as server:
+        for _ in range(3):
+            report = run(server, horses(2), concurrency=1)
+            assert report.counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
+            assert not report.done
+        assert server.posts == 2
+
+
+def test_adopting(run: Run, tmp_path: Path) -> None:
+    """An item that is adopted is waited for and saved; its id can be no other item's."""
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        report = run(server, horses(2), concurrency=1)
+        out = tmp_path / "out"
+        with pytest.raises(batch.CannotResolve, match="is item 2"):
+            batch.adopt(out, "h1", server.accepted["horse 2"][0])
+        with pytest.raises(ValueError, match="task id"):
+            batch.adopt(out, "h1", "../etc")
+        assert batch.adopt(out, "h1", server.accepted["horse 1"][0]).state is State.SUBMITTED
+        report = run(server, None)
+        assert report.counts == {State.DOWNLOADED: 2}
+        assert server.posts == 2
+        with pytest.raises(batch.CannotResolve, match="there is nothing to decide"):
+            batch.adopt(out, 1, "task-9")
+
+
+def test_abandoning(run: Run, tmp_path: Path) -> None:
+    """An item that is abandoned is left alone, and the batch counts as done."""
+    with BillingServer(faults(Fault.LOST_RESET)) as server:
+        run(server, horses(1))
+        assert batch.abandon(tmp_path / "out", 1).state is State.ABANDONED
+        assert run(server, None).done
+        assert server.posts == 1
+
+
+def test_resubmitting(run: Run, tmp_path: Path) -> None:
+    """An item is sent again only after somebody has said that it may be paid twice."""
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        run(server, horses(1))
+        with pytest.raises(batch.CannotResolve, match="may have been accepted"):
+            batch.resubmit(tmp_path / "out", 1)
+        batch.resubmit(tmp_path / "out", 1, i_may_pay_twice=True)
+        assert run(server, None).done
+        assert server.doubles == ["horse 1"]
+
+
+def test_there_is_no_such_item(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """An item that does not exist is told as such."""
+    run(server, horses(1))
+    with pytest.raises(batch.CannotResolve, match="there is no item '7'"):
+        batch.abandon(tmp_path / "out", 7)
+
+
+def test_two_runners_share_a_batch(run: Run) -> None:
+    """Two runners on one folder work at the same time, and never on the same item."""
+    both = threading.Barrier(2)
+
+    def meet(prompt: str) -> None:
+        if prompt in ("horse 1", "horse 2"):
+            both.wait(20)
+
+    with BillingServer() as server:
+        server.on_create = meet
+        reports: list[Report] = []
+        threads = [
+            threading.Thread(
+                target=lambda: reports.append(run(server, horses(20), concurrency=1)), daemon=True
+            )
+            for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert len(reports) == 2
+        assert run(server, None).counts == {State.DOWNLOADED: 20}
+        assert (server.posts, server.doubles) == (20, [])
+
+
+def test_a_reply_finds_the_journal_locked(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """A reply that the journal cannot take goes to a side file, and the next run reads it."""
+    path = tmp_path / "out" / "journal" / "journal.sqlite3"
+    with closing(_in_any_thread(tmp_path)) as holder:
+
+        def hold(_: str) -> None:
+            holder.execute("ATTACH ? AS journal", (str(path),))
+            holder.execute("BEGIN EXCLUSIVE")
+
+        server.on_create = hold
+        with pytest.raises(JournalUnusable, match="Another process is writing"):
+            run(server, horses(3), concurrency=1, patience=0.1)
+    assert server.posts == 1
+    server.on_create = lambda _: None
+    report = run(server, None)
+    assert (report.counts, server.posts) == ({State.DOWNLOADED: 3}, 3)
+    assert server.doubles == []
+    left = sorted(path.name for path in (tmp_path / "out" / "journal").iterdir())
+    assert left == ["incoming", "journal.sqlite3"]
+
+
+def _in_any_thread(folder: Path) -> sqlite3.Connection:
+    place = folder / "another.sqlite3"
+    return sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+
+
+def test_no_room_for_a_reply(server: BillingServer, nursery: Nursery, tmp_path: Path) -> None:
+    """Where no side file can be made, nothing is sent."""
+    order = {"url": server.url, "folder": str(tmp_path / "out"), "items": 2}
+    assert nursery.run(**order, file_limit=50_000) == 6
+    assert server.requests == 0
+    assert nursery.run(**order) == 0
+    assert server.posts == 2
+
+
+def test_the_journal_is_full(server: BillingServer, nursery: Nursery, tmp_path: Path) -> None:
+    """A runner that can write no further sends nothing more, and nothing is paid twice."""
+    out = tmp_path / "out"
+    with Client(KEY, server.url, poll_interval=0.005) as client:
+        source = [{**horse, "prompt": horse["prompt"] + " " + "x" * 800} for horse in horses(200)]
+        with pytest.raises(RuntimeError):  # begin the batch, and send nothing
+            batch.run(client, source, out, on_event=_stop)
+    assert server.posts == 0
+    order = {"url": server.url, "folder": str(out)}
+    assert nursery.run(**order, file_limit=80_000) == 6
+    assert 0 < server.posts < 200
+    assert nursery.run(**order) == 0
+    report = batch.status(out)
+    assert report.counts == {State.DOWNLOADED: 200}
+    assert (server.posts, server.doubles) == (200, [])
+
+
+def _stop(_: BatchEvent) -> None:
+    raise RuntimeError
+
+
+def test_a_journal_that_cannot_be_written(
+    server: BillingServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent with a journal that can only be read."""
+    batch_of = horses(2)
+    with pytest.raises(RuntimeError):
+        run(server, batch_of, on_event=_stop)
+    connect = sqlite3.connect
+
+    def read_only(path: Path, **options: Any) -> sqlite3.Connection:
+        return connect(f"{path.as_uri()}?mode=ro", uri=True, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite3, "connect", read_only)
+        with pytest.raises(JournalUnusable, match="Make the file and its folder writable"):
+            run(server, batch_of)
+    assert server.requests == 0
+    assert run(server, None).done

@@ -1,0 +1,111 @@
+"""The contact sheet: one page that shows everything, and obeys nothing that stands in a prompt."""
+
+from __future__ import annotations
+
+import sqlite3
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from muybridge import batch
+from muybridge.journal import Journal
+from muybridge.journal_entries import NewItem
+from muybridge_protocol.tasks import Task
+
+HOSTILE = '<script>alert("1")</script> & <img src=x onerror=alert(1)> \' " </figure>'
+ALLOWED = {
+    "html", "meta", "title", "style", "h1", "p", "main", "figure", "figcaption", "span",
+    "strong", "dl", "dt", "dd", "img", "video", "a", "code",
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """What a browser would see."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def sources(self, tag: str) -> list[str | None]:
+        return [attributes.get("src") for name, attributes in self.tags if name == tag]
+
+
+def page(folder: Path) -> Page:
+    sheet = batch.status(folder).sheet
+    assert sheet is not None
+    assert sheet == folder / "index.html"
+    return Page(sheet.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a batch with an item of every kind, which all speak with a forked tongue."""
+    out = tmp_path / "<b>out & about</b>"
+    items = [
+        NewItem(name=HOSTILE, stem=str(number), family=family, body=body)
+        for number, (family, body) in enumerate(
+            [
+                ("imgb", {"model": "imgb-2", "prompt": HOSTILE, HOSTILE: HOSTILE}),
+                ("vidr", {"model": "vidr", "prompt": HOSTILE, "duration": 5}),
+                ("imgb", {"model": "imgb-2", "prompt": HOSTILE}),
+                ("imgb", {"model": "imgb-2", "prompt": HOSTILE}),
+                ("vidm", {}),
+            ]
+        )
+    ]
+    Journal.create(out, "https://service.test", items).close()
+    token = Task(id="task-1").to_token()
+    changes: list[tuple[str, tuple[object, ...]]] = [
+        (
+            "state='downloaded', path=?, size=12345, token=?, began=10, ended=17.25, result=?",
+            ("a #1?.png", token, '{"model":"imgb-2-turbo"}'),
+        ),
+        (
+            "state='downloaded', path=?, size=99, token=?, result=?",
+            ("b.mp4", token, '{"actualDuration":5.2}'),
+        ),
+        ("state='failed', reason=?", (HOSTILE,)),
+        ("state='ambiguous', reason=?, candidate=?", (HOSTILE, HOSTILE)),
+    ]
+    db = sqlite3.connect(out / "journal" / "journal.sqlite3")
+    for number, (change, values) in enumerate(changes, start=1):
+        db.execute(f"UPDATE items SET {change} WHERE number = ?", (*values, number))  # noqa: S608  ours
+    db.commit()
+    db.close()
+    return out
+
+
+def test_everything_is_shown(folder: Path) -> None:
+    """Pictures, playable videos, prompts, settings, durations, reasons and ids are on the page."""
+    seen = page(folder)
+    assert seen.sources("img") == ["a%20%231%3F.png"]
+    assert seen.sources("video") == ["b.mp4"]
+    assert sum(tag == "figure" for tag, _ in seen.tags) == 5
+    assert seen.text.count(HOSTILE) >= 4 + 4 + 2
+    for told in ("7.2 s", "5.2 s", "task-1", "imgb-2-turbo", "12,345", "resolve", "1 queued"):
+        assert told in seen.text
+
+
+def test_nothing_in_it_is_obeyed(folder: Path) -> None:
+    """What stands in prompts, names, settings and reasons becomes no element and no attribute."""
+    seen = page(folder)
+    assert {tag for tag, _ in seen.tags} <= ALLOWED
+    assert not any(name.startswith("on") for _, attributes in seen.tags for name in attributes)
+
+
+def test_nothing_is_fetched_from_elsewhere(folder: Path) -> None:
+    """The page asks for nothing but the files beside it."""
+    for _, attributes in page(folder).tags:
+        for name in ("src", "href"):
+            link = attributes.get(name)
+            assert link is None or not (":" in link or link.startswith("/"))
