@@ -129,7 +129,7 @@ def _resident() -> int:
 
 
 def _survey(size: int) -> dict[str, float]:
-    """Return what a fleet of *size* costs, measured in this process, which has done nothing else."""
+    """Return what a fleet of *size* costs, measured in a process that does nothing else."""
     before = _resident()
     fleet = _fleet(size)
     gc.collect()

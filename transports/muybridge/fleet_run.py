@@ -13,7 +13,7 @@ from muybridge_protocol.errors import PollingTooOften
 from muybridge_protocol.events import Event
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
-from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation, Wait
 from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.tasks import Result, Task, as_task
@@ -156,6 +156,13 @@ class FleetRun:
         if unsent:
             parts.append(f"{len(unsent)} not sent")
         return "\n".join(["Left early:", *parts]) if parts else None
+
+
+def odd_failure(error: Exception) -> TransportFailure:
+    """Return the failure of an exchange that broke off in a way that no transport should."""
+    return TransportFailure(
+        phase=Phase.SEND, sent=True, reason=Reason.OTHER, detail=type(error).__name__
+    )
 
 
 def _task_of(work: MediaRequest | Task) -> Task:

@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from muybridge.clock import Clock, SystemClock
-from muybridge.fleet_run import Answer, FleetRun, Outcome
+from muybridge.fleet_run import Answer, FleetRun, Outcome, odd_failure
 from muybridge.interrupts import hold_interrupts
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
-from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
+from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Operation, Wait
 from muybridge_protocol.tasks import Task
 
@@ -199,7 +199,7 @@ class Outcomes:
             try:
                 self._exchange(answer.as_operation(), job.request, job.deadline)
             except Exception as error:  # noqa: BLE001  whatever it is, one task must not stop the others
-                answer.fail(_odd(error), self._clock.monotonic())
+                answer.fail(odd_failure(error), self._clock.monotonic())
             with self._changed:
                 if not self._over:
                     self._take(job, answer)
@@ -211,10 +211,3 @@ class Outcomes:
         except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
             self._broken = self._broken or error
             self._run.fleet.stop()
-
-
-def _odd(error: Exception) -> TransportFailure:
-    """Return the failure of an exchange that broke off in a way that no transport should."""
-    return TransportFailure(
-        phase=Phase.SEND, sent=True, reason=Reason.OTHER, detail=type(error).__name__
-    )

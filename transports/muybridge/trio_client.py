@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -17,11 +17,14 @@ from muybridge.announcing import Changes, Listeners, accepted
 from muybridge.async_transport import AsyncTransport
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.configuration import hidden, read_service
+from muybridge.fleet_run import FleetRun, Work
 from muybridge.saving import PartFile, SaveTarget
 from muybridge.trio_driver import Driven, Driver
+from muybridge.trio_fleet import TrioOutcomes
 from muybridge_protocol.errors import DownloadFailed, ServiceError, TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.fleet import CONCURRENCY
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Poll
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT, SIZE_LIMIT
@@ -223,6 +226,46 @@ class TrioClient:
         except BaseException as error:
             error.add_note(accepted(task))
             raise
+
+    def run_all(
+        self,
+        work: Iterable[Work],
+        *,
+        concurrency: int = CONCURRENCY,
+        per_family: int | Mapping[str, int] | None = None,
+        timeout: float | None = WAIT_TIMEOUT,
+    ) -> TrioOutcomes:
+        """Return a context that creates and awaits many tasks, and gives their outcomes.
+
+            async with client.run_all(requests) as outcomes:
+                async for outcome in outcomes:
+                    print(outcome.key, outcome.result or outcome.error)
+
+        They come in the order in which they settle; `key` is the place in *work*. Nothing is
+        sent before the context is entered. See `TrioOutcomes` for what happens when it is left
+        early.
+
+        Args:
+            work: Requests to create, and tasks, results, tokens or ids to wait for.
+            concurrency: Most exchanges with the service at once.
+            per_family: Most of them for one family: one number for all, or by name.
+            timeout: Seconds to wait for each task after its creation, or None for no limit.
+
+        Raises:
+            ValueError: A limit is below one.
+            InvalidIdentifier: A bare id holds what an id does not.
+            InvalidToken: A token cannot be read.
+        """
+        run = FleetRun(
+            self._calls,
+            self._driver.listeners.tell,
+            work,
+            concurrency=concurrency,
+            per_family=per_family,
+            timeout=timeout,
+            **self._moment(),
+        )
+        return TrioOutcomes(run, self._driver.exchange)
 
     async def download(
         self,

@@ -1,0 +1,268 @@
+"""`run_all` under trio: over real sockets, and on a clock that jumps."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+import trio
+import trio.testing
+
+from muybridge import (
+    CreateAmbiguous,
+    ImgaRequest,
+    ImgbRequest,
+    Task,
+    TaskFailed,
+    TrioClient,
+    VidmRequest,
+)
+from muybridge.local import LocalService
+from muybridge.trio_fleet import TrioOutcomes
+from muybridge_protocol.fleet import FleetOutcome
+from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
+
+from .in_process import KEY, World
+
+HORSE = ImgaRequest(model="imga", prompt="a horse")
+LATENCY = 1.0
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LocalService]:
+    with LocalService(speed=100) as running:
+        yield running
+
+
+class SlowReply:
+    """An exchange with a `World` that takes a second, shielded where it may be charged."""
+
+    def __init__(self, world: World, request: HttpRequest, authorization: str | None) -> None:
+        self._world = world
+        self._request = request
+        self._authorization = authorization
+
+    async def __aenter__(self) -> Self:
+        await trio.lowlevel.checkpoint()
+        with trio.CancelScope(shield=self._request.paid):
+            await trio.sleep(LATENCY)
+        self._world.clock.elapsed = trio.current_time()
+        self._response = self._world.answer(self._request, self._authorization)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    @property
+    def head(self) -> HttpHead:
+        return HttpHead(self._response.status, self._response.headers)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        yield self._response.body
+
+
+class SlowTransport:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> SlowReply:
+        assert timeout > 0
+        return SlowReply(self._world, request, authorization)
+
+    async def close(self) -> None:
+        pass
+
+
+def in_no_time(script: Callable[[TrioClient, World], Awaitable[None]], **options: Any) -> World:
+    """Run *script* on a clock that jumps, and return the service that it met."""
+    world = World()
+
+    async def main() -> None:
+        world.clock.elapsed = trio.current_time()
+        async with TrioClient(
+            KEY, world.url, transport=SlowTransport(world), wall=world.clock.wall, **options
+        ) as client:
+            await script(client, world)
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    return world
+
+
+async def everything(outcomes: TrioOutcomes) -> dict[int, FleetOutcome[int]]:
+    return {outcome.key: outcome async for outcome in outcomes}
+
+
+def run_and_check(service: LocalService, count: int, *, concurrency: int) -> None:
+    work = [
+        HORSE if number % 2 else ImgbRequest(model="imgb-2", prompt=f"horse {number}")
+        for number in range(count)
+    ]
+
+    async def main() -> None:
+        async with TrioClient(service.api_key, service.base_url, poll_interval=0.1) as client:
+            async with client.run_all(work, concurrency=concurrency) as outcomes:
+                seen = await everything(outcomes)
+            assert sorted(seen) == list(range(count))
+            assert len({outcome.unwrap().id for outcome in seen.values()}) == count
+            assert not [*outcomes.outstanding, *outcomes.unsent, *outcomes.unread]
+
+    trio.run(main)
+
+
+def test_many_tasks_run_at_once(service: LocalService) -> None:
+    """Five hundred tasks all come to their results over sockets, each once."""
+    run_and_check(service, 500, concurrency=16)
+
+
+@pytest.mark.nightly
+def test_thousands_of_tasks(service: LocalService) -> None:
+    """Five thousand tasks run in one process without an error."""
+    run_and_check(service, 5000, concurrency=32)
+
+
+def test_hours_of_polling_take_no_time() -> None:
+    """On a clock that jumps a hundred slow tasks are done at once, at the service's pace."""
+
+    async def script(client: TrioClient, world: World) -> None:
+        async with client.run_all([VidmRequest(prompt="a horse")] * 100) as outcomes:
+            seen = await everything(outcomes)
+        assert all(outcome.result is not None for outcome in seen.values())
+        assert world.clock.elapsed >= 30
+
+    assert len(in_no_time(script).posts) == 100
+
+
+def test_failures_are_outcomes_beside_results() -> None:
+    """A failed task and a lost reply stop nobody, and nothing is paid for twice."""
+
+    async def script(client: TrioClient, world: World) -> None:
+        world.instead.append(TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.RESET))
+        work = [HORSE, ImgaRequest(model="imga", prompt="a horse [fail:content-policy]"), HORSE]
+        async with client.run_all(work, concurrency=1) as outcomes:
+            seen = await everything(outcomes)
+        assert isinstance(seen[0].error, CreateAmbiguous)
+        assert isinstance(seen[1].error, TaskFailed)
+        assert seen[2].result is not None
+
+    assert len(in_no_time(script).posts) == 3
+
+
+def test_left_early_the_paid_ids_are_known() -> None:
+    """A break hears out what may be charged; the rest is not sent, and told."""
+    told: list[Task] = []
+
+    async def script(client: TrioClient, world: World) -> None:
+        async with client.run_all([HORSE] * 20, concurrency=3) as outcomes:
+            await trio.sleep(LATENCY / 2)
+        assert world.clock.elapsed == LATENCY
+        assert {task.id for task in outcomes.outstanding} == {task.id for task in told}
+        assert len(told) == 3
+        assert len(outcomes.unsent) == 17
+
+    assert len(in_no_time(script, on_submitted=told.append).posts) == 3
+
+
+def test_a_cancelled_run_loses_no_paid_id() -> None:
+    """A scope that is cancelled waits for paid replies, and the run tells what is out."""
+    told: list[Task] = []
+
+    async def script(client: TrioClient, world: World) -> None:
+        run = client.run_all([HORSE] * 20, concurrency=3)
+        with trio.move_on_after(LATENCY / 2) as scope:
+            async with run as outcomes:
+                await everything(outcomes)
+        assert scope.cancelled_caught
+        assert {task.id for task in run.outstanding} == {task.id for task in told}
+        assert len(told) == len(world.posts) == 3
+        assert len(run.unsent) == 17
+
+    in_no_time(script, on_submitted=told.append)
+
+
+def test_a_run_that_is_cancelled_while_it_is_left_hears_out_what_is_paid() -> None:
+    """A cancellation that comes while paid replies are awaited is an ordinary one, in no group."""
+    told: list[Task] = []
+    notes: list[str] = []
+
+    async def script(client: TrioClient, _: World) -> None:
+        run = client.run_all([HORSE] * 20, concurrency=3)
+        with trio.move_on_after(LATENCY * 3 / 4) as scope:
+            try:
+                async with run:
+                    await trio.sleep(LATENCY / 2)
+            except trio.Cancelled as cancelled:
+                notes.extend(cancelled.__notes__)
+                raise
+        assert scope.cancelled_caught
+        assert all(task.id in notes[0] for task in told)
+        assert len(told) == len(run.outstanding) == 3
+
+    in_no_time(script, on_submitted=told.append)
+
+
+def test_a_run_that_is_cancelled_at_once_sends_nothing() -> None:
+    """Cancelled before the first byte, all requests are told as unsent."""
+
+    async def script(client: TrioClient, world: World) -> None:
+        run = client.run_all([HORSE] * 5)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            async with run as outcomes:
+                await everything(outcomes)
+        assert world.posts == []
+        assert len(run.unsent) == 5
+
+    in_no_time(script)
+
+
+def test_an_exception_comes_out_alone_with_every_id_that_is_out() -> None:
+    """What the loop's body raises is in no group, and has the ids in its notes."""
+    told: list[Task] = []
+
+    async def script(client: TrioClient, _: World) -> None:
+        run = client.run_all([HORSE] * 10, concurrency=2)
+        with pytest.raises(RuntimeError, match="mine") as caught:
+            await break_off_at_the_first(run)
+        notes = "\n".join(caught.value.__notes__)
+        assert told
+        assert all(task.id in notes for task in told)
+        assert {task.id for task in run.outstanding} <= {task.id for task in told}
+
+    in_no_time(script, on_submitted=told.append)
+
+
+async def break_off_at_the_first(run: TrioOutcomes) -> None:
+    async with run as outcomes:
+        async for _ in outcomes:
+            raise RuntimeError("mine")
+
+
+def test_what_a_listener_raises_comes_out_of_the_loop() -> None:
+    """An exception out of `on_submitted` ends the run, alone, with the ids that are out."""
+
+    def listen(_: Task) -> None:
+        raise RuntimeError("mine")
+
+    async def script(client: TrioClient, _: World) -> None:
+        run = client.run_all([HORSE] * 10, concurrency=2)
+        with pytest.raises(RuntimeError, match="mine") as caught:
+            await read_all(run)
+        notes = "\n".join(caught.value.__notes__)
+        assert run.outstanding
+        assert all(task.id in notes for task in run.outstanding)
+
+    in_no_time(script, on_submitted=listen)
+
+
+async def read_all(run: TrioOutcomes) -> None:
+    async with run as outcomes:
+        await everything(outcomes)
