@@ -189,8 +189,8 @@ class Exchange:
         return memoryview(b"".join(parts))
 
     async def _read_head(self) -> None:
-        http = self._in_use().http
-        self._progress.phase = Phase.HEAD
+        http, progress = self._in_use().http, self._progress
+        progress.phase = Phase.HEAD
         received = 0
         while not isinstance(event := http.next_event(), h11.Response):
             if event is h11.NEED_DATA:
@@ -198,12 +198,10 @@ class Exchange:
                 within = self._request.idle_timeout is None
                 data = await (self._receive() if within else self._receive_in_time())
                 received += len(data)
-                if len(self._progress.arrived) < PARTIAL_LIMIT:
-                    self._progress.arrived = (self._progress.arrived + data)[:PARTIAL_LIMIT]
-                if (
-                    self._progress.arrived[: len(_STATUS_LINE)]
-                    != _STATUS_LINE[: len(self._progress.arrived)]
-                ):
+                if len(progress.arrived) < PARTIAL_LIMIT:
+                    progress.arrived = (progress.arrived + data)[:PARTIAL_LIMIT]
+                begin = progress.arrived[: len(_STATUS_LINE)]
+                if not _STATUS_LINE.startswith(begin):
                     raise Fault(Reason.MALFORMED, "the reply is not one of HTTP/1")
                 http.receive_data(data)
             elif not isinstance(event, h11.InformationalResponse):
@@ -213,10 +211,10 @@ class Exchange:
             event.status_code,
             tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]),
         )
-        self._progress.status = event.status_code
+        progress.status = event.status_code
         self._check_head(event.headers, received)
-        self._progress.phase = Phase.BODY
-        self._progress.arrived = b""
+        progress.phase = Phase.BODY
+        progress.arrived = b""
 
     def _check_head(self, headers: Iterable[tuple[bytes, bytes]], received: int) -> None:
         """Check that the head is within bounds, and tells the body's end and its coding.
@@ -276,12 +274,12 @@ class Exchange:
             self._close()
             raise
         self._size += len(piece)
-        if len(self._progress.arrived) < PARTIAL_LIMIT:
-            self._progress.arrived += piece[: PARTIAL_LIMIT - len(self._progress.arrived)]
-        limit = self._request.body_limit
+        progress, limit = self._progress, self._request.body_limit
+        if len(progress.arrived) < PARTIAL_LIMIT:
+            progress.arrived += piece[: PARTIAL_LIMIT - len(progress.arrived)]
         if limit is not None and self._size > limit:
             self._close()
-            return self._progress.failure(
+            return progress.failure(
                 Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
             )
         return piece

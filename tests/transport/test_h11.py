@@ -1,0 +1,246 @@
+"""What only the transport on h11 and trio does, or does in its own way."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import trio_test
+
+from muybridge import h11_connections
+from muybridge.async_transport import exchange
+from muybridge.h11_transport import H11Transport
+from muybridge.transport import TransportError
+from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
+
+from .calls import AUTHORIZATION, get, post
+from .scripted_server import Peer, ScriptedServer, in_turn, read_request, reply_bytes, serve
+
+
+async def failure_of(
+    transport: H11Transport, request: HttpRequest, limit: float = 5.0
+) -> TransportFailure:
+    with pytest.raises(TransportError) as caught:
+        await exchange(transport, request, timeout=limit, authorization=AUTHORIZATION)
+    return caught.value.failure
+
+
+@trio_test
+async def test_slow_name_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name look-up that takes too long is left to itself at the deadline."""
+    released = threading.Event()
+
+    def slow(*_: object) -> None:
+        if not released.is_set() and threading.current_thread() is not threading.main_thread():
+            released.wait(10)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    began = time.monotonic()
+    failure = await failure_of(H11Transport(), post("http://slow.example/"), 0.2)
+    assert time.monotonic() - began < 1
+    released.set()
+    assert (failure.phase, failure.sent, failure.reason) == (
+        Phase.RESOLVE,
+        False,
+        Reason.TIMED_OUT,
+    )
+
+
+@pytest.fixture
+def deaf_port() -> Iterator[int]:
+    """A port of loopback that takes no more connections, and refuses none."""
+    with contextlib.ExitStack() as closing:
+        listener = closing.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        port: int = listener.getsockname()[1]
+        for _ in range(4):
+            caller = closing.enter_context(socket.socket())
+            caller.settimeout(0)
+            with contextlib.suppress(BlockingIOError):
+                caller.connect(("127.0.0.1", port))
+        yield port
+
+
+@trio_test
+async def test_silent_address(deaf_port: int) -> None:
+    """An address that never answers ends with the deadline, nothing sent."""
+    failure = await failure_of(H11Transport(), post(f"http://127.0.0.1:{deaf_port}/"), 0.2)
+    assert (failure.phase, failure.sent, failure.reason) == (
+        Phase.CONNECT,
+        False,
+        Reason.TIMED_OUT,
+    )
+
+
+@trio_test
+async def test_address_after_a_silent_one(deaf_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address that never answers is given up in time for the next one."""
+    real = socket.getaddrinfo
+
+    def two(_: object, port: int, *rest: int) -> object:
+        return [*real("127.0.0.1", deaf_port, *rest), *real("127.0.0.1", port, *rest)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", two)
+    transport = H11Transport(connect_timeout=0.1)
+    with ScriptedServer(serve()) as server:
+        assert (await exchange(transport, get(server.url), timeout=5)).status == 200
+    await transport.close()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CORK"), reason="needs two records in one segment")
+@trio_test
+async def test_second_record_of_tls(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext) -> None:
+    """A reply nobody asked for is found even where it waits inside of the TLS engine."""
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        # Two records in one segment: the second is read from the socket, but not decrypted yet.
+        peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        peer.send(reply_bytes())
+        peer.send(reply_bytes(200, b"evil"))
+        peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
+        peer.hang()
+
+    transport = H11Transport(ssl_context=client_tls)
+    with ScriptedServer(in_turn(script, serve(200, b"good")), tls=server_tls) as server:
+        assert (await exchange(transport, get(server.url), timeout=5)).body == b"{}"
+        assert (await exchange(transport, get(server.url), timeout=5)).body == b"good"
+        assert len(server.peers) == 2
+    await transport.close()
+
+
+@trio_test
+async def test_old_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that has been idle for minutes makes room when another one is kept."""
+    transport = H11Transport()
+    closed = threading.Semaphore(0)
+
+    def script(peer: Peer) -> None:
+        try:
+            serve()(peer)
+        finally:
+            closed.release()
+
+    async def fetch(url: str) -> None:
+        await exchange(transport, get(url), timeout=5)
+
+    with ScriptedServer(script) as server:
+        async with transport.stream(get(server.url), timeout=5) as first:
+            await fetch(server.url)
+            assert [piece async for piece in first.pieces()] == [b"{}"]
+        monkeypatch.setattr(h11_connections, "LONGEST_IDLE", -1.0)
+        await fetch(server.url)
+        assert len(server.peers) == 2
+        assert await trio.to_thread.run_sync(partial(closed.acquire, timeout=5))
+    await transport.close()
+
+
+@trio_test
+async def test_left_in_the_middle() -> None:
+    """Leaving the pieces and the stream early closes the connection; reading on is an error."""
+    transport = H11Transport()
+    with ScriptedServer(serve(200, b"x" * 500_000)) as server:
+        async with transport.stream(get(server.url), timeout=5) as reply:
+            async for piece in reply.pieces():
+                assert piece
+                break
+        with pytest.raises(TransportError):
+            await anext(reply.pieces())
+        assert (await exchange(transport, get(server.url), timeout=5)).status == 200
+        assert len(server.peers) == 2
+    await transport.close()
+
+
+@trio_test
+async def test_dropped_without_a_word() -> None:
+    """Iterators that are dropped halfway leave nothing for the garbage collector to complain of."""
+    transport = H11Transport()
+    with ScriptedServer(serve(200, b"x" * 500_000)) as server:
+        async with transport.stream(get(server.url), timeout=5) as reply:
+            await anext(reply.pieces())
+        del reply
+        gc.collect()
+    await transport.close()
+
+
+@trio_test
+async def test_closed_while_in_use() -> None:
+    """A connection in use while its transport is closed serves its reply and is closed then."""
+    gone = threading.Event()
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(reply_bytes(200, b"whole"))
+        peer.hang()
+        gone.set()
+
+    transport = H11Transport()
+    with ScriptedServer(script) as server:
+        async with transport.stream(get(server.url), timeout=5) as reply:
+            await transport.close()
+            assert b"".join([piece async for piece in reply.pieces()]) == b"whole"
+        assert await trio.to_thread.run_sync(gone.wait, 5)
+
+
+def test_another_event_loop() -> None:
+    """A transport can be used in one event loop after another, on the connections it has."""
+    transport = H11Transport()
+
+    async def fetch() -> None:
+        assert (await exchange(transport, get(server.url), timeout=5)).status == 200
+
+    with ScriptedServer(serve()) as server:
+        for _ in range(3):
+            trio.run(fetch)
+        assert len(server.peers) == 1
+        trio.run(transport.close)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_fork() -> None:
+    """A forked child opens connections of its own and leaves its parent's alone."""
+    transport = H11Transport()
+
+    async def fetch() -> int:
+        return (await exchange(transport, get(server.url), timeout=5)).status
+
+    with ScriptedServer(serve()) as server:
+        trio.run(fetch)
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(0 if trio.run(fetch) == 200 else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert trio.run(fetch) == 200
+        assert len(server.peers) == 2
+        trio.run(transport.close)
+
+
+@trio_test
+async def test_one_error_at_a_time() -> None:
+    """Many exchanges that fail at once each raise an error of their own, and never a group."""
+    transport = H11Transport()
+    failures: list[TransportFailure] = []
+
+    async def fail() -> None:
+        failures.append(await failure_of(transport, post(server.url)))
+
+    with ScriptedServer([read_request]) as server:
+        async with trio.open_nursery() as nursery:
+            for _ in range(30):
+                nursery.start_soon(fail)
+    assert {failure.reason for failure in failures} == {Reason.CLOSED}
+    assert len(failures) == 30
