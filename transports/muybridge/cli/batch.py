@@ -11,7 +11,12 @@ import click
 
 from muybridge.cli.batch_progress import choose_teller, entry_record
 from muybridge.cli.errand import LOCAL_POLL_INTERVAL, LOCAL_SPEED, Errand, pass_errand
-from muybridge.cli.options import connection_options, json_option, waiting_options
+from muybridge.cli.options import (
+    connection_options,
+    json_option,
+    poll_interval_option,
+    timeout_option,
+)
 from muybridge.cli.outcomes import AMBIGUOUS, DONE, FAILED, NOT_SAVED, NOT_SENT, SAFE
 from muybridge.cli.terminal import answer, document, say
 from muybridge.journal_entries import State
@@ -44,7 +49,14 @@ def batch() -> None:
     """
 
 
-@batch.command(params=[json_option(), *waiting_options(), *connection_options()])
+@batch.command(
+    params=[
+        json_option(),
+        poll_interval_option("Seconds between result queries [default: the service's pace]"),
+        timeout_option("Seconds to wait for each task, which goes on afterwards [default: 3600]"),
+        *connection_options(),
+    ]
+)
 @click.argument("file", required=False, type=click.Path())
 @click.option("--out", required=True, metavar="DIR", help="The folder of the batch.")
 @click.option(
@@ -71,7 +83,7 @@ def run(
     concurrency: int,
     local: bool,
 ) -> None:
-    r"""Create every task of FILE, wait for each, and save the results in DIR.
+    """Create every task of FILE, wait for each, and save the results in DIR.
 
     FILE holds JSON lines (.jsonl), a JSON array (.json) or CSV (.csv, with a line of names) of
     requests:
@@ -84,7 +96,7 @@ def run(
 
     With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
     exit_code, counts, items, sheet}.
-    """
+    """  # noqa: D301  click's own mark for lines that stay as they are
     from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
 

@@ -12,7 +12,7 @@ from muybridge.batch.events import BatchEvent, What
 from muybridge.cli.terminal import document, say
 from muybridge.journal_entries import Entry
 from muybridge_protocol.codec import readable
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.tasks import Task, is_terminal
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -38,7 +38,7 @@ class Teller:
 
     def event(self, event: BatchEvent) -> None:
         """Tell *event*."""
-        if event.what not in _QUIET and event.detail != "completed":
+        if event.what not in _QUIET and not is_terminal(event.detail):
             say(line(event))
 
 
