@@ -266,3 +266,26 @@ def test_what_a_listener_raises_comes_out_of_the_loop() -> None:
 async def read_all(run: TrioOutcomes) -> None:
     async with run as outcomes:
         await everything(outcomes)
+
+
+def test_an_interruption_of_an_exchange_comes_out_alone_and_tells_what_is_out() -> None:
+    """Ctrl-C may hit any of the run's tasks, and ends it as it would in the loop itself."""
+    told: list[Task] = []
+
+    async def script(client: TrioClient, world: World) -> None:
+        answer = world.answer
+
+        def interrupted(request: HttpRequest, authorization: str | None) -> Any:
+            if not request.paid:
+                raise KeyboardInterrupt
+            return answer(request, authorization)
+
+        world.answer = interrupted  # type: ignore[method-assign]  # where Ctrl-C hits
+        run = client.run_all([HORSE] * 3)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            await read_all(run)
+        notes = "\n".join(caught.value.__notes__)
+        assert len(told) == 3
+        assert all(task.id in notes for task in told)
+
+    in_no_time(script, on_submitted=told.append)

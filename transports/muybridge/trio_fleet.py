@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import trio
 
@@ -85,17 +85,19 @@ class TrioOutcomes:
         finally:
             self._send.close()
             self._receive.close()
-        note = self._run.note()
-        if error is not None and note is not None:
-            error.add_note(note)
-        if error is None and late is not None:
+        odd = _other_than_cancelled(late)
+        if odd is not None:
+            # Such as Ctrl-C, which trio may deliver to any task. It goes on alone, in no group.
+            self._leave_note(odd)
+            raise odd from None
+        if error is not None:
+            self._leave_note(error)
+        elif late is not None:
             try:
                 await trio.lowlevel.checkpoint_if_cancelled()  # the same, but in no group
             except trio.Cancelled as cancelled:
-                if note is not None:
-                    cancelled.add_note(note)
+                self._leave_note(cancelled)
                 raise
-            raise late
 
     def __aiter__(self) -> Self:
         return self
@@ -110,6 +112,11 @@ class TrioOutcomes:
             raise StopAsyncIteration
         self._handed_out = True
         return outcome
+
+    def _leave_note(self, error: BaseException) -> None:
+        note = self._run.note()
+        if note is not None:
+            error.add_note(note)
 
     def _put_by(self) -> None:
         """Let go of the outcome that was handed out last: the loop is done with it."""
@@ -161,6 +168,15 @@ class TrioOutcomes:
             self._broken = self._broken or error
             self._run.fleet.stop()
         self._changed.set()
+
+
+def _other_than_cancelled(error: BaseException | None) -> BaseException | None:
+    """Return the first exception in *error*, a group or not, that is no cancellation."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        found = map(_other_than_cancelled, group.exceptions)
+        return next((one for one in found if one is not None), None)
+    return None if isinstance(error, trio.Cancelled) else error
 
 
 _CANCELLED = TransportFailure(
