@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 import trio
@@ -115,6 +118,31 @@ async def test_pool_is_bounded() -> None:
                     nursery.start_soon(fetch)
         assert len(server.peers) == 20 + 17
         await transport.close()
+
+
+@trio_test
+async def test_waiting_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a download waits for the disk, other tasks go on, and a cancellation waits for it."""
+    synced = threading.Event()
+
+    def slow(_: int) -> None:
+        assert synced.wait(5)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    body = b"\x89PNG" + bytes(300_000)
+    with ScriptedServer(serve(200, body, content_type="image/png")) as server:
+        async with (
+            muybridge.TrioClient("key", server.url) as client,
+            trio.open_nursery() as nursery,
+        ):
+            path = tmp_path / "a.png"
+            nursery.start_soon(client.download, f"{server.url}/a.png", path)
+            with trio.fail_after(5):
+                while not trio.to_thread.current_default_thread_limiter().borrowed_tokens:
+                    await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+            synced.set()
+    assert path.read_bytes() == body
 
 
 CHEAP = """

@@ -238,7 +238,8 @@ class Exchange:
             transfer_encoding=found.get(b"transfer-encoding", ()),
             content_length=found.get(b"content-length", ()),
         )
-        self._inflation = Inflation.read(found.get(b"content-encoding", ()))
+        if b"content-encoding" in found:
+            self._inflation = Inflation.read(found[b"content-encoding"])
 
     async def _receive_in_time(self) -> bytes:
         """Return what comes next, or nothing at the other side's end."""

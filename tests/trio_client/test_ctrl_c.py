@@ -1,0 +1,103 @@
+"""Ctrl-C under trio is held back for the replies to requests that cost money."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from itertools import count
+
+import pytest
+import trio
+from trio.testing import trio_test
+
+import muybridge
+from client.requests_made import image
+from muybridge_protocol.tasks import Task
+from transport.scripted_server import Peer, ScriptedServer, hang, reply_bytes
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals to a thread are posix")
+
+MANY = 10
+
+
+def ctrl_c() -> None:
+    """Interrupt the main thread, where the event loop runs."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def record(number: int) -> bytes:
+    fields = {"id": f"task-{number}", "status": "queued", "created": 1}
+    return reply_bytes(200, json.dumps(fields).encode())
+
+
+def test_many_creates_at_once() -> None:
+    """Ctrl-C while many creates are out: every id is told, and one interruption comes out."""
+    numbers = count(1)
+    together = threading.Barrier(MANY, action=ctrl_c)
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        together.wait(5)
+        peer.send(record(next(numbers)))
+        peer.hang()
+
+    told: list[Task] = []
+
+    async def create_all() -> None:
+        async with (
+            muybridge.TrioClient("key", server.url, on_submitted=told.append) as client,
+            trio.open_nursery() as nursery,
+        ):
+            for _ in range(MANY):
+                nursery.start_soon(client.create, image())
+
+    usual = signal.getsignal(signal.SIGINT)
+    with ScriptedServer(script) as server, pytest.raises(BaseExceptionGroup) as caught:
+        trio.run(create_all)
+    assert {task.id for task in told} == {f"task-{n + 1}" for n in range(MANY)}
+    (interrupt,) = caught.value.exceptions
+    assert isinstance(interrupt, KeyboardInterrupt)
+    assert "task-" in interrupt.__notes__[0]
+    assert signal.getsignal(signal.SIGINT) is usual
+
+
+def test_cancelled_before_the_first_byte() -> None:
+    """Ctrl-C that was held back for a create which is then cancelled unsent is not lost."""
+
+    def script(peer: Peer) -> None:
+        ctrl_c()
+        peer.hang()
+
+    async def create() -> None:
+        async with muybridge.TrioClient(
+            "key", server.url, transport=muybridge.H11Transport()
+        ) as client:
+            with trio.move_on_after(0.3):
+                await client.create(image())
+
+    with ScriptedServer(script, scheme="https") as server, pytest.raises(KeyboardInterrupt):
+        trio.run(create)
+    assert server.posts == 0
+
+
+@trio_test
+async def test_not_held_for_queries() -> None:
+    """After a create Ctrl-C is handled as ever."""
+    usual = signal.getsignal(signal.SIGINT)
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(record(1))
+        peer.read_request()
+        hang(peer)
+
+    with ScriptedServer(script) as server:
+        async with muybridge.TrioClient("key", server.url) as client:
+            task = await client.create(image())
+            with trio.move_on_after(0.1):
+                await client.get(task)
+            assert signal.getsignal(signal.SIGINT) is usual
