@@ -198,7 +198,7 @@ def _steps() -> dict[str, Callable[[], None]]:
         "writing completed down": _around(journal, "move", when=_moving("completed")),
         "saving a piece": _around(part, "write"),
         "finishing the file": _around(part, "finish"),
-        "naming the file": _around("muybridge.batch.worker", "sync_folders"),
+        "naming the file": _around("muybridge.batch.item_work", "sync_folders"),
         "writing downloaded down": _around(journal, "move", when=_moving("downloaded")),
         "leaving": _around("muybridge.batch.runner", "release"),
         "ending as a runner": _around("muybridge.batch.runners:Runner", "__exit__"),

@@ -14,9 +14,10 @@ from pathlib import Path
 from muybridge.batch.events import SETTLED, BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, Source, read_items
 from muybridge.batch.recovery import recover, release
+from muybridge.batch.run_state import Run
 from muybridge.batch.runners import Runner
 from muybridge.batch.sheet import write_sheet
-from muybridge.batch.worker import Run, Worker
+from muybridge.batch.worker import Worker
 from muybridge.journal import PATIENCE, Journal
 from muybridge.journal_entries import NewItem, State
 from muybridge.journal_errors import JournalMissing, JournalUnusable

@@ -1,0 +1,257 @@
+"""What is done with one item, step by step, whoever does the I/O.
+
+`ItemWork.steps` is a generator: it yields what is to be done (`Finish`, `Await`, `Save`, `Block`),
+and is sent what came of it. The journal is written in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from muybridge.batch.creating import ItemRecord, JournaledCreate, does_nothing, request_of
+from muybridge.batch.events import What
+from muybridge.batch.run_state import Run, Stopped
+from muybridge.calls import Calls, Moment
+from muybridge.journal import FOLDER, sync_folders
+from muybridge.journal_entries import Entry, State
+from muybridge_protocol.codec import write_json
+from muybridge_protocol.errors import (
+    DownloadFailed,
+    InvalidAddress,
+    ResultExpired,
+    ServiceError,
+    TaskEnded,
+)
+from muybridge_protocol.events import Ambiguous, Event, Polled, Submitted, Throttled, WillRetry
+from muybridge_protocol.tasks import Result, Task
+
+INCOMING = "incoming"
+"""Where downloads are until they are whole, within the journal's folder."""
+
+
+@attrs.frozen
+class Finish:
+    """Drive *create* to its end, and tell the task."""
+
+    create: JournaledCreate
+
+
+@attrs.frozen
+class Await:
+    """Wait for *task*, and tell its result."""
+
+    task: Task
+
+
+@attrs.frozen
+class Save:
+    """Download *source* into *folder*, and tell the file's path."""
+
+    source: Result | Task
+    folder: Path
+
+
+@attrs.frozen
+class Block:
+    """Call *function*, which blocks, and tell what it returns."""
+
+    function: Callable[[], Any]
+
+
+Job = Finish | Await | Save | Block
+Steps = Generator[Job, Any, None]
+EXPECTED = (ServiceError, InvalidAddress, OSError)
+"""The errors of a job that are told to the steps; any other one ends the run."""
+
+
+class ItemWork:
+    """One worker's work.
+
+    Args:
+        run: What the workers share.
+        calls: Begins operations on the client's service.
+        moment: Tells the time.
+        hook: The client's own hook for events, or None.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        calls: Calls,
+        moment: Callable[[], Moment],
+        hook: Callable[[Event], None] | None,
+    ) -> None:
+        self._run = run
+        self._calls = calls
+        self._moment = moment
+        self._hook = hook
+        self._journal = run.journal
+        self._slot = run.runner.new_slot()
+        self._entry: Entry
+
+    def steps(self, entry: Entry) -> Steps:
+        """Take *entry* as far as it goes."""
+        self._entry = entry
+        task = Task.from_token(entry.token) if entry.token is not None else None
+        if task is None:
+            task = yield from self._create_task(entry)
+            if task is None:
+                return
+            entry = self._entry = self._journal.entry(entry.number)
+        source: Result | Task | None = task
+        if entry.state is State.SUBMITTED:
+            source = yield from self._await_result(entry, task)
+        if source is not None:
+            yield from self._save(entry, source)
+
+    def noticed(self, event: Event) -> None:
+        """Tell what an operation made known.
+
+        Raises:
+            Stopped: The run is to stop.
+        """
+        if self._hook is not None:
+            self._hook(event)
+        match event:
+            case Polled(result, changed=True):
+                self._run.event(self._entry, What.STATUS, str(result.status), task=result.id)
+            case WillRetry(what, reason, delay):
+                detail = f"{what} is tried again in {delay:.0f} s: {reason}"
+                self._run.event(self._entry, What.RETRY, detail)
+            case Throttled(what, delay):
+                detail = f"the service asks to slow down: {what} goes on in {delay:.0f} s"
+                self._run.event(self._entry, What.RETRY, detail)
+            case _:
+                pass
+        # A download makes itself known piece by piece, and can be broken off at any of them.
+        if self._run.stopping.is_set() and not isinstance(event, Submitted | Ambiguous):
+            raise Stopped
+
+    def _create_task(self, entry: Entry) -> Generator[Job, Any, Task | None]:
+        with self._run.lock:  # it silences warnings, for which Python has one switch
+            request = request_of(entry)
+        create = self._calls.create(request, **self._moment())
+        record = ItemRecord(self._journal, entry, self._slot)
+        self._run.event(entry, What.SENDING)
+        try:
+            task: Task = yield Finish(JournaledCreate.of(create, record))
+        except ServiceError as error:
+            if does_nothing(error):
+                self._run.postpone(entry, error)
+            else:
+                state = self._journal.entry(entry.number).state
+                what = What.AMBIGUOUS if state is State.AMBIGUOUS else What.REFUSED
+                self._run.event(entry, what, str(error))
+            return None
+        self._run.event(entry, What.SUBMITTED, task=task.id)
+        return task
+
+    def _await_result(self, entry: Entry, task: Task) -> Generator[Job, Any, Result | None]:
+        try:
+            result: Result = yield Await(task)
+        except TaskEnded as error:
+            self._end(entry, error, error.result)
+        except ResultExpired as error:
+            self._end(entry, error, None)
+        except ServiceError as error:
+            self._put_off(entry, error)
+        else:
+            self._move(
+                entry,
+                State.COMPLETED,
+                result=_written(result),
+                expires=result.expires_at,
+                ended=self._moment()["wall"],
+            )
+            self._run.event(entry, What.COMPLETED, task=task.id)
+            return result
+        return None
+
+    def _end(self, entry: Entry, error: ServiceError, result: Result | None) -> None:
+        """Write down that the task has ended without a result."""
+        self._move(
+            entry,
+            State.FAILED,
+            result=None if result is None else _written(result),
+            reason=error.what(),
+            ended=self._moment()["wall"],
+            owner=None,
+        )
+        self._run.event(entry, What.FAILED, error.what(), task=_id(entry))
+
+    def _save(self, entry: Entry, source: Result | Task) -> Steps:
+        folder = self._journal.folder
+        incoming = folder / FOLDER / INCOMING
+        try:
+            incoming.mkdir(exist_ok=True)
+            saved: Path = yield Save(source, incoming)
+            path = folder / f"{entry.stem}{saved.suffix}"
+            size, sha256 = yield Block(lambda: _settle(saved, path))
+        except InvalidAddress as error:  # the service gave this address
+            self._put_off(entry, DownloadFailed(reason=str(error)), state=State.COMPLETED)
+            return
+        except (ServiceError, OSError) as error:
+            failure = error if isinstance(error, ServiceError) else _unsaved(error)
+            self._put_off(entry, failure, state=State.COMPLETED)
+            return
+        self._move(
+            entry,
+            State.DOWNLOADED,
+            before=State.COMPLETED,
+            path=path.name,
+            size=size,
+            sha256=sha256,
+            reason=None,
+            owner=None,
+        )
+        self._run.event(entry, What.DOWNLOADED, path.name, task=_id(entry), path=path)
+
+    def _put_off(
+        self, entry: Entry, error: ServiceError, *, state: State = State.SUBMITTED
+    ) -> None:
+        self._move(entry, state, before=state, reason=error.what(), owner=None)
+        self._run.postpone(entry, error)
+
+    def _move(
+        self, entry: Entry, after: State, *, before: State = State.SUBMITTED, **facts: Any
+    ) -> None:
+        self._journal.move(entry, before, after, by=self._run.runner.name, **facts)
+
+
+def _written(result: Result) -> str:
+    """Return what is kept of a result: no link, because its query may hold a signature."""
+    kept = {
+        "status": result.status,
+        "model": result.model,
+        "created": result.created,
+        "actualDuration": result.actual_duration,
+        "totalTokens": result.total_tokens,
+        "error": result.error,
+    }
+    return write_json({name: value for name, value in kept.items() if value is not None}).decode()
+
+
+def _id(entry: Entry) -> str | None:
+    return None if entry.token is None else Task.from_token(entry.token).id
+
+
+def _settle(saved: Path, path: Path) -> tuple[int, str]:
+    """Give a whole file its name, durably, and return its size and its checksum."""
+    with saved.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = os.fstat(file.fileno()).st_size
+    saved.replace(path)
+    sync_folders(path.parent)
+    return size, digest
+
+
+def _unsaved(error: OSError) -> DownloadFailed:
+    return DownloadFailed(
+        reason=f"{error.filename or 'the file system'}: {error.strerror or error}"
+    )

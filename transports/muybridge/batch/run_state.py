@@ -1,0 +1,104 @@
+"""What the workers of a run share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from muybridge.batch.creating import does_nothing
+from muybridge.batch.events import BatchEvent, What
+from muybridge.batch.runners import Runner
+from muybridge.journal import Journal
+from muybridge.journal_entries import Entry
+from muybridge_protocol.errors import ServiceError
+
+_ENDS = frozenset({What.DOWNLOADED, What.FAILED, What.REFUSED})
+
+
+class Stopped(Exception):
+    """The run is to stop. What was under way goes on in the next one."""
+
+
+@attrs.define(eq=False)
+class Run:
+    """What the workers of a run share.
+
+    Args:
+        journal: The batch's journal.
+        runner: Whose work it is.
+        tell: Is called with each event, by one worker at a time.
+        wait_timeout: Seconds to wait for a task, or None for no limit.
+        download_timeout: Seconds that a download may take.
+        stopping: Set when everything is to stop that costs nothing to stop.
+        total: How many items there are.
+        finished: How many of them are at their end.
+        creates: Whether new tasks are created.
+        stopped: Why none are any more, or "".
+        tried: The items that this run can do no more for.
+        error: What broke a worker.
+        lock: Guards what changes.
+    """
+
+    journal: Journal
+    runner: Runner
+    tell: Callable[[BatchEvent], None]
+    wait_timeout: float | None
+    download_timeout: float
+    stopping: threading.Event = attrs.field(factory=threading.Event)
+    total: int = 0
+    finished: int = 0
+    creates: bool = True
+    stopped: str = ""
+    tried: set[int] = attrs.field(factory=set[int])
+    error: BaseException | None = None
+    lock: threading.Lock = attrs.field(factory=threading.Lock)
+
+    def take(self) -> Entry | None:
+        """Return the next item to work on, or None where there is none."""
+        with self.lock:
+            if self.stopping.is_set():
+                return None
+            return self.journal.take(self.runner.name, creates=self.creates, besides=self.tried)
+
+    def event(self, entry: Entry, what: What, detail: str = "", **more: Any) -> None:
+        """Make known what happened to *entry*.
+
+        Raises:
+            Stopped: The hook broke; its error is raised at the end.
+        """
+        with self.lock:
+            self.finished += what in _ENDS
+            told = BatchEvent(
+                what=what,
+                item=entry.number,
+                name=entry.name,
+                detail=detail,
+                finished=self.finished,
+                total=self.total,
+                **more,
+            )
+            try:
+                self.tell(told)
+            except BaseException as error:
+                self.error = self.error or error
+                self.stopping.set()
+                raise Stopped from error
+
+    def postpone(self, entry: Entry, error: ServiceError) -> None:
+        """Leave *entry* to a later run, because of *error*."""
+        with self.lock:
+            self.tried.add(entry.number)
+            if does_nothing(error):
+                # Every other request would meet the same.
+                self.creates = False
+                self.stopped = str(error)
+        self.event(entry, What.POSTPONED, str(error))
+
+    def fail(self, error: BaseException) -> None:
+        """Stop the run because of *error*, the first of which is told."""
+        with self.lock:
+            self.error = self.error or error
+        self.stopping.set()
