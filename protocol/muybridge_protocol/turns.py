@@ -85,12 +85,12 @@ class Lane(Generic[K]):
     __slots__ = ("creates", "limit", "listed", "poll_next", "polls", "under_way")
 
     def __init__(self, limit: float) -> None:
-        self.limit = limit
+        self.limit: float = limit
         self.creates: deque[Member[K]] = deque()
         self.polls: Agenda[Member[K]] = Agenda()
-        self.under_way = 0
-        self.listed = False
-        self.poll_next = False
+        self.under_way: int = 0
+        self.listed: bool = False
+        self.poll_next: bool = False
 
     def take(self) -> Member[K]:
         """Return the next member: of creates and polls in turn, if there are both."""
