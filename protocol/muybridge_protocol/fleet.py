@@ -212,11 +212,6 @@ class Fleet(Generic[K]):
         """How many of them may be charged."""
         return self._paid
 
-    @property
-    def throttle(self) -> Throttle:
-        """The pause and the gap that all share."""
-        return self._throttle
-
     def add(self, key: K, work: MediaRequest | Task, now: float) -> None:
         """Take on a request to create, or a task to wait for.
 
