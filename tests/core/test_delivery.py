@@ -1149,7 +1149,9 @@ def test_every_class_of_error_is_met() -> None:
     """The errors that these tests look at are of every class that there is."""
     abstract = {ServiceError, errors.TaskEnded, errors.AssetError}
     met = {type(error) for error in every_error()}
-    assert {kind for kind in classes_of(ServiceError) if kind not in abstract} == met
+    # Other tests may have loaded classes of the drivers or the command.
+    ours = {kind for kind in classes_of(ServiceError) if kind.__module__ == errors.__name__}
+    assert ours - abstract == met
 
 
 def test_errors_travel() -> None:
