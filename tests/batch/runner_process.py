@@ -200,9 +200,9 @@ def _steps() -> dict[str, Callable[[], None]]:
         "finishing the file": _around(part, "finish"),
         "naming the file": _around("muybridge.batch.item_work", "sync_folders"),
         "writing downloaded down": _around(journal, "move", when=_moving("downloaded")),
-        "leaving": _around("muybridge.batch.runner", "release"),
+        "leaving": _around("muybridge.batch.opening", "release"),
         "ending as a runner": _around("muybridge.batch.runners:Runner", "__exit__"),
-        "writing the sheet": _around("muybridge.batch.runner", "write_sheet"),
+        "writing the sheet": _around("muybridge.batch.opening", "write_sheet"),
     }
     return {
         f"{word} {place}": step

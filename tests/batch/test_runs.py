@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
-from muybridge import Client, batch
+from muybridge import Client, TrioClient, batch
 from muybridge.batch import BatchEvent, JournalUnusable, Report, State, What
 
 from .billing import PNG, BillingServer, Fault
@@ -24,15 +25,22 @@ def server() -> Iterator[BillingServer]:
         yield serving
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Callable[..., Report]:
-    """Run a batch in the folder `out`."""
+@pytest.fixture(params=["requests", "trio"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Report]:
+    """Run a batch in the folder `out`, under the driver under test."""
 
     def go(server: BillingServer, source: Any, **options: Any) -> Report:
         with Client(KEY, server.url, poll_interval=0.005) as client:
             return batch.run(client, source, tmp_path / "out", **options)
 
-    return go
+    async def go_trio(server: BillingServer, source: Any, options: dict[str, Any]) -> Report:
+        async with TrioClient(KEY, server.url, poll_interval=0.005) as client:
+            return await batch.run_trio(client, source, tmp_path / "out", **options)
+
+    def wrapped(server: BillingServer, source: Any, **options: Any) -> Report:
+        return trio.run(go_trio, server, source, options)
+
+    return go if request.param == "requests" else wrapped
 
 
 Run = Callable[..., Report]
@@ -333,3 +341,25 @@ def test_a_journal_that_cannot_be_written(
             run(server, batch_of)
     assert server.requests == 0
     assert run(server, None).done
+
+
+def test_a_cancelled_run_keeps_what_it_paid_for(server: BillingServer, tmp_path: Path) -> None:
+    """Cancelled while a create is on its way, a run under trio has the task in its journal."""
+    out = tmp_path / "out"
+
+    async def cancelled() -> None:
+        token = trio.lowlevel.current_trio_token()
+        async with TrioClient(KEY, server.url, poll_interval=0.005) as client:
+            with trio.CancelScope() as scope:
+                server.on_create = lambda _: trio.from_thread.run_sync(
+                    scope.cancel, trio_token=token
+                )
+                await batch.run_trio(client, horses(5), out, concurrency=1)
+            assert scope.cancelled_caught
+
+    trio.run(cancelled)
+    assert batch.status(out).counts == {State.QUEUED: 4, State.SUBMITTED: 1}
+    server.on_create = lambda _: None
+    with Client(KEY, server.url, poll_interval=0.005) as client:
+        assert batch.run(client, None, out).done
+    assert (server.posts, server.doubles) == (5, [])

@@ -175,10 +175,18 @@ class Journal:
             told: str = self._db.execute("SELECT service FROM batch").fetchone()[0]
         return told
 
-    def add(self, items: Iterable[NewItem]) -> None:
-        """Add items after the last one."""
+    def add(self, items: Iterable[NewItem], *, after: int) -> None:
+        """Add items after the last one, which is *after*.
+
+        Raises:
+            JournalUnusable: It is another one, because another process has just added some.
+        """
         with self._writing() as db:
             last: int = db.execute("SELECT coalesce(max(number), 0) FROM items").fetchone()[0]
+            if last != after:
+                raise JournalUnusable(
+                    f"{self.path}: another process has just added items. Run the batch again."
+                )
             _insert(db, last + 1, items)
 
     def entries(self) -> list[Entry]:

@@ -6,12 +6,20 @@ with Client() as client:
     report = batch.run(client, "requests.jsonl", "out")
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
+from muybridge.batch.opening import WrongService, status
 from muybridge.batch.resolving import CannotResolve, abandon, adopt, resubmit
-from muybridge.batch.runner import WrongService, run, status
+from muybridge.batch.runner import run
 from muybridge.journal_entries import Entry, State
 from muybridge.journal_errors import JournalMissing, JournalUnusable
+
+if TYPE_CHECKING:
+    from muybridge.batch.trio_runner import run_trio
 
 __all__ = [
     "BatchEvent",
@@ -30,5 +38,20 @@ __all__ = [
     "read_items",
     "resubmit",
     "run",
+    "run_trio",
     "status",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name != "run_trio":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from muybridge.batch.trio_runner import run_trio  # noqa: PLC0415  trio is an extra
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("muybridge"):
+            raise
+        raise ModuleNotFoundError(
+            f'run_trio needs {error.name}: pip install "muybridge[trio]"', name=error.name
+        ) from None
+    return run_trio

@@ -33,6 +33,7 @@ class Run:
         wait_timeout: Seconds to wait for a task, or None for no limit.
         download_timeout: Seconds that a download may take.
         stopping: Set when everything is to stop that costs nothing to stop.
+        workers: How many workers there is work for.
         total: How many items there are.
         finished: How many of them are at their end.
         creates: Whether new tasks are created.
@@ -48,6 +49,7 @@ class Run:
     wait_timeout: float | None
     download_timeout: float
     stopping: threading.Event = attrs.field(factory=threading.Event)
+    workers: int = 0
     total: int = 0
     finished: int = 0
     creates: bool = True

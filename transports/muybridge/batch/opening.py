@@ -1,0 +1,169 @@
+"""A batch is opened, gone on with by somebody, and left: what every driver shares."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import attrs
+
+from muybridge.batch.events import SETTLED, BatchEvent, Report, What
+from muybridge.batch.items import BatchProblem, InvalidBatch, Source, read_items
+from muybridge.batch.recovery import recover, release
+from muybridge.batch.run_state import Run, Stopped
+from muybridge.batch.runners import Runner
+from muybridge.batch.sheet import write_sheet
+from muybridge.journal import Journal
+from muybridge.journal_entries import NewItem, State
+from muybridge.journal_errors import JournalMissing, JournalUnusable
+from muybridge_protocol.service import Service
+
+CONCURRENCY = 4
+"""Tasks at once unless said otherwise."""
+
+
+LOCAL = "an embedded service (--local)"
+"""What the journal calls a service that ends with its run."""
+
+
+class WrongService(JournalUnusable):
+    """The batch's tasks are at another service."""
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """How a batch is run; see `run`."""
+
+    concurrency: int
+    timeout: float | None
+    download_timeout: float
+    on_event: Callable[[BatchEvent], None] | None
+    local: bool
+    patience: float
+
+
+@contextmanager
+def opened(
+    service: Service, source: Source | None, out: str | os.PathLike[str], settings: Settings
+) -> Generator[Run, None, None]:
+    """Open the batch in *out*, or begin it, and give back at the end what has not been finished.
+
+    What dead runners have left is recovered first. What broke a worker is raised at the end.
+    """
+    if settings.concurrency < 1:
+        raise ValueError(f"{settings.concurrency} tasks at once are too few; use 1 or more")
+    if settings.local and not service.is_local:
+        raise ValueError(
+            f"{service.base_url} is not on this machine, and so not an embedded service"
+        )
+    folder = Path(out)
+    items = None if source is None else read_items(source)
+    named = LOCAL if settings.local else service.base_url
+    with _journal(folder, items, named, settings.patience) as journal, Runner(folder) as runner:
+        run = Run(
+            journal=journal,
+            runner=runner,
+            tell=settings.on_event if settings.on_event is not None else _ignore,
+            wait_timeout=settings.timeout,
+            download_timeout=settings.download_timeout,
+        )
+        try:
+            found = recover(journal, service, but=runner.name)
+            if settings.local and not journal.owners():
+                journal.start_over()
+            states = Counter(entry.state for entry in journal.entries())
+            run.total, run.finished = states.total(), sum(states[state] for state in SETTLED)
+            waiting = sum(states[state] for state in _OPEN)
+            run.workers = min(settings.concurrency, waiting)
+            with suppress(Stopped):  # by a hook, whose error is raised below
+                for entry in found:
+                    if entry.state is State.AMBIGUOUS:
+                        run.event(entry, What.AMBIGUOUS, entry.reason or "")
+            yield run
+        finally:
+            _leave(journal, service, runner)
+        if run.error is not None:
+            raise run.error
+
+
+_OPEN = (State.QUEUED, State.SUBMITTED, State.COMPLETED)
+
+
+def status(out: str | os.PathLike[str]) -> Report:
+    """Return how far the batch in *out* has come, and write its contact sheet anew.
+
+    Args:
+        out: The folder of the batch.
+
+    Raises:
+        JournalUnusable: The journal cannot be used, or there is none.
+    """
+    with Journal(Path(out)) as journal:
+        report = Report(folder=journal.folder, entries=tuple(journal.entries()))
+    sheet: Path | None = None
+    with suppress(OSError):  # the results are safe without it
+        sheet = write_sheet(report)
+    return attrs.evolve(report, sheet=sheet)
+
+
+def _journal(folder: Path, items: list[NewItem] | None, service: str, patience: float) -> Journal:
+    """Open the journal in *folder*, or begin it; what is new in *items* is added."""
+    try:
+        journal = Journal(folder, patience=patience)
+    except JournalMissing:
+        if items is None:
+            raise
+        journal = Journal.create(folder, service, items, patience=patience)
+    try:
+        _check_service(journal, service)
+        if items is not None:
+            _add_new(journal, items)
+    except BaseException:
+        journal.close()
+        raise
+    return journal
+
+
+def _check_service(journal: Journal, service: str) -> None:
+    if journal.service != service:
+        raise WrongService(
+            f"The batch in {journal.folder} was begun at {journal.service}, and this is {service}: "
+            "its tasks are not known here. Use that service, or another folder."
+        )
+
+
+def _add_new(journal: Journal, items: list[NewItem]) -> None:
+    """Add what *items* has after those of the journal, which have to be the same."""
+    known = journal.entries()
+    for entry, item in zip(known, items, strict=False):
+        same = (entry.name, entry.family) == (item.name, item.family)
+        if not same or json.loads(entry.body) != item.body:
+            problem = f"differs from the batch in {journal.folder}, which has been begun"
+            advice = "use another folder, or leave the file out to go on with that one"
+            raise InvalidBatch([BatchProblem(f"item {entry.number}", "", f"{problem}; {advice}")])
+    if len(items) < len(known):
+        problem = f"{len(known)} items are in {journal.folder}, and {len(items)} in what is given"
+        raise InvalidBatch([BatchProblem("the batch", "", problem)])
+    if len(items) > len(known):
+        journal.add(items[len(known) :], after=len(known))
+
+
+def _leave(journal: Journal, service: Service, runner: Runner) -> None:
+    """Give back what belongs to the runner, if the journal can be told so."""
+    if runner.keeps_replies:
+        return  # the next run reads them first
+    try:
+        release(journal, service, runner.name)
+    except JournalUnusable:
+        runner.leaves_something = True  # the error that led to this is on its way already
+
+
+def _ignore(_: BatchEvent) -> None:
+    pass
+
+
+HOW_TO_GO_ON = "No paid request was broken off. The batch is in its journal: run it again to go on."
