@@ -18,11 +18,12 @@ from trio.testing import trio_test
 
 from muybridge import h11_connections
 from muybridge.async_transport import exchange
+from muybridge.credentials import AuthorizationHeader
 from muybridge.h11_transport import H11Transport
 from muybridge.transport import TransportError
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 
-from .calls import AUTHORIZATION, get, post
+from .calls import AUTHORIZATION, KEY, get, post
 from .scripted_server import Peer, ScriptedServer, in_turn, read_request, reply_bytes, serve
 
 
@@ -244,3 +245,30 @@ async def test_one_error_at_a_time() -> None:
                 nursery.start_soon(fail)
     assert {failure.reason for failure in failures} == {Reason.CLOSED}
     assert len(failures) == 30
+
+
+@trio_test
+async def test_key_while_connecting() -> None:
+    """An exchange shows the key in none of its attributes while it connects; then it is gone."""
+    connecting = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def script(peer: Peer) -> None:
+        token.run_sync_soon(connecting.set)
+        peer.hang()
+
+    with ScriptedServer(script, scheme="https") as server:
+        streamed = H11Transport().stream(
+            post(server.url), timeout=0.3, authorization=AuthorizationHeader(AUTHORIZATION)
+        )
+
+        async def fail() -> None:
+            with pytest.raises(TransportError):
+                await streamed.__aenter__()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+            await connecting.wait()
+            assert KEY not in repr(vars(streamed))
+            assert "[api key]" in repr(vars(streamed))
+    assert "[api key]" not in repr(vars(streamed))

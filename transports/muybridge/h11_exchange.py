@@ -16,6 +16,7 @@ import trio
 
 from muybridge.h11_connections import HEAD_LIMIT, Connection, Route
 from muybridge.h11_progress import Progress
+from muybridge.h11_request import begin_request
 from muybridge.reply_body import PIECE, Framing, Inflation
 from muybridge.transport import PARTIAL_LIMIT, TransportError
 from muybridge.watched_exchange import Fault
@@ -51,7 +52,7 @@ class Exchange:
         self._request = request
         self._timeout = timeout
         self._authorization = authorization
-        self._begin: h11.Request | None = None
+        self._target = ""
         self._progress = Progress()
         self._connection: Connection | None = None
         self._head: HttpHead | None = None
@@ -125,11 +126,9 @@ class Exchange:
         return None
 
     def _prepare(self) -> Route:
-        # Taken away, so that nothing shows or keeps the key once it is sent.
-        authorization, self._authorization = self._authorization, None
         self._deadline = trio.current_time() + self._timeout
         try:
-            route, self._begin = self._transport.prepare(self._request, authorization)
+            route, self._target = self._transport.prepare(self._request, self._authorization)
         except Fault as fault:
             if fault.reason is Reason.PROXY_REFUSED:
                 self._progress.phase = Phase.PROXY
@@ -179,9 +178,9 @@ class Exchange:
 
     def _wire(self, http: h11.Connection) -> memoryview:
         """Return the request as it goes out. A traceback shows no more of it than that."""
-        begin, self._begin = self._begin, None
-        if begin is None:
-            raise RuntimeError("the request has been sent already")
+        # Taken away, so that nothing keeps the key once it is sent.
+        authorization, self._authorization = self._authorization, None
+        begin = begin_request(self._request, self._route, self._target, authorization)
         parts = http.send_with_data_passthrough(begin) or []
         if self._request.body:
             parts += http.send_with_data_passthrough(h11.Data(self._request.body)) or []
@@ -315,17 +314,16 @@ class Exchange:
         connection, self._connection = self._in_use(), None
         self._complete = True
         http = connection.http
-        clean = http.our_state is http.their_state is h11.DONE and http.trailing_data == (
-            b"",
-            False,
-        )
-        if clean and self._progress.send_error is None:
+        leftover, ended = http.trailing_data
+        done = http.our_state is http.their_state is h11.DONE
+        if done and not leftover and not ended and self._progress.send_error is None:
             http.start_next_cycle()
             self._route.keep(connection)
         else:
             connection.close()
 
     def _close(self) -> None:
+        self._authorization = None
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

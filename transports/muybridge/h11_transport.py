@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import os
 import ssl
-from functools import lru_cache
 from typing import NoReturn
-
-import h11
 
 from muybridge.addressing import Origin, check_fields, split_url
 from muybridge.certificates import default_context
 from muybridge.h11_connections import Connection, Route, connect
 from muybridge.h11_exchange import Exchange
 from muybridge.h11_progress import Progress
+from muybridge.h11_request import sent_fields
 from muybridge.watched_exchange import Fault
-from muybridge_protocol.http import Headers, HttpRequest, Reason
+from muybridge_protocol.http import HttpRequest, Reason
 
 _ROUTES_KEPT = 256
-_EMPTY_BODY_METHODS = ("POST", "PUT", "PATCH")
-"""Methods whose requests say that they have no body."""
 
 
 class H11Transport:
@@ -92,16 +88,15 @@ class H11Transport:
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} holds connections and cannot be pickled")
 
-    def prepare(self, request: HttpRequest, authorization: str | None) -> tuple[Route, h11.Request]:
-        """Return the way of *request*, and how it begins on the wire.
+    def prepare(self, request: HttpRequest, authorization: str | None) -> tuple[Route, str]:
+        """Return the way of *request*, and its target, having checked that it can be sent.
 
         Raises:
             Fault: It cannot be sent as described.
         """
         origin, target = split_url(request.url)
-        fields = _checked(request.headers)
-        if authorization is not None:
-            check_fields((), authorization)
+        sent_fields(request.headers)
+        check_fields((), authorization)
         route = self._route(origin)
         if route.forwards:
             if authorization is not None and not self._allow_plain_http_proxy:
@@ -111,7 +106,7 @@ class H11Transport:
                     "H11Transport(allow_plain_http_proxy=True) allows it",
                 )
             target = origin + target
-        return route, _begin(request, route, target, fields, authorization)
+        return route, target
 
     async def connect(self, route: Route, request: HttpRequest, progress: Progress) -> Connection:
         """Return a new connection for *request*, and note the progress; see `connect`."""
@@ -139,35 +134,3 @@ class H11Transport:
         if self._ssl_context is None:
             self._ssl_context = default_context()
         return self._ssl_context
-
-
-Fields = list[tuple[bytes, bytes]]
-
-
-@lru_cache(maxsize=64)
-def _checked(headers: Headers) -> Fields:
-    """Return *headers* as they are sent. Most requests have those of others, and never a key."""
-    check_fields(headers, None)
-    fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    if not any(name.lower() == b"accept-encoding" for name, _ in fields):
-        fields.append((b"Accept-Encoding", b"identity"))
-    return fields
-
-
-def _begin(
-    request: HttpRequest, route: Route, target: str, fields: Fields, authorization: str | None
-) -> h11.Request:
-    fields = [(b"Host", route.authority), *fields]
-    if request.body is not None:
-        fields.append((b"Content-Length", b"%d" % len(request.body)))
-    elif request.method in _EMPTY_BODY_METHODS:
-        fields.append((b"Content-Length", b"0"))
-    if route.forwards and route.proxy is not None and route.proxy.authorization is not None:
-        fields.append((b"Proxy-Authorization", route.proxy.authorization.encode("latin-1")))
-    if authorization is not None:
-        fields.append((b"Authorization", authorization.encode("latin-1")))
-    try:
-        return h11.Request(method=request.method, target=target, headers=fields)
-    except h11.LocalProtocolError:
-        # What h11 says quotes the value.
-        raise Fault(Reason.OTHER, "the request cannot be sent as it is described") from None
