@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from muybridge.h11_transport import H11Transport
     from muybridge.requests_transport import RequestsTransport
     from muybridge.sync_client import Client
+    from muybridge.sync_fleet import Outcomes
     from muybridge.trio_client import TrioClient
+    from muybridge.trio_fleet import TrioOutcomes
     from muybridge_protocol.errors import (
         AssetDeleteFailed,
         AssetDeletePresumed,
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
         VidsbRequest,
         VidvRequest,
     )
+    from muybridge_protocol.fleet import FleetOutcome
     from muybridge_protocol.http import HttpRequest, HttpResponse
     from muybridge_protocol.tasks import Result, Status, Task
 
@@ -77,6 +80,7 @@ __all__ = [
     "Client",
     "CreateAmbiguous",
     "DownloadFailed",
+    "FleetOutcome",
     "Forbidden",
     "H11Transport",
     "HttpRequest",
@@ -94,6 +98,7 @@ __all__ = [
     "MediaRequest",
     "MuybridgeError",
     "NotSent",
+    "Outcomes",
     "PlainHttpWarning",
     "PollingTooOften",
     "ProtocolViolation",
@@ -112,6 +117,7 @@ __all__ = [
     "TaskFailed",
     "TaskNotFound",
     "TrioClient",
+    "TrioOutcomes",
     "Unauthorized",
     "Unlisted",
     "VidcRequest",
@@ -133,6 +139,9 @@ _HOMES: Final = {
     "RequestsTransport": "muybridge.requests_transport",
     "TrioClient": "muybridge.trio_client",
     "H11Transport": "muybridge.h11_transport",
+    "Outcomes": "muybridge.sync_fleet",
+    "TrioOutcomes": "muybridge.trio_fleet",
+    "FleetOutcome": "muybridge_protocol.fleet",
     "FAMILIES": "muybridge_protocol.families",
     "MediaRequest": "muybridge_protocol.families",
     "Unlisted": "muybridge_protocol.families",
@@ -146,6 +155,7 @@ _EXTRAS: Final = {
     "Client": "requests",
     "RequestsTransport": "requests",
     "TrioClient": "trio",
+    "TrioOutcomes": "trio",
     "H11Transport": "trio",
 }
 
