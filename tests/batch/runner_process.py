@@ -65,7 +65,11 @@ def die() -> None:
 
 
 def _main() -> None:
-    for module in ("muybridge.batch", "muybridge.requests_transport"):
+    for module in (
+        "muybridge.batch",
+        "muybridge.requests_transport",
+        "muybridge.batch.trio_runner",
+    ):
         import_module(module)  # once, and not in each runner
     for line in sys.stdin:
         runner = os.fork()
@@ -89,6 +93,7 @@ def _run(
     kill_after: float | None = None,
     kill_at: str | None = None,
     naive: bool = False,
+    driver: str = "requests",
     patience: float = 10.0,
     file_limit: int = 0,
 ) -> int:
@@ -102,10 +107,13 @@ def _run(
         kill_after: Seconds after which the process kills itself.
         kill_at: The step at which it does.
         naive: Whether what may have been accepted is sent again.
+        driver: `requests` or `trio`.
         patience: Seconds to wait for the journal.
         file_limit: Most bytes that it may write to one file, or 0 for no limit.
     """
-    from muybridge import Client, batch  # noqa: PLC0415  only in the child
+    import trio  # noqa: PLC0415  only in the child
+
+    from muybridge import Client, TrioClient, batch  # noqa: PLC0415  the same
 
     if kill_at is not None:
         STEPS[kill_at]()
@@ -118,11 +126,20 @@ def _run(
         timer.daemon = True
         timer.start()
     source = None if items is None else horses(items)
-    with Client(KEY, url, poll_interval=0.005) as client:
-        try:
-            report = batch.run(client, source, folder, concurrency=concurrency, patience=patience)
-        except batch.JournalUnusable:
-            return 6
+    options: dict[str, Any] = {"concurrency": concurrency, "patience": patience}
+
+    async def run_trio() -> batch.Report:
+        async with TrioClient(KEY, url, poll_interval=0.005) as client:
+            return await batch.run_trio(client, source, folder, **options)
+
+    def run() -> batch.Report:
+        with Client(KEY, url, poll_interval=0.005) as client:
+            return batch.run(client, source, folder, **options)
+
+    try:
+        report = trio.run(run_trio) if driver == "trio" else run()
+    except batch.JournalUnusable:
+        return 6
     return 5 if report.stopped else 0
 
 

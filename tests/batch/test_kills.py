@@ -33,7 +33,13 @@ WEIGHTS = {
 
 
 def rampage(
-    nursery: Nursery, folder: Path, *, kills: int, seed: int, naive: bool = False
+    nursery: Nursery,
+    folder: Path,
+    *,
+    kills: int,
+    seed: int,
+    naive: bool = False,
+    driver: str = "requests",
 ) -> tuple[Audit, int]:
     """Kill runners of batch after batch, and return what was found and how often one was killed."""
     source = random.Random(seed)  # noqa: S311  moments to die, not secrets
@@ -42,22 +48,22 @@ def rampage(
         number += 1
         place = folder / str(number)
         with BillingServer(at_random(seed + number, WEIGHTS), shaky=True) as server:
+            order = {
+                "url": server.url,
+                "folder": str(place),
+                "items": ITEMS,
+                "concurrency": CONCURRENCY,
+                "naive": naive,
+                "driver": driver,
+            }
             ended = False
             while killed < kills and not ended:
                 moment = source.uniform(0.005, 0.12)
-                code = nursery.run(
-                    url=server.url,
-                    folder=str(place),
-                    items=ITEMS,
-                    concurrency=CONCURRENCY,
-                    kill_after=moment,
-                    naive=naive,
-                )
+                code = nursery.run(**order, kill_after=moment)
                 assert code in (0, 5, -9)
                 killed += code == -9
                 ended = code == 0
             # 5: too many 429 in a row, after which no more is created.
-            order = {"url": server.url, "folder": str(place), "items": ITEMS, "naive": naive}
             while (code := nursery.run(**order)) == 5:
                 pass
             assert code == 0
@@ -73,18 +79,20 @@ def check(audit: Audit, killed: int) -> None:
     assert not open_states.intersection(audit.states), audit
 
 
-def test_a_hundred_kills(nursery: Nursery, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("driver", "kills"), [("requests", 100), ("trio", 50)])
+def test_kills(driver: str, kills: int, nursery: Nursery, tmp_path: Path) -> None:
     """However often runners are killed, nothing is paid twice, lost or mixed up."""
-    audit, killed = rampage(nursery, tmp_path, kills=100, seed=1)
+    audit, killed = rampage(nursery, tmp_path, kills=kills, seed=1, driver=driver)
     check(audit, killed)
-    assert killed == 100
+    assert killed == kills
 
 
 @pytest.mark.nightly
-def test_ten_thousand_kills(nursery: Nursery, tmp_path: Path) -> None:
-    """The same holds for ten thousand kills."""
+@pytest.mark.parametrize("driver", ["requests", "trio"])
+def test_five_thousand_kills(driver: str, nursery: Nursery, tmp_path: Path) -> None:
+    """The same holds for ten thousand kills, half of them under each driver."""
     seed = int(os.environ.get("MUYBRIDGE_TEST_SEED", "2"))
-    audit, killed = rampage(nursery, tmp_path, kills=10_000, seed=seed)
+    audit, killed = rampage(nursery, tmp_path, kills=5_000, seed=seed, driver=driver)
     print(audit.states, "interrupted:", audit.interrupted)  # noqa: T201  the night's figures
     check(audit, killed)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -363,3 +366,20 @@ def test_a_cancelled_run_keeps_what_it_paid_for(server: BillingServer, tmp_path:
     with Client(KEY, server.url, poll_interval=0.005) as client:
         assert batch.run(client, None, out).done
     assert (server.posts, server.doubles) == (5, [])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
+def test_ctrl_c_under_trio(server: BillingServer, tmp_path: Path) -> None:
+    """Ctrl-C under trio is raised alone, after the paid request has come to its reply."""
+    out = tmp_path / "out"
+    server.on_create = lambda _: os.kill(os.getpid(), signal.SIGINT)
+
+    async def interrupted() -> None:
+        async with TrioClient(KEY, server.url, poll_interval=0.005) as client:
+            await batch.run_trio(client, horses(5), out, concurrency=1)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        trio.run(interrupted)
+    assert "run it again to go on" in caught.value.__notes__[-1]
+    assert batch.status(out).counts == {State.QUEUED: 4, State.SUBMITTED: 1}
+    assert server.posts == 1

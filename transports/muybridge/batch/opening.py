@@ -87,6 +87,8 @@ def opened(
         finally:
             _leave(journal, service, runner)
         if run.error is not None:
+            if isinstance(run.error, KeyboardInterrupt):
+                run.error.add_note(HOW_TO_GO_ON)
             raise run.error
 
 
