@@ -68,8 +68,8 @@ def test_from_end_to_end_without_a_key(invoke: Invoke, tmp_path: Path) -> None:
     assert (again.exit_code, again.stderr) == (0, "")
 
 
-def test_a_local_batch_begins_anew_where_it_was_stopped(invoke: Invoke, tmp_path: Path) -> None:
-    """What an embedded service has forgotten is created again; a real one is another batch."""
+def test_a_batch_for_money_is_not_gone_on_with_locally(invoke: Invoke, tmp_path: Path) -> None:
+    """A batch that was begun at a service is refused by the embedded one."""
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
         assert invoke(*RUN, server=server).exit_code == 4
         refused = invoke(*AGAIN, "--local")

@@ -217,6 +217,45 @@ def test_adopting(run: Run, tmp_path: Path) -> None:
             batch.adopt(out, 1, "task-9")
 
 
+def test_a_wrong_adoption_can_be_mended(run: Run, tmp_path: Path) -> None:
+    """A task that a person named wrongly is not found, and another one may be named instead."""
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        run(server, horses(2), concurrency=1)
+        out = tmp_path / "out"
+        for wrong in ("task-no-such", "task-neither"):
+            batch.adopt(out, 1, wrong)
+        # The service is asked for a new id for a minute; nobody wants to wait for that.
+        report = run(server, None, timeout=0.01)
+        assert report.counts == {State.SUBMITTED: 1, State.DOWNLOADED: 1}
+        batch.adopt(out, 1, server.accepted["horse 1"][0])
+        assert run(server, None).counts == {State.DOWNLOADED: 2}
+        assert server.posts == 2
+
+
+def test_the_services_own_word_stands(run: Run, tmp_path: Path) -> None:
+    """A task whose id the service gave is not to be replaced or abandoned."""
+    with BillingServer() as server:
+        server.status = "processing"
+        assert run(server, horses(1), timeout=0.01).counts == {State.SUBMITTED: 1}
+        with pytest.raises(batch.CannotResolve):
+            batch.adopt(tmp_path / "out", 1, "task-9")
+        with pytest.raises(batch.CannotResolve):
+            batch.abandon(tmp_path / "out", 1)
+        server.status = "completed"
+        assert run(server, None).done
+
+
+def test_an_embedded_service_forgets(run: Run) -> None:
+    """What an embedded service had not finished is created anew on the next one."""
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        server.status = "processing"
+        report = run(server, horses(3), concurrency=1, local=True, timeout=0.01)
+        assert report.counts == {State.SUBMITTED: 2, State.AMBIGUOUS: 1}
+    with BillingServer() as server:
+        assert run(server, None, local=True).counts == {State.DOWNLOADED: 3}
+        assert server.posts == 3
+
+
 def test_abandoning(run: Run, tmp_path: Path) -> None:
     """An item that is abandoned is left alone, and the batch counts as done."""
     with BillingServer(faults(Fault.LOST_RESET)) as server:

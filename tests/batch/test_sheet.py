@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
         for number, (family, body) in enumerate(
             [
                 ("imgb", {"model": "imgb-2", "prompt": HOSTILE, HOSTILE: HOSTILE}),
-                ("vidr", {"model": "vidr", "prompt": HOSTILE, "duration": 5}),
+                ("vidr", {"model": "vidr", "image_urls": ["https://a.test/1.png?sig=secret"]}),
                 ("imgb", {"model": "imgb-2", "prompt": HOSTILE}),
                 ("imgb", {"model": "imgb-2", "prompt": HOSTILE}),
                 ("vidm", {}),
@@ -92,6 +92,7 @@ def test_everything_is_shown(folder: Path) -> None:
     assert seen.sources("video") == ["b.mp4"]
     assert sum(tag == "figure" for tag, _ in seen.tags) == 5
     assert seen.text.count(HOSTILE) >= 4 + 4 + 2
+    assert "https://a.test/1.png?..." in seen.text
     for told in ("7.2 s", "5.2 s", "task-1", "imgb-2-turbo", "12,345", "resolve", "1 queued"):
         assert told in seen.text
 

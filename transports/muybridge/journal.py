@@ -229,9 +229,11 @@ class Journal:
         wanted = [State.COMPLETED, State.SUBMITTED, *([State.QUEUED] if creates else [])]
         with self._writing() as db:
             for state in wanted:
+                # What is queued can be very much, and is in the index's own order.
+                order = "number" if state is State.QUEUED else "expires IS NULL, expires, number"
                 rows = db.execute(
-                    "SELECT number FROM items WHERE state = ? AND owner IS NULL "
-                    "ORDER BY expires IS NULL, expires, number LIMIT ?",
+                    "SELECT number FROM items WHERE state = ? AND owner IS NULL "  # noqa: S608  our own names
+                    f"ORDER BY {order} LIMIT ?",
                     (state, len(passed) + 1),
                 )
                 number: int | None = next((row[0] for row in rows if row[0] not in passed), None)

@@ -35,7 +35,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
             State.AMBIGUOUS,
         }
     ),
-    State.SUBMITTED: frozenset({State.COMPLETED, State.FAILED}),
+    State.SUBMITTED: frozenset({State.COMPLETED, State.FAILED, State.ABANDONED}),
     State.COMPLETED: frozenset({State.DOWNLOADED}),
     # What follows is for a person to decide.
     State.AMBIGUOUS: frozenset({State.SUBMITTED, State.ABANDONED, State.QUEUED}),
@@ -80,7 +80,8 @@ class Entry:
         reply_status: The status of a reply that is not, or cannot be, read further, or None.
         reply: That reply's body, or what had arrived of it.
         token: The task's token, once its id is known.
-        candidate: What looks like an id in an ambiguous reply, or None.
+        candidate: What looks like an id in an ambiguous reply, or the id that a person gave; or
+            None.
         result: What the service said at the end, as JSON, without links; or None.
         expires: When the result's link stops working, Unix seconds, or None.
         reason: Why it is where it is, for people, or None.

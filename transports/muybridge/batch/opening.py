@@ -19,7 +19,7 @@ from muybridge.batch.runners import Runner
 from muybridge.batch.sheet import write_sheet
 from muybridge.journal import Journal
 from muybridge.journal_entries import NewItem, State
-from muybridge.journal_errors import JournalMissing, JournalUnusable
+from muybridge.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge_protocol.service import Service
 
 CONCURRENCY = 4
@@ -160,7 +160,7 @@ def _leave(journal: Journal, service: Service, runner: Runner) -> None:
         return  # the next run reads them first
     try:
         release(journal, service, runner.name)
-    except JournalUnusable:
+    except (JournalUnusable, ClaimLost):
         runner.leaves_something = True  # the error that led to this is on its way already
 
 

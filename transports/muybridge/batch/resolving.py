@@ -24,13 +24,15 @@ class CannotResolve(LocalError):
 def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Entry:
     """Say that an ambiguous item was accepted, and which task it is; the next run waits for it.
 
+    Until that has ended, another task may be named, in case the first one was wrong.
+
     Args:
         out: The folder of the batch.
         item: The item's number or name.
         task: The task, its token or its id.
 
     Raises:
-        CannotResolve: The item is not ambiguous, or another item has this task.
+        CannotResolve: The item is not ambiguous, or an item has this task already.
         InvalidIdentifier: The id cannot be one.
         JournalUnusable: The journal cannot be used.
     """
@@ -52,12 +54,15 @@ def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Ent
             entry,
             State.SUBMITTED,
             token=adopted.to_token(),
+            candidate=known.id,
             began=time.time() if adopted.began_at is None else adopted.began_at,
         )
 
 
 def abandon(out: str | os.PathLike[str], item: int | str) -> Entry:
     """Say that an ambiguous item is to be left as it is: neither waited for nor sent again.
+
+    The same may be said of one whose task a person has named.
 
     Args:
         out: The folder of the batch.
@@ -100,8 +105,8 @@ _NO_REPLY = {"reply_status": None, "reply": None, "reason": None}
 
 
 def _decide(journal: Journal, entry: Entry, after: State, **facts: object) -> Entry:
-    allowed = (State.AMBIGUOUS, State.REFUSED) if after is State.QUEUED else (State.AMBIGUOUS,)
-    if entry.state not in allowed:
+    other = entry.state is State.REFUSED if after is State.QUEUED else _was_adopted(entry)
+    if entry.state is not State.AMBIGUOUS and not other:
         raise CannotResolve(f"{entry.label} is {entry.state}: there is nothing to decide about it")
     if after is not State.ABANDONED:
         facts = {**_NO_REPLY, **facts}
@@ -110,6 +115,13 @@ def _decide(journal: Journal, entry: Entry, after: State, **facts: object) -> En
     except ClaimLost as error:
         raise CannotResolve(str(error)) from None
     return journal.entry(entry.number)
+
+
+def _was_adopted(entry: Entry) -> bool:
+    """Whether a person has named the task that is waited for. The service's own word stands."""
+    if entry.state is not State.SUBMITTED or entry.token is None:
+        return False
+    return Task.from_token(entry.token).id == entry.candidate
 
 
 def _find(journal: Journal, item: int | str) -> Entry:

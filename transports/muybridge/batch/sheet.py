@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from muybridge.batch.events import Report
 from muybridge.journal_entries import Entry, State
 from muybridge_protocol.codec import read_object
 from muybridge_protocol.families import FAMILIES, Media
+from muybridge_protocol.http import without_query
 from muybridge_protocol.tasks import Task
 
 NAME = "index.html"
@@ -90,11 +92,19 @@ def _media(entry: Entry, path: str) -> str:
     return f'<a href="{link}"><img loading="lazy" src="{link}" alt="{alt}"></a>'
 
 
+def _setting(value: object) -> str:
+    """Return a setting's value, for people; the query of a link may hold a signature."""
+    if isinstance(value, str):
+        return without_query(value) if "://" in value else value
+    return json.dumps(value)
+
+
 def _facts(entry: Entry, settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what is known of an item, by name."""
     yield "family", entry.family
     for name, value in settings.items():
-        text = value if isinstance(value, str) else str(value)
+        values = cast("list[object]", value) if isinstance(value, list) else [value]
+        text = ", ".join(_setting(one) for one in values)
         yield name, text if len(text) <= _LONGEST_SETTING else f"{text[:_LONGEST_SETTING]}..."
     if entry.began is not None and entry.ended is not None:
         yield "took", f"{entry.ended - entry.began:.1f} s"

@@ -57,7 +57,7 @@ def batch() -> None:
         *connection_options(),
     ]
 )
-@click.argument("file", required=False, type=click.Path())
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--out", required=True, metavar="DIR", help="The folder of the batch.")
 @click.option(
     "--concurrency",
