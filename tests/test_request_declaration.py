@@ -8,7 +8,7 @@ import pickle
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import attrs
 import pytest
@@ -39,8 +39,10 @@ from muybridge_protocol.families import (
     find_family,
 )
 from muybridge_protocol.families.request import media_request, setting
+from muybridge_protocol.operations.create import encode
 from muybridge_protocol.relations import Alias, Ineffective
 from muybridge_protocol.rules import Kind, Problem, at_most, one_of
+from muybridge_protocol.service import Service
 
 URL = "https://media.example.com/a.png"
 
@@ -421,3 +423,14 @@ def test_unknown_family_names_the_known_ones():
         find_family("video")
     with pytest.raises(UnknownFamily, match=r"'zzz'; known are imga, imgb, .*, vidm"):
         find_family("zzz")
+
+
+def test_what_extra_becomes_is_checked_again() -> None:
+    """A request whose `extra` was changed after its check is not sent against the rules."""
+    request = ImgbRequest(model="imgb-2", prompt="a horse", extra={"seed": 1})
+    changed = cast("dict[str, object]", request.extra)
+    changed["model"] = "other"
+    assert request.to_body()["model"] == "imgb-2"
+    changed["resolution"] = "9k"
+    with pytest.raises(InvalidRequest, match="9k"):
+        encode(request, Service(base_url="https://api.example.com"))

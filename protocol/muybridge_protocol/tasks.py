@@ -145,7 +145,8 @@ class Task:
         """
         try:
             fields = read_object(token)
-            if fields.get("muybridge_task") != TOKEN_VERSION:
+            version = fields.get("muybridge_task")
+            if type(version) is not int or version != TOKEN_VERSION:
                 raise InvalidToken(
                     f"This is no task token of version {TOKEN_VERSION}; a newer muybridge may "
                     "have written it."

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from muybridge import CreateAmbiguous
-from muybridge_protocol.events import Event, Polled
+from muybridge import Client, CreateAmbiguous
+from muybridge.clock import SystemClock
+from muybridge_protocol.events import Event, Polled, Submitted
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.tasks import Result, Task
 from transport.scripted_server import (
@@ -269,3 +270,28 @@ def test_interrupts_in_another_thread(make_client: MakeClient) -> None:
         thread.start()
         thread.join(10)
     assert ids == ["task-1"]
+
+
+@pytest.mark.parametrize("call", ["create", "run"])
+def test_ctrl_c_right_after_a_create(call: str) -> None:
+    """Ctrl-C at the first look at the clock after the id is known has the id in its notes."""
+    armed = False
+
+    class Clock(SystemClock):
+        def monotonic(self) -> float:
+            nonlocal armed
+            if armed:
+                armed = False
+                raise KeyboardInterrupt
+            return super().monotonic()
+
+    def arm(event: Event) -> None:
+        nonlocal armed
+        armed = isinstance(event, Submitted)
+
+    with ScriptedServer([read_request, reply(200, CREATED)]) as server:
+        client = Client("key", server.url, clock=Clock(), on_event=arm)
+        with client, pytest.raises(KeyboardInterrupt) as caught:
+            getattr(client, call)(image())
+    assert "task-1" in notes(caught.value)
+    assert server.posts == 1

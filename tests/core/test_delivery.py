@@ -693,27 +693,40 @@ def test_a_refusal_keeps_little_of_a_long_reply() -> None:
 
 @pytest.mark.parametrize("status", sorted(REFUSED | {429, 500, 302, 100}))
 @pytest.mark.parametrize(
-    "body", [b'{"id":"t9"}', b'{"error":{"task":{"id" : "t9"}}}', b'{"id":"t9']
+    "body",
+    [
+        b'{"id":"t9","status":"queued"}',
+        b'{"id":"t9","object":"video"}',
+        b'{"id":"t9","status":"queued"',
+        b'{"\\u0069d":"t\\u0039","status":null}',
+    ],
 )
-def test_a_refusal_that_names_an_id_is_ambiguous(status: int, body: bytes) -> None:
-    """A reply that is no success but whose body names an id may stand for a paid task."""
+def test_a_refusal_that_holds_a_task_is_ambiguous(status: int, body: bytes) -> None:
+    """A reply that is no success but whose body is a task record may stand for a paid task."""
     run = drive(create(), raw(status, body), forever=raw(status, b""))
-    closed = body.endswith(b"}")
-    if closed:
-        assert isinstance(run.outcome, CreateAmbiguous)
-        assert run.outcome.candidate_id == "t9"
-        assert run.outcome.status == status
-        assert len(run.requests) == 1
-        assert "t9" in str(run.outcome)
-    elif isinstance(run.outcome, CreateAmbiguous):
-        assert run.outcome.candidate_id is None
-
-
-def test_an_escaped_id_is_found() -> None:
-    """An id is found in a refusing reply however JSON spells it."""
-    run = drive(create(), raw(400, b'{"\\u0069d":"t\\u002d9"}'))
     assert isinstance(run.outcome, CreateAmbiguous)
-    assert run.outcome.candidate_id == "t-9"
+    assert run.outcome.candidate_id == "t9"
+    assert run.outcome.status == status
+    assert len(run.requests) == 1
+    assert "t9" in str(run.outcome)
+
+
+@pytest.mark.parametrize("status", sorted(REFUSED))
+@pytest.mark.parametrize(
+    "body",
+    [b'{"id":"r9","error":"no"}', b'{"error":{"id":"r9"}}', b'{"id":"r9', b'{"status":"failed"}'],
+)
+def test_a_refusal_with_an_id_of_its_own_is_a_refusal(status: int, body: bytes) -> None:
+    """An id alone may be that of the request: it does not make a refusal ambiguous."""
+    run = drive(create(), raw(status, body))
+    assert isinstance(run.outcome, Refused)
+    assert len(run.requests) == 1
+
+
+def test_a_throttled_create_with_an_id_of_its_own_is_tried_again() -> None:
+    """A 429 that names the request's id is tried again like any other."""
+    run = drive(create(), raw(429, b'{"id":"r9","error":"slow"}'), reply(400))
+    assert len(run.requests) == 2
 
 
 def test_the_records_own_id_is_the_candidate() -> None:

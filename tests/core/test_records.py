@@ -439,6 +439,8 @@ def test_any_token_round_trip(task: Task) -> None:
         '{"muybridge_task":0,"id":"a"}',
         '{"muybridge_task":"1","id":"a"}',
         '{"muybridge_task":null,"id":"a"}',
+        '{"muybridge_task":true,"id":"a"}',
+        '{"muybridge_task":1.0,"id":"a"}',
         '{"muybridge_task":1}',
         '{"muybridge_task":1,"id":5}',
         '{"muybridge_task":1,"id":""}',

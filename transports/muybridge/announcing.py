@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -62,6 +63,31 @@ class Changes:
         told, self._last = self._last, event.result
         new = told is None or event.changed or told.url != event.result.url
         return event.result if new else None
+
+
+@contextmanager
+def accounted(tasks: list[Task]) -> Generator[None, None, None]:
+    """Leave a note of each of *tasks* with whatever breaks the block off.
+
+    Errors of the service carry the task themselves.
+
+    Args:
+        tasks: The tasks that were accepted so far. It may grow inside the block.
+    """
+    try:
+        yield
+    except ServiceError:
+        raise
+    except BaseException as error:
+        for note in map(accepted, tasks):
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
+        raise
+
+
+def submitted(events: tuple[Event, ...]) -> list[Task]:
+    """Return the tasks that *events* make known as accepted."""
+    return [event.task for event in events if isinstance(event, Submitted)]
 
 
 def accepted(task: Task) -> str:

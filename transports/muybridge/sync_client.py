@@ -8,7 +8,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
-from muybridge.announcing import UNDER_WAY, Changes, Listeners, accepted, interrupted
+from muybridge.announcing import (
+    UNDER_WAY,
+    Changes,
+    Listeners,
+    accounted,
+    interrupted,
+    submitted,
+)
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
@@ -19,7 +26,6 @@ from muybridge.sync_fleet import Outcomes
 from muybridge.transport import Transport, TransportError, exchange
 from muybridge_protocol.errors import (
     DownloadFailed,
-    ServiceError,
     TaskEnded,
 )
 from muybridge_protocol.events import Event, Polled
@@ -135,7 +141,9 @@ class Client:
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        return self._finish(self._calls.create(request, **self._moment()))
+        tasks: list[Task] = []
+        with accounted(tasks):
+            return self._create(request, tasks)
 
     def get(self, task: Task | Result | str) -> Result:
         """Return what the service says of a task now.
@@ -232,14 +240,10 @@ class Client:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
                 an interruption carries its id in its notes.
         """
-        task = self.create(request)
-        try:
+        tasks: list[Task] = []
+        with accounted(tasks):
+            task = self._create(request, tasks)
             return self.wait(task, timeout=timeout, on_update=on_update)
-        except ServiceError:
-            raise
-        except BaseException as error:
-            error.add_note(accepted(task))
-            raise
 
     def run_all(
         self,
@@ -359,8 +363,12 @@ class Client:
     def _moment(self) -> Moment:
         return {"now": self._clock.monotonic(), "wall": self._clock.wall()}
 
-    def _finish(self, operation: Operation[T]) -> T:
-        driven = self._drive(operation)
+    def _create(self, request: MediaRequest, tasks: list[Task]) -> Task:
+        """Create a task, and put it into *tasks* before Ctrl-C can come again."""
+        return self._finish(self._calls.create(request, **self._moment()), tasks)
+
+    def _finish(self, operation: Operation[T], tasks: list[Task] | None = None) -> T:
+        driven = self._drive(operation, tasks)
         while True:
             try:
                 next(driven)
@@ -368,12 +376,16 @@ class Client:
                 outcome: T = end.value
                 return outcome
 
-    def _drive(self, operation: Operation[T]) -> Generator[Event, None, T]:
+    def _drive(
+        self, operation: Operation[T], tasks: list[Task] | None = None
+    ) -> Generator[Event, None, T]:
         while True:
             match operation.next_action(self._clock.monotonic()):
                 case Send(request, deadline):
                     with hold_interrupts(when=request.paid) as held:
                         operation = self._exchange(operation, request, deadline)
+                        if tasks is not None:
+                            tasks += submitted(operation.events)
                         self._announce(operation.events)
                     if held.seen:
                         raise interrupted(operation)

@@ -227,17 +227,14 @@ class Family:
     fields: tuple[Field, ...] = attrs.field(init=False, repr=False)
     _fields_by_wire: Mapping[str, Field] = attrs.field(init=False, repr=False)
     _models_by_name: Mapping[str, Model] = attrs.field(init=False, repr=False)
-    _arrays: frozenset[str] = attrs.field(init=False, repr=False)
 
     def tie_to(self, request: type[MediaRequest], fields: tuple[Field, ...]) -> None:
         """Complete the family with its request class, once, when that class is declared."""
-        arrays = frozenset(field.wire for field in fields if field.kind is Kind.STRINGS)
         # Frozen against everybody else.
         object.__setattr__(self, "request", request)
         object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "_fields_by_wire", {field.wire: field for field in fields})
         object.__setattr__(self, "_models_by_name", {model.name: model for model in self.models})
-        object.__setattr__(self, "_arrays", arrays)
 
     def field(self, wire: str) -> Field | None:
         """Return the field with the wire name *wire*, or None."""
@@ -275,10 +272,7 @@ class Family:
         limits = model.limits if model is not None else _NO_LIMITS
         body, conflicts = self._without_aliases(body)
         problems += conflicts
-        # An empty array says nothing, so that it neither excludes nor requires anything.
-        arrays = self._arrays
-        sent = {wire: value for wire, value in body.items() if value or wire not in arrays}
-        void = self._ineffective_in(sent, model)
+        void = self._ineffective_in(body, model)
         for field in self.fields:
             wire = field.wire
             if wire not in body:
@@ -299,7 +293,7 @@ class Family:
                 problems.append(problem)
         problems += self._problems_of_unknown(body, keep=keep_unknown or not self.body_shown)
         problems += self._problems_of_extra(extra or {})
-        effective = {wire: value for wire, value in sent.items() if wire not in void}
+        effective = {wire: value for wire, value in body.items() if wire not in void}
         for relation in self.relations:
             problems += relation.problems(effective, model.name if model is not None else None)
         return Report(tuple(problems), tuple(void.values()))

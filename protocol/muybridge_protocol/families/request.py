@@ -105,7 +105,9 @@ class MediaRequest:
                 body[wire] = value.name
             elif is_array(value):
                 body[wire] = list(value)
-        return {**body, **self.extra}
+        for name, value in self.extra.items():
+            body.setdefault(name, value)
+        return body
 
     @classmethod
     def from_body(cls, body: Mapping[str, object], *, keep_unknown: bool = False) -> Self:

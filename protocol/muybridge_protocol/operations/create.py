@@ -7,7 +7,7 @@ from typing import Self
 import attrs
 
 from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, read_object, readable, write_json
-from muybridge_protocol.errors import Refused
+from muybridge_protocol.errors import InvalidRequest, Refused
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse
@@ -21,8 +21,17 @@ CREATE_DEADLINE = 300.0
 
 
 def encode(request: MediaRequest, service: Service) -> HttpRequest:
-    """Return the create call for *request*, complete but for the key."""
-    body = write_json(request.to_body())
+    """Return the create call for *request*, complete but for the key.
+
+    Raises:
+        InvalidRequest: Its `extra` was changed to what the service would not accept.
+    """
+    fields = request.to_body()
+    # The value is frozen, but what its `extra` holds may have been changed since it was checked.
+    report = request.family.check(fields, keep_unknown=True)
+    if not report.ok:
+        raise InvalidRequest(request.family.name, report.problems)
+    body = write_json(fields)
     return HttpRequest(
         method="POST",
         url=service.url(request.family.create_path),

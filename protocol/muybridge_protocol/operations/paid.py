@@ -6,7 +6,7 @@ from typing import Self, TypeVar
 
 import attrs
 
-from muybridge_protocol.codec import RAW_LIMIT, find_id
+from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, find_id, read_object
 from muybridge_protocol.delivery import (
     CREATE,
     LONGEST_WAIT,
@@ -48,10 +48,10 @@ class PaidOperation(Operation[T_co]):
         verdict = CREATE.judge_status(response.status)
         if verdict is Verdict.ANSWER:
             return self._read(response, now)
-        if _holds_id(response.body):
-            # A refusal that names a task contradicts itself: the task may exist and be charged.
+        if _holds_task(response.body):
+            # A refusal that holds a task contradicts itself: the task may exist and be charged.
             return self._ambiguous(
-                f"status {response.status}, but the reply names an id", response=response
+                f"status {response.status}, but the reply holds a task", response=response
             )
         if verdict is Verdict.THROTTLED:
             return self._throttle(response, now)
@@ -116,5 +116,10 @@ class PaidOperation(Operation[T_co]):
         return self._settle(error, Ambiguous(reason))
 
 
-def _holds_id(body: bytes) -> bool:
-    return is_identifier(find_id(body))
+def _holds_task(body: bytes) -> bool:
+    """Whether a reply looks like a task record. An id alone may be that of the request."""
+    try:
+        record = read_object(body)
+    except InvalidJson:
+        return b'"status"' in body and is_identifier(find_id(body))
+    return is_identifier(record.get("id")) and ("status" in record or "object" in record)
