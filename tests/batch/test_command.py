@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,12 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start the command in a process of its own."""
     with ExitStack() as ending:
 
-        def begin(*words: str, server: BillingServer) -> subprocess.Popen[str]:
+        def begin(
+            *words: str,
+            server: BillingServer,
+            stderr: int = subprocess.PIPE,
+            env: Mapping[str, str] | None = None,
+        ) -> subprocess.Popen[str]:
             (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, horses(3))))
             process = ending.enter_context(
                 subprocess.Popen(  # noqa: S603  our own command
@@ -170,9 +176,10 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
                         **os.environ,
                         **_settings(server),
                         "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
+                        **(env or {}),
                     },
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
+                    stderr=stderr,
                     text=True,
                     # Where tests run in the background, Ctrl-C is ignored, and that is inherited.
                     preexec_fn=_hear_interrupts,  # noqa: PLW1509  there is no lock to inherit
@@ -186,6 +193,23 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 def _hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
+def test_bars_on_a_terminal(start: Callable[..., subprocess.Popen[str]]) -> None:
+    """On a terminal there is a bar for the batch, and data alone on stdout."""
+    ours, theirs = os.openpty()
+    with BillingServer() as server, open(ours, "rb", buffering=0) as terminal:  # noqa: PTH123  no path
+        process = start(*RUN, server=server, stderr=theirs, env={"TERM": "xterm"})
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # which is how a terminal ends on Linux
+            while data := terminal.read(65536):
+                shown += data
+        stdout, _ = process.communicate(timeout=30)
+    assert stdout.startswith("3 downloaded\n")
+    assert b"batch" in shown
+    assert b"3/3" in shown
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")

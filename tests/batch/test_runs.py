@@ -159,8 +159,17 @@ def test_a_wrong_key_stops_the_run(run: Run) -> None:
         assert server.doubles == []
 
 
-def test_a_service_that_is_not_there_stops_the_run(server: BillingServer, run: Run) -> None:
+def test_a_service_that_is_not_there_stops_the_run(run: Run) -> None:
     """What was certainly not sent is queued, and the run stops."""
+    with BillingServer() as gone:
+        pass
+    report = run(gone, horses(5), concurrency=1)
+    assert report.counts == {State.QUEUED: 5}
+    assert "was not sent in 3 tries" in report.stopped
+
+
+def test_a_screen_that_is_gone_stops_the_run(server: BillingServer, run: Run) -> None:
+    """An error of the file system's kind in the hook is the hook's, and no download's."""
 
     def hang_up(event: BatchEvent) -> None:
         if event.what is What.SENDING:

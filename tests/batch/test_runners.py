@@ -1,0 +1,130 @@
+"""Runners and what they leave behind: locks, and replies in side files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from muybridge.batch.recovery import UNKNOWN_END, recover
+from muybridge.batch.runners import DeadRunner, KeptReply, ReplySlot, Runner
+from muybridge.journal import Journal
+from muybridge.journal_entries import Entry, NewItem, State
+from muybridge_protocol.codec import RAW_LIMIT
+from muybridge_protocol.service import Service
+
+SERVICE = Service(base_url="https://service.test")
+REPLY = b'{"id": "task-1", "status": "queued"}'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a batch of one item."""
+    body = {"model": "imgb-2", "prompt": "A horse"}
+    item = NewItem(name="", stem="0001", family="imgb", body=body)
+    Journal.create(tmp_path, SERVICE.base_url, [item]).close()
+    return tmp_path
+
+
+def armed_by(journal: Journal, owner: str) -> Entry:
+    """Return the item as *owner* would leave it, if it were killed while a create is under way."""
+    entry = journal.take(owner, creates=True)
+    assert entry is not None
+    journal.move(entry, State.CLAIMED, State.ARMED, by=owner, attempt=1)
+    return entry
+
+
+def kept(folder: Path, owner: str, reply: KeptReply) -> Path:
+    path = folder / "journal" / f"reply-{owner}-0"
+    slot = ReplySlot(path)
+    slot.keep(reply)
+    slot.close()
+    return path
+
+
+def test_a_runner_is_alive_as_long_as_it_holds_its_lock(folder: Path) -> None:
+    """A runner is dead when its lock can be had, whatever its process id is or was."""
+    with Runner(folder) as runner:
+        assert DeadRunner.find(folder, runner.name) is None
+        runner.leaves_something = True
+    dead = DeadRunner.find(folder, runner.name)
+    assert dead is not None
+    with dead:
+        # Who recovers it holds it, so that nobody else does the same.
+        assert DeadRunner.find(folder, runner.name) is None
+    assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
+
+
+def test_what_belongs_to_a_live_runner_is_left_to_it(folder: Path) -> None:
+    """Nothing is taken from a runner that lives, however long it has been silent."""
+    with Runner(folder) as runner, Journal(folder) as journal:
+        armed_by(journal, runner.name)
+        assert recover(journal, SERVICE, but="another") == []
+        assert journal.entry(1).state is State.ARMED
+
+
+def test_a_kept_reply_is_read(folder: Path) -> None:
+    """A reply in a side file gives the task its id back, and the file is removed then."""
+    with Journal(folder) as journal:
+        armed_by(journal, "dead")
+        path = kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=REPLY))
+        (entry,) = recover(journal, SERVICE, but="another")
+        assert (entry.state, entry.owner) == (State.SUBMITTED, None)
+        assert '"task-1"' in (entry.token or "")
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("status", [400, 429, 502])
+def test_a_kept_refusal_is_judged_as_if_it_had_come_now(folder: Path, status: int) -> None:
+    """What a kept reply means is decided by the same rules as ever."""
+    with Journal(folder) as journal:
+        armed_by(journal, "dead")
+        kept(folder, "dead", KeptReply(number=1, attempt=1, status=status, body=b"{}"))
+        (entry,) = recover(journal, SERVICE, but="another")
+        wanted = {400: State.REFUSED, 429: State.QUEUED, 502: State.AMBIGUOUS}
+        assert (entry.state, entry.owner) == (wanted[status], None)
+
+
+def test_an_older_reply_is_not_taken_for_the_last_one(folder: Path) -> None:
+    """A reply that was kept for an earlier create of the item says nothing of the last one."""
+    with Journal(folder) as journal:
+        entry = armed_by(journal, "dead")
+        journal.move(entry, State.ARMED, State.ARMED, by="dead", attempt=2)
+        kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=REPLY))
+        (found,) = recover(journal, SERVICE, but="another")
+        assert (found.state, found.reason) == (State.AMBIGUOUS, UNKNOWN_END)
+
+
+def _cut(data: bytes) -> bytes:
+    return data[:270]
+
+
+def _flipped(data: bytes) -> bytes:
+    return data.replace(b"task-1", b"task-2")
+
+
+def _empty(_: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.parametrize("spoil", [_cut, _flipped, _empty])
+def test_a_torn_side_file_is_no_reply(spoil: Callable[[bytes], bytes], folder: Path) -> None:
+    """A side file that was not written whole, or has changed, is not believed."""
+    with Journal(folder) as journal:
+        armed_by(journal, "dead")
+        path = kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=REPLY))
+        path.write_bytes(spoil(path.read_bytes()))
+        (entry,) = recover(journal, SERVICE, but="another")
+        assert entry.state is State.AMBIGUOUS
+
+
+def test_a_side_file_has_its_room_beforehand(folder: Path) -> None:
+    """Keeping the longest reply takes no more room on the disk than the empty file had."""
+    path = folder / "journal" / "reply-x-0"
+    slot = ReplySlot(path)
+    before = path.stat().st_size
+    slot.keep(KeptReply(number=1, attempt=1, status=200, body=b"x" * RAW_LIMIT * 2))
+    assert path.stat().st_size == before
+    slot.close()
+    assert path.exists()
