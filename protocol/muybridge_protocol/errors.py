@@ -456,22 +456,26 @@ class AssetDeleteUnknown(AssetError):
 
 @attrs.define(kw_only=True, eq=False, str=False)
 class DownloadFailed(ServiceError):
-    """A result could not be saved. It is not lost: it can be downloaded again.
+    """A result could not be saved. It is not lost.
 
     Args:
         reason: What happened, in words.
         status: The HTTP status, or None.
+        lasting: Whether downloading again from there would meet the same.
     """
 
     reason: str
     status: int | None = None
+    lasting: bool = False
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The download failed: {self.reason}."
+        return f"The download failed: {self.reason.removesuffix('.')}."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
+        if self.lasting:
+            return "Trying again would meet the same: look at the link and what it leads to."
         return "Download it again: what has arrived is kept and the rest is fetched."
 
 

@@ -718,3 +718,25 @@ def test_a_links_signature_is_not_shown() -> None:
     fetching = Download.start("https://cdn.example.com/a.mp4?sig=s3cret", SERVICE, now=0.0)
     assert "s3cret" not in repr(fetching)
     assert "s3cret" not in repr(fetching.next_action(0.0))
+
+
+@pytest.mark.parametrize(
+    ("answer", "says", "again"),
+    [
+        (media(200, FILE, Content_Encoding="gzip"), "encoded as gzip", False),
+        (media(200, FILE, Content_Type="text/html"), "text/html, no media", False),
+        (media(302, Location="http://elsewhere.example.com/a"), "redirect was not followed", False),
+        (media(401), "status 401", False),
+        (whole(FILE[:50]), "broke off", True),
+    ],
+    ids=["encoded", "page", "redirect", "refused", "broken off"],
+)
+def test_advice_fits_the_cause(answer: Streamed, says: str, *, again: bool) -> None:
+    """A failed download says why, and to try again only where that can help."""
+    outcome = drive(download(), forever=answer).outcome
+    assert isinstance(outcome, DownloadFailed)
+    assert ("Download it again" in str(outcome)) is again
+    assert outcome.lasting is not again
+    assert ".." not in str(outcome)
+    if not again:
+        assert says in str(outcome)

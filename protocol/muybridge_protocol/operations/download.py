@@ -12,7 +12,7 @@ from typing import Self
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, read_object
+from muybridge_protocol.codec import InvalidJson, read_object, readable
 from muybridge_protocol.delivery import (
     DOWNLOAD,
     LONGEST_WAIT,
@@ -211,7 +211,7 @@ class Download(Operation[Saved]):
             case Verdict.MISSING:
                 return self._refresh(head.status, now)
             case Verdict.REFUSED:
-                return self._settle(self._error(f"status {head.status}", head.status))
+                return self._settle(self._lasting(f"status {head.status}", head.status))
             case _:
                 asked = min(retry_after(head) or 0.0, LONGEST_WAIT)
                 return self._retry(f"status {head.status}", now, at_least=asked)
@@ -219,7 +219,7 @@ class Download(Operation[Saved]):
     def take(self, piece: bytes) -> Self:
         """Return the operation after a piece of the body, to be saved if it has not settled."""
         if self.part.offset == 0 and _looks_like_text(piece):
-            return self._settle(self._error("the reply is a page or a message, no media"))
+            return self._settle(self._lasting("the reply is a page or a message, no media"))
         offset = self.part.offset + len(piece)
         total = self.part.total
         if self.size_limit is not None and offset > self.size_limit:
@@ -268,7 +268,7 @@ class Download(Operation[Saved]):
     def fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange that broke off."""
         if DOWNLOAD.judge_failure(failure) is Verdict.NOT_SENT:
-            return self._settle(self._error(str(failure)))
+            return self._settle(self._lasting(str(failure)))
         return self._retry(str(failure), now)
 
     def _fetch_request(self) -> HttpRequest:
@@ -307,14 +307,16 @@ class Download(Operation[Saved]):
         try:
             self.service.check_download(result.url)
         except InvalidAddress as error:
-            return self._settle(self._error(f"the fresh link cannot be used: {error}"))
+            return self._settle(self._lasting(f"the fresh link cannot be used: {error}"))
         return attrs.evolve(self, url=result.url, stage=Stage.FETCHING, hops=0, due=now, events=())
 
     def _begin(self, head: HttpHead, now: float) -> Self:
         content_type = (head.header("Content-Type") or "").partition(";")[0].strip().lower()
         encoding = (head.header("Content-Encoding") or "identity").lower()
-        if content_type in _NO_MEDIA or encoding != "identity":
-            return self._settle(self._error(f"the reply is {content_type or 'encoded'}, no media"))
+        if content_type in _NO_MEDIA:
+            return self._settle(self._lasting(f"the reply is {content_type}, no media"))
+        if encoding != "identity":
+            return self._settle(self._lasting(f"the reply is encoded as {readable(encoding, 40)}"))
         match head.status:
             case 200:
                 length = _whole_number(head.header("Content-Length"))
@@ -355,11 +357,11 @@ class Download(Operation[Saved]):
         location = head.header("Location")
         if self.hops >= HOPS or location is None or self.url is None:
             reason = "too many redirects" if location else f"status {head.status} leads nowhere"
-            return self._settle(self._error(reason, head.status))
+            return self._settle(self._lasting(reason, head.status))
         try:
             url = self.service.check_download(resolve_location(self.url, location))
         except InvalidAddress as error:
-            return self._settle(self._error(f"a redirect was not followed: {error}", head.status))
+            return self._settle(self._lasting(f"a redirect was not followed: {error}", head.status))
         return attrs.evolve(self, url=url, hops=self.hops + 1, due=now, events=())
 
     def _refresh(self, status: int, now: float) -> Self:
@@ -391,11 +393,14 @@ class Download(Operation[Saved]):
     def _error(self, reason: str, status: int | None = None) -> ServiceError:
         return DownloadFailed(reason=reason, status=status, task=self.task)
 
+    def _lasting(self, reason: str, status: int | None = None) -> ServiceError:
+        return DownloadFailed(reason=reason, status=status, lasting=True, task=self.task)
+
     def _link_expired(self, reason: str, status: int | None = None) -> ServiceError:
         return LinkExpired(reason=reason, status=status, task=self.task)
 
     def _too_large(self) -> ServiceError:
-        return self._error(f"the file has more than {self.size_limit} bytes")
+        return self._lasting(f"the file has more than {self.size_limit} bytes, the limit set")
 
 
 _NO_MEDIA = frozenset(
