@@ -209,13 +209,13 @@ def test_wrong_name_raises_type_error(name: str):
 def test_missing_argument_raises_type_error():
     """A typed request without a required argument raises TypeError, as any call does."""
     with pytest.raises(TypeError, match="prompt"):
-        ImgbRequest(model="imgb-2")  # pyright: ignore[reportCallIssue]
+        ImgbRequest(model="imgb-2")  # pyright: ignore[reportCallIssue]  # that is the mistake
 
 
 def test_arguments_are_keywords():
     """A request takes keywords alone, so that fields can be added in any place."""
     with pytest.raises(TypeError, match="positional"):
-        ImgbRequest("imgb-2", "x")  # pyright: ignore[reportCallIssue]
+        ImgbRequest("imgb-2", "x")  # pyright: ignore[reportCallIssue]  # that is the mistake
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
@@ -298,7 +298,7 @@ def test_all_problems_are_listed():
     """A request with several mistakes is refused once, with all of them."""
     with pytest.raises(InvalidRequest) as caught:
         VidrRequest(
-            model="vidrMax",  # pyright: ignore[reportArgumentType]
+            model="vidrMax",  # pyright: ignore[reportArgumentType]  # that is the mistake
             prompt="",
             size="720x1280",
             aspect_ratio="9:16",

@@ -164,7 +164,7 @@ def _retry_like_others_do() -> None:
             facts |= {"owner": None, "reply_status": None, "reply": None}
         move(self, entry, before, after, **facts)
 
-    Journal.move = retrying  # type: ignore[method-assign]
+    Journal.move = retrying  # type: ignore[method-assign]  # that is the fault
 
 
 def _around(target: str, name: str, *, when: Callable[..., bool] = lambda *_: True) -> Any:

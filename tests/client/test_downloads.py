@@ -27,7 +27,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="a matter of posix")
 def failed(make_client: MakeClient, url: str, target: Path, **options: object) -> DownloadFailed:
     """Return how a download fails, having checked that no file has appeared."""
     with pytest.raises(DownloadFailed) as caught:
-        make_client(url).download(f"{url}/film.mp4", target, **options)  # type: ignore[arg-type]
+        make_client(url).download(f"{url}/film.mp4", target, **options)  # type: ignore[arg-type]  # each case has options of its own
     assert not target.is_file()
     return caught.value
 

@@ -315,7 +315,7 @@ def test_idle_connection_closed_by_the_server(make_client: MakeClient) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "late"])
-def test_a_second_reply_nobody_asked_for(make_client: MakeClient, late: bool) -> None:  # noqa: FBT001
+def test_a_second_reply_nobody_asked_for(make_client: MakeClient, late: bool) -> None:  # noqa: FBT001  a case
     """A reply that answers no request is never taken for the next one's."""
     asked, sent = threading.Event(), threading.Event()
     second = reply_bytes(200, CREATED.replace(b"task-1", b"task-2"))

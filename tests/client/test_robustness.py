@@ -274,7 +274,7 @@ def test_polling_too_often(
     world: World,
     family: str,
     interval: float,
-    warned: bool,  # noqa: FBT001
+    warned: bool,  # noqa: FBT001  a case
 ) -> None:
     """An interval below the stated minimum is warned of, and used."""
     client = make_client(world, poll_interval=interval)

@@ -138,8 +138,8 @@ def test_nothing_is_left_of_what_has_ended() -> None:
     assert len(fleet) == fleet.under_way == fleet.paid == 0
     assert list(fleet.outstanding()) == []
     # What has been forgotten shows nowhere else.
-    assert not fleet._keys  # pyright: ignore[reportPrivateUsage]
-    assert list(fleet._turns.members()) == []  # pyright: ignore[reportPrivateUsage]
+    assert not fleet._keys  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+    assert list(fleet._turns.members()) == []  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
 
 
 def test_a_reply_is_taken_once() -> None:

@@ -86,16 +86,16 @@ def wait_until_readable(transport: Transport) -> None:
     idle: list[int] = []
     # Nobody else needs to see the idle sockets.
     if isinstance(transport, RequestsTransport):
-        (by_urllib3,) = transport._routes.values()  # pyright: ignore[reportPrivateUsage]
+        (by_urllib3,) = transport._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         assert by_urllib3.pool.pool is not None
         connections = [conn for conn in list(by_urllib3.pool.pool.queue) if conn]
         idle = [conn.sock.fileno() for conn in connections if conn.sock]
     elif isinstance(transport, BlockingTransport):
-        (by_h11,) = transport.inner._routes.values()  # pyright: ignore[reportPrivateUsage]
-        kept = by_h11._idle  # pyright: ignore[reportPrivateUsage]
+        (by_h11,) = transport.inner._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+        kept = by_h11._idle  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         # Under TLS, what came may have left the socket already.
         quiet = [connection for connection in kept if connection.is_quiet()]
-        idle = [connection._socket.fileno() for connection in quiet]  # pyright: ignore[reportPrivateUsage]
+        idle = [connection._socket.fileno() for connection in quiet]  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
     assert not idle or select.select(idle, [], [], 5)[0]
 
 
