@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
+from muybridge.cli.streams import guard_streams
+
 _NEEDED = ("click", "rich")
 
 
 def main() -> None:
     """Run the command, or say what to install when its extra is missing."""
+    guard_streams()
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         command = 'pip install "muybridge[cli]"'

@@ -10,6 +10,7 @@ import click
 
 from muybridge import __version__
 from muybridge.cli.errand import Errand
+from muybridge.cli.streams import Unprinted
 
 _COMMANDS = {
     "demo": "demo",
@@ -46,24 +47,28 @@ class Muybridge(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Begin an errand; a command line with a mistake is told as JSON, too, if that is asked."""
         ctx.obj = Errand(json="--json" in args)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except Unprinted as error:  # the help or the version
+            ctx.exit(_tell(error, ctx.obj))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Do what is asked for, and leave with the exit code that says how it ended."""
         errand: Errand = ctx.obj
         with errand.telling_warnings():
             try:
-                super().invoke(ctx)
+                code = self._carry_out(ctx)
                 sys.stdout.flush()
-            except click.exceptions.Exit:
-                raise
             except BaseException as error:  # noqa: BLE001  every end has its exit code
-                from muybridge.cli.outcomes import tell  # noqa: PLC0415  most commands go well
-
-                code = tell(error, errand)
-            else:
-                code = 0
+                code = _tell(error, errand)
         ctx.exit(code)
+
+    def _carry_out(self, ctx: click.Context) -> int:
+        try:
+            super().invoke(ctx)
+        except click.exceptions.Exit as ended:
+            return ended.exit_code
+        return 0
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click asks so
         """Write the exit codes."""
@@ -85,6 +90,12 @@ class Muybridge(click.Group):
                 "fields; task has a token besides, which wait takes on any machine. error has the "
                 "command that carries on, if one does, and the problems of an invalid request."
             )
+
+
+def _tell(error: BaseException, errand: Errand) -> int:
+    from muybridge.cli.outcomes import tell  # noqa: PLC0415  most commands go well
+
+    return tell(error, errand)
 
 
 @click.command(cls=Muybridge, context_settings={"help_option_names": ["-h", "--help"]})

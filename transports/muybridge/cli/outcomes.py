@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import errno
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ import click
 from muybridge.cli.errand import Errand
 from muybridge.cli.options import option_name
 from muybridge.cli.records import result_record, task_record
+from muybridge.cli.streams import Unprinted
 from muybridge.cli.terminal import document, say
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
@@ -86,8 +87,8 @@ def exit_code(error: BaseException, errand: Errand) -> int:
 
 def tell(error: BaseException, errand: Errand) -> int:
     """Tell *error* on stderr, or as the one JSON document on stdout, and return the exit code."""
-    if isinstance(error, BrokenPipeError):
-        return _pipe_closed()
+    if isinstance(error, Unprinted) and error.errno == errno.EPIPE:
+        return PIPE_CLOSED
     if isinstance(error, KeyboardInterrupt | click.Abort):
         code, message = _interruption(error, errand)
         return _tell("Interrupted", message, code, errand, {})
@@ -111,6 +112,8 @@ def tell(error: BaseException, errand: Errand) -> int:
             message += f" (see `{error.ctx.command_path} --help`)"
     elif isinstance(error, OSError):
         message = f"{error.filename or 'The file system'}: {error.strerror or error}."
+        if errand.task is not None and not errand.local:
+            message += f" Task {errand.task.id} is safe."
     return _tell(type(error).__name__, message, code, errand, details)
 
 
@@ -123,7 +126,7 @@ def _tell(kind: str, message: str, code: int, errand: Errand, details: dict[str,
         told = {"type": kind, "message": message, "exit_code": code, **details}
         if command is not None:
             told["command"] = command
-        document({"ok": False, "error": told, **_records(errand)})
+        _document({"ok": False, "error": told, **_records(errand)})
     return code
 
 
@@ -156,8 +159,14 @@ def _tell_problems(error: InvalidRequest, code: int, errand: Errand) -> int:
     say("\n".join([f"error: {heading} (nothing was sent):", *lines]))
     if errand.json:
         told = {"type": "InvalidRequest", "message": str(error), "exit_code": code}
-        document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
+        _document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
     return code
+
+
+def _document(value: dict[str, Any]) -> None:
+    # stderr has it all, and the exit code of the error says more than that of a broken stdout.
+    with suppress(Unprinted):
+        document(value)
 
 
 def where(wire: str) -> str:
@@ -212,13 +221,3 @@ def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
     if errand.pays:
         return NOT_SENT, f"Interrupted. {notes or 'Nothing was sent.'}"
     return INTERRUPTED, "Interrupted."
-
-
-def _pipe_closed() -> int:
-    # The interpreter would try to write what is left, and complain.
-    if sys.stdout.closed:
-        return PIPE_CLOSED
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-    return PIPE_CLOSED

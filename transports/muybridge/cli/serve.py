@@ -9,6 +9,7 @@ import click
 
 from muybridge.cli.errand import Errand, pass_errand
 from muybridge.cli.options import json_option
+from muybridge.cli.streams import Unprinted
 from muybridge.cli.terminal import answer, document, say
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.service import check_key
@@ -70,8 +71,8 @@ def serve(errand: Errand, host: str, port: int, speed: float, api_key_file: str 
             keys=None if given is None else {check_key(given): Access()},
             on_ready=ready,
         )
+    except Unprinted:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise click.UsageError(reason or str(error)) from None

@@ -1,0 +1,71 @@
+"""The standard streams, made fit for a command that may not break off."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, Literal, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class Unprinted(OSError):
+    """What was to be printed on stdout could not be written."""
+
+
+class _Messages(io.FileIO):
+    """Takes whatever is written: what cannot be told may not break off what was paid for."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            # None says that whoever reads it is too slow for a stream that does not wait.
+            return super().write(data) or memoryview(data).nbytes
+        except OSError:
+            return memoryview(data).nbytes
+
+
+class _Answers(io.FileIO):
+    """Raises `Unprinted` once when it cannot be written to, and takes what comes after that."""
+
+    _broken = False
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        if self._broken:
+            return memoryview(data).nbytes
+        try:
+            return super().write(data)
+        except OSError as error:
+            self._broken = True
+            raise Unprinted(error.errno, error.strerror, "stdout") from error
+
+
+def guard_streams() -> None:
+    """Let whatever is written to stdout and stderr, by whomever, fail in these ways alone."""
+    # From the first to the last, as each takes the lowest place that is free.
+    sys.stdin = _opened(sys.stdin, "r")
+    answers = _opened(sys.stdout, "w")
+    messages = _opened(sys.stderr, "w")
+    sys.stdout = _through(_Answers(answers.fileno(), "w", closefd=False), answers)
+    sys.stderr = _through(_Messages(messages.fileno(), "w", closefd=False), messages)
+
+
+def _opened(stream: TextIO | None, mode: Literal["r", "w"]) -> TextIO:
+    """Return *stream*, or one at its end and without room for one that was closed from the start.
+
+    A file or a connection would take its place otherwise, and what is said would go there.
+    """
+    if stream is not None:
+        return stream
+    return os.fdopen(os.open(os.devnull, os.O_RDONLY), mode, closefd=False)
+
+
+def _through(file: io.FileIO, like: TextIO) -> TextIO:
+    """Return a stream that writes to *file*, and else is as *like*."""
+    return io.TextIOWrapper(
+        io.BufferedWriter(file),
+        encoding=like.encoding,
+        errors=like.errors,
+        line_buffering=isinstance(file, _Messages) or file.isatty(),
+    )
