@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 
-from .conftest import Start
+import pytest
+
+from .conftest import Start, search_path
 from .crooked_service import CrookedService, always, record, reply
 
 CREATE = ("create", "imgb", "--model", "imgb-2", "--prompt", "A horse")
@@ -146,3 +150,29 @@ def test_serve_ends_well(start: Start) -> None:
     stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout, words[0]) == (0, "", "export")
     assert stderr.startswith("serving on http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_while_it_starts_it_ends_quietly(words: tuple[str, ...]) -> None:
+    """Ctrl-C while the command's parts are loaded exits with 130 and one line."""
+    program = (
+        "import sys\n"
+        "from muybridge.cli import main\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'muybridge.cli.commands': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "main()"
+    )
+    ended = subprocess.run(  # noqa: S603  our own program
+        [sys.executable, "-c", program, *words],
+        env={**os.environ, "PYTHONPATH": search_path()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (130, "error: Interrupted.\n")
+    if words:
+        assert json.loads(ended.stdout)["error"]["exit_code"] == 130
+    else:
+        assert ended.stdout == ""

@@ -9,10 +9,20 @@ from muybridge.cli.streams import guard_streams
 
 _NEEDED = ("click", "rich")
 
+_INTERRUPTED = 130
+
 
 def main() -> None:
     """Run the command, or say what to install when its extra is missing."""
     guard_streams()
+    try:
+        _run()
+    except KeyboardInterrupt:  # once the command is loaded, it tells this itself
+        _tell_interrupted()
+        sys.exit(_INTERRUPTED)
+
+
+def _run() -> None:
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         command = 'pip install "muybridge[cli]"'
@@ -21,3 +31,14 @@ def main() -> None:
     from muybridge.cli.commands import muybridge  # noqa: PLC0415  it needs what was looked for
 
     muybridge(prog_name="muybridge")
+
+
+def _tell_interrupted() -> None:
+    from contextlib import suppress  # noqa: PLC0415  needed only here
+    from json import dumps  # noqa: PLC0415  the same
+
+    print("error: Interrupted.", file=sys.stderr)  # noqa: T201  there is nothing else to print with
+    if "--json" in sys.argv:
+        error = {"type": "Interrupted", "message": "Interrupted.", "exit_code": _INTERRUPTED}
+        with suppress(OSError):
+            print(dumps({"ok": False, "error": error}), flush=True)  # noqa: T201  the same
