@@ -14,9 +14,7 @@ from typing import Self
 
 import trio
 from hypercorn.config import Config, Sockets
-
-# Its other half, WSGI, is not typed in full.
-from hypercorn.trio import serve as serve_hypercorn  # pyright: ignore[reportUnknownVariableType]
+from hypercorn.trio import serve as serve_hypercorn  # pyright: ignore[reportUnknownVariableType]  its half for WSGI is not typed in full
 
 from muybridge.local.asgi import LOG, LocalApplication
 from muybridge.local.studio import Studio
