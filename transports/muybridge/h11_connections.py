@@ -44,11 +44,11 @@ class Connection:
     def __init__(
         self, stream: Stream, socket: trio.socket.SocketType, *, peer_is_public: bool
     ) -> None:
-        self.stream = stream
+        self.stream: Stream = stream
         self._socket = socket
-        self.peer_is_public = peer_is_public
-        self.http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
-        self.idle_since = 0.0
+        self.peer_is_public: bool = peer_is_public
+        self.http: h11.Connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
+        self.idle_since: float = 0.0
 
     def is_quiet(self) -> bool:
         """Whether the other side has neither closed it nor sent what nobody asked for."""
@@ -77,9 +77,9 @@ class Route:
 
     def __init__(self, origin: Origin, pool_size: int) -> None:
         proxy = proxy_for(origin.scheme, origin.host, origin.port)
-        self.origin = origin
-        self.authority = origin.authority.encode()
-        self.proxy = None if proxy is None else Proxy.read(proxy)
+        self.origin: Origin = origin
+        self.authority: bytes = origin.authority.encode()
+        self.proxy: Proxy | None = None if proxy is None else Proxy.read(proxy)
         self._pool_size = pool_size
         self._idle: deque[Connection] = deque()
         self._closed = False

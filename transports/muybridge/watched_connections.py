@@ -142,8 +142,8 @@ class WatchedConnection(HTTPConnection):
     # Set on the base class, as debugging recipes do, it would print the API key.
     debuglevel = 0
 
-    peer_is_public = False
-    idle_since = 0.0
+    peer_is_public: bool = False
+    idle_since: float = 0.0
 
     def connect(self) -> None:
         """Open the connection, as far as the first byte of a request."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TextIO, TypeVar
 
 import attrs
 import click
@@ -34,6 +34,9 @@ from muybridge_protocol.tasks import Result, Status, Task
 
 if TYPE_CHECKING:
     from muybridge import Client
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 LOCAL_SPEED = 20.0
 """How much faster than usual the embedded service is."""
@@ -263,8 +266,9 @@ def errand_of(context: click.Context) -> Errand:
     return context.ensure_object(Errand)
 
 
-pass_errand = click.make_pass_decorator(Errand, ensure=True)
-"""Gives a command its errand."""
+def pass_errand(command: Callable[Concatenate[Errand, P], R]) -> Callable[P, R]:
+    """Give *command* its errand as the first argument."""
+    return click.make_pass_decorator(Errand, ensure=True)(command)
 
 
 def say_how_to_go_on(errand: Errand) -> None:

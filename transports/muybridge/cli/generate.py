@@ -114,13 +114,13 @@ def generate(errand: Errand, request: MediaRequest) -> None:
     tell_result(errand, result, path)
 
 
-create = FamilyGroup(
+create: FamilyGroup = FamilyGroup(
     "create",
     _create_command,
     "Create a task and print its id, without waiting for its result.\n\n"
     "With --json: {ok, task: {the record's fields, family, token}}.",
 )
-run = FamilyGroup(
+run: FamilyGroup = FamilyGroup(
     "run",
     _run_command,
     "Create a task, wait for it, and save its result or print its URL.\n\n"
