@@ -67,7 +67,7 @@ def die() -> None:
 def _main() -> None:
     for module in (
         "muybridge.batch",
-        "muybridge.requests_transport",
+        "muybridge.wire.requests_transport",
         "muybridge.batch.trio_runner",
     ):
         import_module(module)  # once, and not in each runner
@@ -153,8 +153,8 @@ def horses(count: int, first: int = 1) -> list[dict[str, Any]]:
 
 def _retry_like_others_do() -> None:
     """Queue again what may have been accepted, as a general retry does."""
-    from muybridge.journal import Journal  # noqa: PLC0415  only in the child
-    from muybridge.journal_entries import State  # noqa: PLC0415  the same
+    from muybridge.batch.journal import Journal  # noqa: PLC0415  only in the child
+    from muybridge.batch.journal_entries import State  # noqa: PLC0415  the same
 
     move = Journal.move
 
@@ -198,7 +198,7 @@ def _moving(after: str, before: str | None = None) -> Callable[..., bool]:
 
 
 def _steps() -> dict[str, Callable[[], None]]:
-    journal = "muybridge.journal:Journal"
+    journal = "muybridge.batch.journal:Journal"
     record = "muybridge.batch.creating:ItemRecord"
     part = "muybridge.saving:PartFile"
     places: dict[str, Any] = {
@@ -208,7 +208,7 @@ def _steps() -> dict[str, Callable[[], None]]:
         "moving on": _around(journal, "move"),
         "claiming": _around(journal, "take"),
         "arming": _around(journal, "move", when=_moving("armed", "claimed")),
-        "sending": _around("muybridge.watched_connections:WatchedConnection", "send"),
+        "sending": _around("muybridge.wire._watched_connections:WatchedConnection", "send"),
         "keeping the reply": _around(record, "keep"),
         "concluding": _around(record, "conclude"),
         "writing submitted down": _around(journal, "move", when=_moving("submitted")),

@@ -25,7 +25,7 @@ from batch.runner_process import KEY, horses
 
 url, folder, careless = sys.argv[1:]
 if careless == "careless":
-    import muybridge.journal as journal
+    import muybridge.batch.journal as journal
     connect = journal._connect
     def relaxed(path, patience):
         db = connect(path, patience)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.journal import Journal
-from muybridge.journal_entries import TRANSITIONS, NewItem, State
-from muybridge.journal_errors import ClaimLost, JournalMissing, JournalUnusable
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import TRANSITIONS, NewItem, State
+from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 
 SERVICE = "https://service.test"
 

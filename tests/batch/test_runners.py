@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.recovery import UNKNOWN_END, recover
 from muybridge.batch.runners import DeadRunner, KeptReply, ReplySlot, Runner
-from muybridge.journal import Journal
-from muybridge.journal_entries import Entry, NewItem, State
 from muybridge_protocol.codec import RAW_LIMIT
 from muybridge_protocol.service import Service
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from muybridge import batch
-from muybridge.journal import Journal
-from muybridge.journal_entries import NewItem
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import NewItem
 from muybridge_protocol.tasks import Task
 
 HOSTILE = '<script>alert("1")</script> & <img src=x onerror=alert(1)> \' " </figure>'

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import muybridge
 from muybridge.clock import Clock
-from muybridge.transport import Transport
+from muybridge.wire.transport import Transport
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.tasks import Result, Task
 

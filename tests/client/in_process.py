@@ -14,7 +14,7 @@ from typing import Self
 
 import attrs
 
-from muybridge.transport import TransportError
+from muybridge.wire.transport import TransportError
 from muybridge_protocol.emulator import Access, Emulator, MediaState, ServiceRequest, Timing
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
 

@@ -14,7 +14,7 @@ import trio
 
 import muybridge
 from muybridge.clock import Clock
-from muybridge.transport import StreamedReply, Transport
+from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse
 from muybridge_protocol.tasks import Result, Task
 

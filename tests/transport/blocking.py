@@ -9,8 +9,8 @@ from typing import NoReturn, Self, TypeVar
 
 import trio
 
-from muybridge.async_transport import AsyncStreamedReply
-from muybridge.h11_transport import H11Transport
+from muybridge.wire.async_transport import AsyncStreamedReply
+from muybridge.wire.h11_transport import H11Transport
 from muybridge_protocol.http import HttpHead, HttpRequest
 
 T = TypeVar("T")

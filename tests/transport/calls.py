@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muybridge.transport import Transport, TransportError, exchange
+from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 
 KEY = "sk-canary-7f3a9b"

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import pytest
 import trustme
 
-from muybridge.h11_transport import H11Transport
-from muybridge.requests_transport import RequestsTransport
-from muybridge.transport import Transport
+from muybridge.wire.h11_transport import H11Transport
+from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.transport import Transport
 
 from .blocking import BlockingTransport, TrioThread
 from .certificates import client_context, server_context

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.h11_transport import H11Transport
-from muybridge.requests_transport import RequestsTransport
-from muybridge.transport import FRESH, Transport
+from muybridge.wire.h11_transport import H11Transport
+from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.transport import FRESH, Transport
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 
@@ -57,7 +57,7 @@ def test_paid_avoids_stale_connection(
         call(transport, post(server.url))
         assert len(server.peers) == 1
         for home in ("watched_pools", "h11_connections"):
-            monkeypatch.setattr(f"muybridge.{home}.FRESH", -1.0)
+            monkeypatch.setattr(f"muybridge.wire._{home}.FRESH", -1.0)
         call(transport, post(server.url))
         assert len(server.peers) == 2
         monkeypatch.undo()
@@ -334,7 +334,7 @@ def test_name_is_resolved_once(transport: Transport, monkeypatch: pytest.MonkeyP
         ]
         resolve_by(monkeypatch, [answers])
         for home in ("watched_connections", "h11_connections"):
-            monkeypatch.setattr(f"muybridge.{home}.is_public_address", bool)
+            monkeypatch.setattr(f"muybridge.wire._{home}.is_public_address", bool)
         url = f"http://rebound.example:{server.port}/"
         assert call(transport, get(url, public_host_only=True)).status == 200
 

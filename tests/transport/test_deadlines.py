@@ -9,8 +9,8 @@ import time
 import pytest
 import trustme
 
-from muybridge.requests_transport import RequestsTransport
-from muybridge.transport import Transport
+from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import SLACK, call, failure_of, get, post

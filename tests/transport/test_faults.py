@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from muybridge.transport import Transport
+from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import call, failure_of, get, post

@@ -16,11 +16,11 @@ import pytest
 import trio
 from trio.testing import trio_test
 
-from muybridge import h11_connections
-from muybridge.async_transport import exchange
+import muybridge.wire._h11_connections as h11_connections
 from muybridge.credentials import AuthorizationHeader
-from muybridge.h11_transport import H11Transport
-from muybridge.transport import TransportError
+from muybridge.wire.async_transport import exchange
+from muybridge.wire.h11_transport import H11Transport
+from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 
 from .calls import AUTHORIZATION, KEY, get, post

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from muybridge.environment import proxy_for
-from muybridge.transport import Transport, TransportError, exchange
+from muybridge.wire._environment import proxy_for
+from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import AUTHORIZATION, KEY, call, failure_of, get, post
@@ -39,7 +39,7 @@ def by_proxy(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     def never(_: str) -> bool:
         return False
 
-    monkeypatch.setattr("muybridge.environment.is_loopback", never)
+    monkeypatch.setattr("muybridge.wire._environment.is_loopback", never)
 
     def use(proxy: str) -> None:
         monkeypatch.setenv("ALL_PROXY", proxy)

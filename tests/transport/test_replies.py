@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from muybridge.transport import PARTIAL_LIMIT, Transport, TransportError
+from muybridge.wire.transport import PARTIAL_LIMIT, Transport, TransportError
 from muybridge_protocol.http import HttpRequest, Phase, Reason
 
 from .calls import AUTHORIZATION, call, failure_of, get, post

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.requests_transport import RequestsTransport
-from muybridge.transport import Transport, TransportError
+from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.transport import Transport, TransportError
 from muybridge_protocol.http import Reason
 
 from .calls import AUTHORIZATION, KEY, QUERY, call, failure_of, get, post

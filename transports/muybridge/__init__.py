@@ -11,12 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from muybridge.h11_transport import H11Transport
-    from muybridge.requests_transport import RequestsTransport
     from muybridge.sync_client import Client
     from muybridge.sync_fleet import Outcomes
     from muybridge.trio_client import TrioClient
     from muybridge.trio_fleet import TrioOutcomes
+    from muybridge.wire.h11_transport import H11Transport
+    from muybridge.wire.requests_transport import RequestsTransport
     from muybridge_protocol.errors import (
         AssetDeleteFailed,
         AssetDeletePresumed,
@@ -136,9 +136,9 @@ __all__ = [
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
     "Client": "muybridge.sync_client",
-    "RequestsTransport": "muybridge.requests_transport",
+    "RequestsTransport": "muybridge.wire.requests_transport",
     "TrioClient": "muybridge.trio_client",
-    "H11Transport": "muybridge.h11_transport",
+    "H11Transport": "muybridge.wire.h11_transport",
     "Outcomes": "muybridge.sync_fleet",
     "TrioOutcomes": "muybridge.trio_fleet",
     "FleetOutcome": "muybridge_protocol.fleet",

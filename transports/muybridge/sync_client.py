@@ -23,7 +23,7 @@ from muybridge.fleet_run import FleetRun, Work
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile, SaveTarget
 from muybridge.sync_fleet import Outcomes
-from muybridge.transport import Transport, TransportError, exchange
+from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.errors import (
     DownloadFailed,
     TaskEnded,

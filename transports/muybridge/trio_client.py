@@ -14,13 +14,13 @@ from typing import NoReturn, Self
 import trio
 
 from muybridge.announcing import Changes, Listeners, accepted
-from muybridge.async_transport import AsyncTransport
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
 from muybridge.saving import PartFile, SaveTarget
 from muybridge.trio_driver import Driven, Driver
 from muybridge.trio_fleet import TrioOutcomes
+from muybridge.wire.async_transport import AsyncTransport
 from muybridge_protocol.errors import DownloadFailed, ServiceError, TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest

@@ -14,11 +14,11 @@ import attrs
 import trio
 
 from muybridge.announcing import UNDER_WAY, Listeners, interrupted
-from muybridge.async_transport import AsyncTransport, exchange
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile
-from muybridge.transport import TransportError
+from muybridge.wire.async_transport import AsyncTransport, exchange
+from muybridge.wire.transport import TransportError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Download, Fetch, Operation, Send, Settled, Wait

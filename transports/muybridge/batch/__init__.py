@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
+from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import WrongService, status
 from muybridge.batch.resolving import CannotResolve, abandon, adopt, resubmit
 from muybridge.batch.runner import run
-from muybridge.journal_entries import Entry, State
-from muybridge.journal_errors import JournalMissing, JournalUnusable
 
 if TYPE_CHECKING:
     from muybridge.batch.trio_runner import run_trio

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import attrs
 
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.runners import KeptReply, ReplySlot
-from muybridge.journal import Journal
-from muybridge.journal_entries import Entry, State
-from muybridge.journal_errors import JournalUnusable
 from muybridge_protocol.codec import RAW_LIMIT, read_object
 from muybridge_protocol.errors import (
     CreateAmbiguous,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from muybridge.journal_entries import Entry, State
+from muybridge.batch.journal_entries import Entry, State
 
 
 class What(StrEnum):

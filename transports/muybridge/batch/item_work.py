@@ -16,10 +16,10 @@ import attrs
 
 from muybridge.batch.creating import ItemRecord, JournaledCreate, does_nothing, request_of
 from muybridge.batch.events import What
+from muybridge.batch.journal import FOLDER, sync_folders
+from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.calls import Calls, Moment
-from muybridge.journal import FOLDER, sync_folders
-from muybridge.journal_entries import Entry, State
 from muybridge_protocol.codec import write_json
 from muybridge_protocol.errors import (
     DownloadFailed,

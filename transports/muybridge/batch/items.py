@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 import attrs
 
-from muybridge.journal_entries import NewItem
+from muybridge.batch.journal_entries import NewItem
 from muybridge.saving import safe_stem
 from muybridge_protocol.codec import InvalidJson, read_json, readable
 from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
@@ -62,7 +62,7 @@ class InvalidBatch(LocalError):
     """
 
     def __init__(self, problems: Iterable[BatchProblem]) -> None:
-        self.problems = tuple(problems)
+        self.problems: tuple[BatchProblem, ...] = tuple(problems)
         super().__init__(self.problems)
 
     def __str__(self) -> str:

@@ -13,13 +13,13 @@ import attrs
 
 from muybridge.batch.events import SETTLED, BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, Source, read_items
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import NewItem, State
+from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runners import Runner
 from muybridge.batch.sheet import write_sheet
-from muybridge.journal import Journal
-from muybridge.journal_entries import NewItem, State
-from muybridge.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge_protocol.service import Service
 
 CONCURRENCY = 4

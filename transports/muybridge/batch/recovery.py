@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from muybridge.batch.creating import judge_kept_reply
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.runners import DeadRunner, known_runners
-from muybridge.journal import Journal
-from muybridge.journal_entries import Entry, State
 from muybridge_protocol.service import Service
 
 UNKNOWN_END = (

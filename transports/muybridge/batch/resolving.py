@@ -8,9 +8,9 @@ from pathlib import Path
 
 import attrs
 
-from muybridge.journal import Journal
-from muybridge.journal_entries import Entry, State
-from muybridge.journal_errors import ClaimLost
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.journal_errors import ClaimLost
 from muybridge_protocol.codec import read_object
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families import find_family

@@ -10,9 +10,9 @@ import attrs
 
 from muybridge.batch.creating import does_nothing
 from muybridge.batch.events import BatchEvent, What
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import Entry
 from muybridge.batch.runners import Runner
-from muybridge.journal import Journal
-from muybridge.journal_entries import Entry
 from muybridge_protocol.errors import ServiceError
 
 _ENDS = frozenset({What.DOWNLOADED, What.FAILED, What.REFUSED})

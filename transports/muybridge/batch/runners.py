@@ -22,8 +22,8 @@ from typing import BinaryIO, Final, Self
 
 import attrs
 
-from muybridge.journal import FOLDER
-from muybridge.journal_errors import JournalUnusable
+from muybridge.batch.journal import FOLDER
+from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.locks import lock
 from muybridge_protocol.codec import RAW_LIMIT
 
@@ -75,7 +75,7 @@ class ReplySlot:
                 f"{path}: {error.strerror or error}. Make room on the disk, then run "
                 "the batch again."
             ) from error
-        self.is_used = False
+        self.is_used: bool = False
 
     def keep(self, reply: KeptReply) -> None:
         """Keep *reply*, durably.
@@ -118,7 +118,7 @@ class Runner:
         self._place = folder / FOLDER
         self._slots: list[ReplySlot] = []
         self._guard = threading.Lock()
-        self.name = ""
+        self.name: str = ""
         self.leaves_something = False
         """Whether the journal could not be told everything, so that the next run has to look."""
 

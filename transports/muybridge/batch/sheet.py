@@ -11,7 +11,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from muybridge.batch.events import Report
-from muybridge.journal_entries import Entry, State
+from muybridge.batch.journal_entries import Entry, State
 from muybridge_protocol.codec import read_object
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query

@@ -13,11 +13,11 @@ from muybridge.announcing import Listeners
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.item_work import EXPECTED, Await, Block, Finish, ItemWork, Job, Save, Steps
 from muybridge.batch.items import Source
+from muybridge.batch.journal import PATIENCE
+from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.opening import CONCURRENCY, HOW_TO_GO_ON, Settings, opened, status
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner import service_of
-from muybridge.journal import PATIENCE
-from muybridge.journal_errors import ClaimLost
 from muybridge.trio_client import TrioClient
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT

@@ -6,9 +6,9 @@ import threading
 from typing import Any
 
 from muybridge.batch.item_work import EXPECTED, Await, Block, Finish, ItemWork, Job, Save, Steps
+from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.clock import Clock
-from muybridge.journal_errors import ClaimLost
 from muybridge.sync_client import Client
 
 _LONGEST_SLEEP = 0.25
@@ -64,7 +64,7 @@ class Worker(Client):
         self._run = run
         self._work = ItemWork(run, self._calls, self._moment, self._on_event)
         self._on_event = self._work.noticed
-        self.ended = threading.Event()
+        self.ended: threading.Event = threading.Event()
 
     def work(self) -> None:
         """Work on item after item until there is nothing left that this run can do."""

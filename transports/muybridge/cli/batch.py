@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from muybridge.batch.journal_entries import State
+from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.cli.batch_progress import choose_teller, entry_record
 from muybridge.cli.errand import LOCAL_POLL_INTERVAL, LOCAL_SPEED, Errand, pass_errand
 from muybridge.cli.options import (
@@ -19,8 +21,6 @@ from muybridge.cli.options import (
 )
 from muybridge.cli.outcomes import AMBIGUOUS, DONE, FAILED, NOT_SAVED, NOT_SENT, SAFE
 from muybridge.cli.terminal import answer, document, say
-from muybridge.journal_entries import State
-from muybridge.journal_errors import JournalUnusable
 
 if TYPE_CHECKING:
     from muybridge import Client

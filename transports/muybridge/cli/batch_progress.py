@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from muybridge.batch.events import BatchEvent, What
+from muybridge.batch.journal_entries import Entry
 from muybridge.cli.terminal import document, say
-from muybridge.journal_entries import Entry
 from muybridge_protocol.codec import readable
 from muybridge_protocol.tasks import Task, is_terminal
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from muybridge.clock import SystemClock
-from muybridge.transport import StreamedReply, Transport, TransportError
+from muybridge.wire.transport import StreamedReply, Transport, TransportError
 from muybridge_protocol.http import HttpRequest
 
 if TYPE_CHECKING:

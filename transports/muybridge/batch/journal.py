@@ -33,8 +33,14 @@ from typing import Any, Final, Self
 
 import attrs
 
-from muybridge.journal_entries import TRANSITIONS, Entry, NewItem, State
-from muybridge.journal_errors import DAMAGED, ClaimLost, JournalMissing, JournalUnusable, sentence
+from muybridge.batch.journal_entries import TRANSITIONS, Entry, NewItem, State
+from muybridge.batch.journal_errors import (
+    DAMAGED,
+    ClaimLost,
+    JournalMissing,
+    JournalUnusable,
+    sentence,
+)
 
 FOLDER: Final = "journal"
 """The folder of the journal and of its runners' files, within the batch's folder."""
@@ -95,7 +101,7 @@ class Journal:
 
     def __init__(self, folder: Path, *, patience: float = PATIENCE) -> None:
         self.folder = folder
-        self.path = folder / FOLDER / NAME
+        self.path: Path = folder / FOLDER / NAME
         self._lock = threading.Lock()
         if not self.path.exists():
             raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")

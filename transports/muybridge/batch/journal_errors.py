@@ -28,7 +28,6 @@ DAMAGED: Final = (
 """What to do about a journal that cannot be trusted."""
 
 
-
 def sentence(path: Path, error: OSError | sqlite3.Error) -> str:
     """Return what went wrong with the file at *path*, and what to do."""
     said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
@@ -36,10 +35,11 @@ def sentence(path: Path, error: OSError | sqlite3.Error) -> str:
     return f"{path}: {said}. {advice}"
 
 
+_WRITABLE = "Nothing more is sent. Make the file and its folder writable, then run again."
 _ADVICE: Final = {
     "locked": "Another process is writing to it; run the batch again when that one has ended.",
-    "readonly": "Nothing more is sent. Make the file and its folder writable, then run again.",
-    "unable to open": "Nothing more is sent. Make the file and its folder writable, then run again.",
+    "readonly": _WRITABLE,
+    "unable to open": _WRITABLE,
     "Permission": "Nothing more is sent. Make the folder writable, then run again.",
     "Read-only": "Nothing more is sent. Make the folder writable, then run again.",
     "not permitted": "Nothing more is sent. Use a folder on a disk that knows hard links.",

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.connection import allowed_gai_family
 
-from muybridge.transport import PARTIAL_LIMIT
-from muybridge.watched_exchange import Exchange, Fault, current_exchange
+from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange
+from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, NoReturn, Self
 import h11
 import trio
 
-from muybridge.h11_connections import HEAD_LIMIT, Connection, Route
-from muybridge.h11_progress import Progress
-from muybridge.h11_request import begin_request
-from muybridge.reply_body import PIECE, Framing, Inflation
-from muybridge.transport import PARTIAL_LIMIT, TransportError
-from muybridge.watched_exchange import Fault
+from muybridge.wire._h11_connections import HEAD_LIMIT, Connection, Route
+from muybridge.wire._h11_progress import Progress
+from muybridge.wire._h11_request import begin_request
+from muybridge.wire._reply_body import PIECE, Framing, Inflation
+from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
 if TYPE_CHECKING:
-    from muybridge.h11_transport import H11Transport
+    from muybridge.wire.h11_transport import H11Transport
 
 _MOST_FIELDS = 100
 _STATUS_LINE = b"HTTP/1."

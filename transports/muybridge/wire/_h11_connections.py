@@ -12,11 +12,11 @@ from typing import Final
 import h11
 import trio
 
-from muybridge.addressing import Origin, Proxy
-from muybridge.environment import proxy_for
-from muybridge.h11_progress import Progress
-from muybridge.transport import FRESH
-from muybridge.watched_exchange import Fault
+from muybridge.wire._addressing import Origin, Proxy
+from muybridge.wire._environment import proxy_for
+from muybridge.wire._h11_progress import Progress
+from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.transport import FRESH
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 

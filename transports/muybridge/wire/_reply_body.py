@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from muybridge.watched_exchange import Fault
+from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import Reason
 
 if TYPE_CHECKING:

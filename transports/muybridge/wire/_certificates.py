@@ -7,8 +7,8 @@ import ssl
 
 import certifi
 
-from muybridge.environment import ca_location
-from muybridge.watched_exchange import Fault, reason_of
+from muybridge.wire._environment import ca_location
+from muybridge.wire._watched_exchange import Fault, reason_of
 from muybridge_protocol.http import Reason
 
 

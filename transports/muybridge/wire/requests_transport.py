@@ -16,13 +16,13 @@ from requests.models import PreparedRequest
 from requests.structures import CaseInsensitiveDict
 from urllib3.util import SKIP_HEADER
 
-from muybridge.addressing import Origin, check_fields, split_url
-from muybridge.certificates import default_context
-from muybridge.environment import proxy_for
-from muybridge.reply_body import decoded, framed
-from muybridge.transport import PARTIAL_LIMIT, TransportError
-from muybridge.watched_exchange import Exchange, Fault
-from muybridge.watched_pools import WatchedAdapter
+from muybridge.wire._addressing import Origin, check_fields, split_url
+from muybridge.wire._certificates import default_context
+from muybridge.wire._environment import proxy_for
+from muybridge.wire._reply_body import decoded, framed
+from muybridge.wire._watched_exchange import Exchange, Fault
+from muybridge.wire._watched_pools import WatchedAdapter
+from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 import trio
 
-from muybridge.watched_exchange import Fault, reason_of
+from muybridge.wire._watched_exchange import Fault, reason_of
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 
 _DETAIL_LIMIT: Final = 200

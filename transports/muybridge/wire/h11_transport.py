@@ -10,13 +10,13 @@ import os
 import ssl
 from typing import NoReturn
 
-from muybridge.addressing import Origin, check_fields, split_url
-from muybridge.certificates import default_context
-from muybridge.h11_connections import Connection, Route, connect
-from muybridge.h11_exchange import Exchange
-from muybridge.h11_progress import Progress
-from muybridge.h11_request import sent_fields
-from muybridge.watched_exchange import Fault
+from muybridge.wire._addressing import Origin, check_fields, split_url
+from muybridge.wire._certificates import default_context
+from muybridge.wire._h11_connections import Connection, Route, connect
+from muybridge.wire._h11_exchange import Exchange
+from muybridge.wire._h11_progress import Progress
+from muybridge.wire._h11_request import sent_fields
+from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import HttpRequest, Reason
 
 _ROUTES_KEPT = 256

@@ -21,7 +21,7 @@ from muybridge_protocol.http import Phase, Reason, TransportFailure
 if TYPE_CHECKING:
     from urllib3.connectionpool import HTTPConnectionPool
 
-    from muybridge.watched_connections import WatchedConnection, WatchedReply
+    from muybridge.wire._watched_connections import WatchedConnection, WatchedReply
 
 _LONGEST_WAIT = 86_400.0  # a socket takes no infinite time-out
 _DETAIL_LIMIT = 200

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import h11
 
-from muybridge.addressing import check_fields
-from muybridge.h11_connections import Route
-from muybridge.watched_exchange import Fault
+from muybridge.wire._addressing import check_fields
+from muybridge.wire._h11_connections import Route
+from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import Headers, HttpRequest, Reason
 
 _EMPTY_BODY_METHODS = ("POST", "PUT", "PATCH")

@@ -10,9 +10,9 @@ from requests.models import Response
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.util.retry import Retry
 
-from muybridge.transport import FRESH
-from muybridge.watched_connections import WatchedConnection, WatchedTLSConnection
-from muybridge.watched_exchange import Exchange, Fault, current_exchange
+from muybridge.wire._watched_connections import WatchedConnection, WatchedTLSConnection
+from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange
+from muybridge.wire.transport import FRESH
 from muybridge_protocol.http import Reason
 
 if TYPE_CHECKING:
