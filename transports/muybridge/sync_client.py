@@ -3,55 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import NoReturn, Self
 
-from muybridge.announcing import (
-    UNDER_WAY,
-    Changes,
-    Listeners,
-    accounted,
-    interrupted,
-    submitted,
-)
+from muybridge.announcing import Changes, Listeners, accounted
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
-from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile, SaveTarget
+from muybridge.sync_driver import Driver
 from muybridge.sync_fleet import Outcomes
-from muybridge.wire.transport import Transport, TransportError, exchange
-from muybridge_protocol.errors import (
-    DownloadFailed,
-    TaskEnded,
-)
+from muybridge.wire.transport import Transport
+from muybridge_protocol.errors import DownloadFailed, TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import CONCURRENCY
-from muybridge_protocol.http import HttpRequest, HttpResponse
-from muybridge_protocol.operations import (
-    Download,
-    Fetch,
-    Operation,
-    Send,
-    Settled,
-    Wait,
-)
-from muybridge_protocol.operations.download import (
-    DOWNLOAD_TIMEOUT,
-    SIZE_LIMIT,
-    Saved,
-    Stage,
-)
+from muybridge_protocol.http import HttpResponse
+from muybridge_protocol.operations import Settled
+from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT, SIZE_LIMIT
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task, as_task
-
-T = TypeVar("T")
-Op = TypeVar("Op", bound=Operation[Any])
 
 
 class Client:
@@ -93,15 +69,17 @@ class Client:
         clock: Clock | None = None,
     ) -> None:
         api_key = hidden(api_key)
-        service, self._credentials = read_service(
+        service, credentials = read_service(
             api_key, base_url, text_base_url, allow_plain_http=allow_plain_http
         )
         self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
-        self._on_submitted = on_submitted
-        self._on_event = on_event
         self._owns_transport = transport is None
-        self._transport = _default_transport() if transport is None else transport
-        self._clock = SystemClock() if clock is None else clock
+        self._driver = Driver(
+            _default_transport() if transport is None else transport,
+            credentials,
+            Listeners(on_submitted, on_event),
+            SystemClock() if clock is None else clock,
+        )
 
     def __repr__(self) -> str:
         # A traceback that shows variables shows even a client whose making has failed.
@@ -122,10 +100,15 @@ class Client:
     ) -> None:
         self.close()
 
+    @property
+    def service(self) -> Service:
+        """Where the service is."""
+        return self._calls.service
+
     def close(self) -> None:
         """Close every idle connection."""
         if self._owns_transport:
-            self._transport.close()
+            self._driver.transport.close()
 
     def create(self, request: MediaRequest) -> Task:
         """Create a task and return it as soon as its id is known.
@@ -157,7 +140,7 @@ class Client:
             Refused: The service refused.
             ProtocolViolation: The reply cannot be one.
         """
-        return self._finish(self._calls.query(task, **self._moment()))
+        return self._driver.finish(self._calls.query(task, **self._moment()))
 
     def wait(
         self,
@@ -184,7 +167,7 @@ class Client:
             ProtocolViolation: The reply cannot be one.
         """
         poll = self._calls.wait(task, timeout=timeout, **self._moment())
-        driven = self._drive(poll)
+        driven = self._driver.drive(poll)
         while True:
             try:
                 event = next(driven)
@@ -215,7 +198,7 @@ class Client:
             return
         changes = Changes()
         try:
-            for event in self._drive(poll):
+            for event in self._driver.drive(poll):
                 news = changes.of(event)
                 if news is not None:
                     yield news
@@ -275,14 +258,14 @@ class Client:
         """
         run = FleetRun(
             self._calls,
-            self._announce,
+            self._driver.listeners.tell,
             work,
             concurrency=concurrency,
             per_family=per_family,
             timeout=timeout,
             **self._moment(),
         )
-        return Outcomes(run, self._exchange, self._clock, concurrency)
+        return Outcomes(run, self._driver.exchange, self._driver.clock, concurrency)
 
     def download(
         self,
@@ -319,9 +302,9 @@ class Client:
                     part.found,
                     timeout=timeout,
                     size_limit=size_limit,
-                    now=self._clock.monotonic(),
+                    now=self._driver.clock.monotonic(),
                 )
-                saved = self._download(operation, part)
+                saved = self._driver.download(operation, part)
                 return part.finish(saved.content_type)
         except OSError as error:
             reason = f"{os.fspath(path)}: {error.strerror or error}"
@@ -339,7 +322,7 @@ class Client:
             NotSent: The service was not reached.
             Refused: The service refused.
         """
-        self._finish(self._calls.delete_asset(asset_id, now=self._clock.monotonic()))
+        self._driver.finish(self._calls.delete_asset(asset_id, now=self._driver.clock.monotonic()))
 
     def call(self, method: str, path: str, json: object = None) -> HttpResponse:
         """Call any endpoint of the service and return its reply, whatever its status.
@@ -357,110 +340,21 @@ class Client:
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        now = self._clock.monotonic()
-        return self._finish(self._calls.call(method, path, json, now=now))
+        now = self._driver.clock.monotonic()
+        return self._driver.finish(self._calls.call(method, path, json, now=now))
+
+    def _join(self, other: Client) -> None:
+        """Share the service, key, listeners and connections of *other*, which closes them."""
+        self._calls = other._calls
+        self._driver = other._driver
+        self._owns_transport = False
 
     def _moment(self) -> Moment:
-        return {"now": self._clock.monotonic(), "wall": self._clock.wall()}
+        return {"now": self._driver.clock.monotonic(), "wall": self._driver.clock.wall()}
 
     def _create(self, request: MediaRequest, tasks: list[Task]) -> Task:
         """Create a task, and put it into *tasks* before Ctrl-C can come again."""
-        return self._finish(self._calls.create(request, **self._moment()), tasks)
-
-    def _finish(self, operation: Operation[T], tasks: list[Task] | None = None) -> T:
-        driven = self._drive(operation, tasks)
-        while True:
-            try:
-                next(driven)
-            except StopIteration as end:
-                outcome: T = end.value
-                return outcome
-
-    def _drive(
-        self, operation: Operation[T], tasks: list[Task] | None = None
-    ) -> Generator[Event, None, T]:
-        while True:
-            match operation.next_action(self._clock.monotonic()):
-                case Send(request, deadline):
-                    with hold_interrupts(when=request.paid) as held:
-                        operation = self._exchange(operation, request, deadline)
-                        if tasks is not None:
-                            tasks += submitted(operation.events)
-                        self._announce(operation.events)
-                    if held.seen:
-                        raise interrupted(operation)
-                    yield from operation.events
-                case Wait(until):
-                    self._sleep(until)
-                case settled:
-                    return settled.unwrap()
-
-    def _download(self, operation: Download, part: PartFile) -> Saved:
-        while True:
-            match operation.next_action(self._clock.monotonic()):
-                case Send(request, deadline):
-                    operation = self._exchange(operation, request, deadline)
-                    self._announce(operation.events)
-                case Fetch(request, deadline):
-                    operation = self._fetch(operation, request, deadline, part)
-                    self._announce(operation.events)
-                case Wait(until):
-                    self._sleep(until)
-                case settled:
-                    return settled.unwrap()
-
-    def _sleep(self, until: float) -> None:
-        # The moment may have passed since the operation named it.
-        self._clock.sleep(max(0.0, until - self._clock.monotonic()))
-
-    def _exchange(self, operation: Op, request: HttpRequest, deadline: float) -> Op:
-        """Send *request* and return the operation after what came of it."""
-        try:
-            response = exchange(
-                self._transport,
-                request,
-                timeout=deadline - self._clock.monotonic(),
-                authorization=self._credentials.authorization_for(request),
-            )
-        except TransportError as error:
-            failure = self._credentials.redact_failure(error.failure)
-        except BaseException as error:  # noqa: BLE001  it is raised again
-            if request.paid:
-                error.add_note(UNDER_WAY)
-            # The frames of the libraries below have the key in their variables.
-            raise error.with_traceback(None) from None
-        else:
-            response = self._credentials.redact_response(response)
-            return operation.receive(response, self._clock.monotonic())
-        # Outside of the handler, so that no frame of a foreign library hangs on a later error.
-        return operation.fail(failure, self._clock.monotonic())
-
-    def _fetch(
-        self, operation: Download, request: HttpRequest, deadline: float, part: PartFile
-    ) -> Download:
-        """Fetch *request* into *part* and return the operation after what came of it."""
-        timeout = deadline - self._clock.monotonic()
-        try:
-            with self._transport.stream(request, timeout=timeout) as reply:
-                head = self._credentials.redact_head(reply.head)
-                operation = operation.accept(head, self._clock.monotonic())
-                if operation.stage is not Stage.READING:
-                    return operation
-                part.begin(operation.part)
-                self._announce(operation.events)
-                for piece in reply.pieces():
-                    operation = operation.take(piece)
-                    if operation.settled is not None:
-                        return operation
-                    part.write(piece)
-                    self._announce(operation.events)
-            return operation.end(self._clock.monotonic())
-        except TransportError as error:
-            failure = error.failure
-        return operation.fail(failure, self._clock.monotonic())
-
-    def _announce(self, events: tuple[Event, ...]) -> None:
-        Listeners(self._on_submitted, self._on_event).tell(events)
+        return self._driver.finish(self._calls.create(request, **self._moment()), tasks)
 
 
 def _default_transport() -> Transport:

@@ -30,6 +30,7 @@ from muybridge_protocol.operations import Poll
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT, SIZE_LIMIT
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
 
 
@@ -107,6 +108,11 @@ class TrioClient:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    @property
+    def service(self) -> Service:
+        """Where the service is."""
+        return self._calls.service
 
     async def close(self) -> None:
         """Close every idle connection."""
@@ -346,6 +352,13 @@ class TrioClient:
         """
         operation = self._calls.call(method, path, json, now=trio.current_time())
         return await self._driver.finish(operation)
+
+    def _join(self, other: TrioClient) -> None:
+        """Share the service, key, listeners and connections of *other*, which closes them."""
+        self._calls = other._calls
+        self._driver = other._driver
+        self._wall = other._wall
+        self._owns_transport = False
 
     def _moment(self) -> Moment:
         return {"now": trio.current_time(), "wall": self._wall()}

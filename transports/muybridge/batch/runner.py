@@ -19,7 +19,6 @@ from muybridge.batch.worker import Worker
 from muybridge.sync_client import Client
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
-from muybridge_protocol.service import Service
 
 
 def run(
@@ -70,15 +69,9 @@ def run(
         local=local,
         patience=patience,
     )
-    with opened(service_of(client), source, out, settings) as shared:
+    with opened(client.service, source, out, settings) as shared:
         _work(client, shared)
     return attrs.evolve(status(out), stopped=shared.stopped)
-
-
-def service_of(client: object) -> Service:
-    """Return where *client*'s service is."""
-    service: Service = vars(client)["_calls"].service
-    return service
 
 
 def _work(client: Client, shared: Run) -> None:

@@ -17,7 +17,6 @@ from muybridge.batch.journal import PATIENCE
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.opening import CONCURRENCY, HOW_TO_GO_ON, Settings, opened, status
 from muybridge.batch.run_state import Run, Stopped
-from muybridge.batch.runner import service_of
 from muybridge.trio_client import TrioClient
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -66,7 +65,7 @@ async def run_trio(
         local=local,
         patience=patience,
     )
-    with opened(service_of(client), source, out, settings) as shared:
+    with opened(client.service, source, out, settings) as shared:
         workers = [_TrioWorker(client, shared) for _ in range(shared.workers)]
         try:
             async with trio.open_nursery() as nursery:
@@ -87,8 +86,7 @@ class _TrioWorker(TrioClient):
     """The caller's client, in one of its tasks, with the journal kept around all that it does."""
 
     def __init__(self, client: TrioClient, run: Run) -> None:
-        self.__dict__.update(vars(client))
-        self._owns_transport = False
+        self._join(client)
         self._run = run
         listeners = self._driver.listeners
         self._work = ItemWork(run, self._calls, self._moment, listeners.on_event)

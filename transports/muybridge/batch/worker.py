@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import attrs
+
+from muybridge.announcing import Listeners
 from muybridge.batch.item_work import EXPECTED, Await, Block, Finish, ItemWork, Job, Save, Steps
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.run_state import Run, Stopped
@@ -58,12 +61,15 @@ class Worker(Client):
     """
 
     def __init__(self, client: Client, run: Run) -> None:
-        self.__dict__.update(vars(client))
-        self._owns_transport = False
-        self._clock: Clock = PatientClock(self._clock, run.stopping)
+        self._join(client)
+        listeners = self._driver.listeners
         self._run = run
-        self._work = ItemWork(run, self._calls, self._moment, self._on_event)
-        self._on_event = self._work.noticed
+        self._work = ItemWork(run, self._calls, self._moment, listeners.on_event)
+        self._driver = attrs.evolve(
+            self._driver,
+            clock=PatientClock(self._driver.clock, run.stopping),
+            listeners=Listeners(listeners.on_submitted, self._work.noticed),
+        )
         self.ended: threading.Event = threading.Event()
 
     def work(self) -> None:
@@ -97,7 +103,7 @@ class Worker(Client):
     def _do(self, job: Job) -> Any:
         match job:
             case Finish(create):
-                return self._finish(create)
+                return self._driver.finish(create)
             case Await(task):
                 return self.wait(task, timeout=self._run.wait_timeout)
             case Save(source, folder):
