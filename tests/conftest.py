@@ -15,7 +15,12 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("nightly", deadline=None, max_examples=5_000)
+settings.register_profile(
+    "nightly",
+    deadline=None,
+    max_examples=5_000,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 _SETTINGS = ("MUYBRIDGE_API_KEY", "MUYBRIDGE_BASE_URL", "MUYBRIDGE_TEXT_BASE_URL")
