@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 import time
 from collections import deque
@@ -15,6 +14,7 @@ import trio
 from muybridge.wire._addressing import Origin, Proxy
 from muybridge.wire._environment import proxy_for
 from muybridge.wire._h11_progress import Progress
+from muybridge.wire._tunnel import TunnelReply, connect_request
 from muybridge.wire._watched_exchange import Fault
 from muybridge.wire.transport import FRESH
 from muybridge_protocol.hosts import is_public_address
@@ -24,8 +24,6 @@ HEAD_LIMIT: Final = 64 * 1024
 """Most bytes that a reply's head, a line of a chunked body or its trailer may have."""
 LONGEST_IDLE: Final = 300.0
 """Seconds for which an idle connection is kept. Result queries come up to a minute apart."""
-
-_PROXY_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})[ \r]")
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
@@ -210,21 +208,8 @@ async def _first_that_answers(
 async def _tunnel(stream: trio.SocketStream, origin: Origin, proxy: Proxy) -> None:
     """Ask the proxy for a tunnel. Nothing of the request itself is in what it is sent."""
     authority = f"{origin.host}:{origin.port}"
-    lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
-    if proxy.authorization is not None:
-        lines.append(f"Proxy-Authorization: {proxy.authorization}")
-    await stream.send_all("\r\n".join([*lines, "", ""]).encode("latin-1"))
-    head = b""
-    while b"\r\n\r\n" not in head:
-        piece = await stream.receive_some(4096)
-        if not piece:
-            raise Fault(Reason.CLOSED, "the proxy closed the connection")
-        head += piece
-        if len(head) > HEAD_LIMIT:
-            raise Fault(Reason.MALFORMED, "the proxy's reply is too long")
-    status = _PROXY_STATUS.match(head)
-    if status is None or (status[1].startswith(b"2") and not head.endswith(b"\r\n\r\n")):
-        raise Fault(Reason.MALFORMED, "the proxy's reply is not that of a proxy")
-    if not status[1].startswith(b"2"):
-        code = status[1].decode()
-        raise Fault(Reason.PROXY_REFUSED, f"the proxy answered CONNECT with status {code}")
+    fields = [] if proxy.authorization is None else [("Proxy-Authorization", proxy.authorization)]
+    await stream.send_all(connect_request(authority, fields))
+    reply, is_open = TunnelReply(), False
+    while not is_open:
+        is_open = reply.take(await stream.receive_some(4096))

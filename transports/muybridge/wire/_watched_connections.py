@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import http.client
 import io
-import re
 import socket
 import ssl
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.connection import allowed_gai_family
 
+from muybridge.wire._tunnel import TunnelReply, connect_request
 from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange
 from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.hosts import is_public_address
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from urllib3.response import HTTPResponse
-
-_PROXY_REPLY_LIMIT = 64 * 1024
-_PROXY_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})[ \r]")
 
 
 class WatchedReader(io.RawIOBase):
@@ -204,26 +201,14 @@ class WatchedConnection(HTTPConnection):
         host = self._tunnel_host or ""
         authority = f"{f'[{host}]' if ':' in host else host}:{self._tunnel_port}"
         fields: Mapping[str, str] = vars(self)["_tunnel_headers"]  # no type stub lists it
-        lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
         # Newer Pythons put the host among the fields.
-        lines += [f"{name}: {value}" for name, value in fields.items() if name != "Host"]
+        own = [(name, value) for name, value in fields.items() if name != "Host"]
         self.sock.settimeout(exchange.remaining())
-        self.sock.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
-        head = b""
-        while b"\r\n\r\n" not in head:
+        self.sock.sendall(connect_request(authority, own))
+        reply, is_open = TunnelReply(), False
+        while not is_open:
             self.sock.settimeout(exchange.remaining())
-            piece = self.sock.recv(4096)
-            if not piece:
-                raise Fault(Reason.CLOSED, "the proxy closed the connection")
-            head += piece
-            if len(head) > _PROXY_REPLY_LIMIT:
-                raise Fault(Reason.MALFORMED, "the proxy's reply is too long")
-        status = _PROXY_STATUS.match(head)
-        if status is None or (status[1].startswith(b"2") and not head.endswith(b"\r\n\r\n")):
-            raise Fault(Reason.MALFORMED, "the proxy's reply is not that of a proxy")
-        if not status[1].startswith(b"2"):
-            code = status[1].decode()
-            raise Fault(Reason.PROXY_REFUSED, f"the proxy answered CONNECT with status {code}")
+            is_open = reply.take(self.sock.recv(4096))
 
     def putrequest(
         self,

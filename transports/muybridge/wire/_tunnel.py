@@ -1,0 +1,52 @@
+"""Asking a proxy for a tunnel: what to send it, and what its reply means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from muybridge.wire._watched_exchange import Fault
+from muybridge_protocol.http import Reason
+
+_HEAD_LIMIT = 64 * 1024
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})[ \r]")
+
+
+def connect_request(authority: str, fields: Iterable[tuple[str, str]]) -> bytes:
+    """Return the CONNECT request. Nothing of the request that the tunnel is for is in it.
+
+    Args:
+        authority: Host and port that the tunnel leads to.
+        fields: Header fields for the proxy.
+    """
+    lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
+    lines += [f"{name}: {value}" for name, value in fields]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+class TunnelReply:
+    """The proxy's reply, piece by piece."""
+
+    def __init__(self) -> None:
+        self._head = b""
+
+    def take(self, piece: bytes) -> bool:
+        """Take the next piece, b"" for the end, and return whether the tunnel is open.
+
+        Raises:
+            Fault: The proxy refused, or its reply is not that of a proxy.
+        """
+        if not piece:
+            raise Fault(Reason.CLOSED, "the proxy closed the connection")
+        self._head += piece
+        if len(self._head) > _HEAD_LIMIT:
+            raise Fault(Reason.MALFORMED, "the proxy's reply is too long")
+        if b"\r\n\r\n" not in self._head:
+            return False
+        status = _STATUS.match(self._head)
+        if status is None or (status[1].startswith(b"2") and not self._head.endswith(b"\r\n\r\n")):
+            raise Fault(Reason.MALFORMED, "the proxy's reply is not that of a proxy")
+        if not status[1].startswith(b"2"):
+            code = status[1].decode()
+            raise Fault(Reason.PROXY_REFUSED, f"the proxy answered CONNECT with status {code}")
+        return True
