@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -11,7 +10,7 @@ import attrs
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event, Polled, Submitted
-from muybridge_protocol.http import HttpResponse
+from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Operation
 from muybridge_protocol.tasks import Result, Task
 
@@ -65,29 +64,38 @@ class Changes:
         return event.result if new else None
 
 
-@contextmanager
-def accounted(tasks: list[Task]) -> Generator[None, None, None]:
-    """Leave a note of each of *tasks* with whatever breaks the block off.
+class Ledger:
+    """What a paid request has come to so far, for the note of whatever breaks its call off.
 
-    Errors of the service carry the task themselves.
-
-    Args:
-        tasks: The tasks that were accepted so far. It may grow inside the block.
+    It is no context manager: Ctrl-C may come as one is left, when the block is behind and the
+    outcome not yet returned.
     """
-    try:
-        yield
-    except ServiceError:
-        raise
-    except BaseException as error:
-        for note in map(accepted, tasks):
-            if note not in getattr(error, "__notes__", ()):
+
+    def __init__(self) -> None:
+        self._operation: Operation[Any] | None = None
+        self._under_way = False
+
+    def begin(self, request: HttpRequest) -> None:
+        """Book that *request* is about to be sent."""
+        self._under_way = request.paid
+
+    def withdraw(self) -> None:
+        """Book that it was not sent."""
+        self._under_way = False
+
+    def book(self, operation: Operation[Any]) -> None:
+        """Book what came of it."""
+        self._operation = operation
+        self._under_way = False
+
+    def leave_note(self, error: BaseException) -> None:
+        """Note with *error* what is known. Errors of the service say it themselves."""
+        if isinstance(error, ServiceError):
+            return
+        said = None if self._operation is None else _outcome(self._operation)
+        for note in (said, UNDER_WAY if self._under_way else None):
+            if note is not None and note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
-        raise
-
-
-def submitted(events: tuple[Event, ...]) -> list[Task]:
-    """Return the tasks that *events* make known as accepted."""
-    return [event.task for event in events if isinstance(event, Submitted)]
 
 
 def accepted(task: Task) -> str:
@@ -98,12 +106,21 @@ def accepted(task: Task) -> str:
 def interrupted(operation: Operation[Any]) -> KeyboardInterrupt:
     """Return the interruption that was held back during a paid request, with what it led to."""
     interrupt = KeyboardInterrupt()
-    outcome = operation.settled.outcome if operation.settled is not None else None
-    if isinstance(outcome, Task):
-        interrupt.add_note(accepted(outcome))
-    elif isinstance(outcome, HttpResponse):
-        said = readable(outcome.body.decode("utf-8", "replace"))
-        interrupt.add_note(f"The service answered with status {outcome.status}: {said}")
-    elif isinstance(outcome, ServiceError):
-        interrupt.add_note(str(outcome))
+    note = _outcome(operation)
+    if note is not None:
+        interrupt.add_note(note)
     return interrupt
+
+
+def _outcome(operation: Operation[Any]) -> str | None:
+    """Return what a paid *operation* has come to, in words, or None if nothing was accepted."""
+    match operation.settled.outcome if operation.settled is not None else None:
+        case Task() as task:
+            return accepted(task)
+        case HttpResponse(status=status, body=body):
+            said = readable(body.decode("utf-8", "replace"))
+            return f"The service answered with status {status}: {said}"
+        case ServiceError() as error:
+            return str(error)
+        case _:
+            return None

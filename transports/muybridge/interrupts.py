@@ -34,14 +34,14 @@ def hold_interrupts(*, when: bool) -> Generator[HeldInterrupt, None, None]:
     if (
         not when
         or threading.current_thread() is not threading.main_thread()
-        or not _interrupts.hold()
+        or (ticket := _interrupts.hold()) is None
     ):
         yield held
         return
     try:
         yield held
     finally:
-        held.seen = _interrupts.release()
+        held.seen = _interrupts.release(ticket)
 
 
 class _Interrupts:
@@ -49,24 +49,28 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self._holders = 0
+        self._round = 0
+        """Goes up when all that is held is given up."""
         self._pressed = False
         self._usual: Callable[[int, FrameType | None], object] = signal.default_int_handler
 
-    def hold(self) -> bool:
-        """Begin to hold Ctrl-C back, and return whether it is for us to do so."""
+    def hold(self) -> int | None:
+        """Begin to hold Ctrl-C back, and return a ticket, or None if that is not for us to do."""
         if not self._holders:
             usual = signal.getsignal(signal.SIGINT)
             if not callable(usual) or not (
                 usual is signal.default_int_handler or usual.__module__ == _TRIO
             ):
-                return False
+                return None
             self._usual, self._pressed = usual, False
             signal.signal(signal.SIGINT, self._handle)
         self._holders += 1
-        return True
+        return self._round
 
-    def release(self) -> bool:
+    def release(self, ticket: int) -> bool:
         """Hold it no longer, and return whether it was pressed; only one holder is told so."""
+        if ticket != self._round:
+            return False
         self._holders -= 1
         if not self._holders:
             signal.signal(signal.SIGINT, self._usual)
@@ -75,6 +79,9 @@ class _Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._pressed:
+            # Here, and not by the holders: what is raised may keep them from it.
+            signal.signal(signal.SIGINT, self._usual)
+            self._round, self._holders, self._pressed = self._round + 1, 0, False
             self._usual(number, frame)
             return  # trio's raises later
         self._pressed = True

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
-from muybridge.announcing import Changes, Listeners, accounted
+from muybridge.announcing import Changes, Ledger, Listeners
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
@@ -124,9 +124,12 @@ class Client:
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        tasks: list[Task] = []
-        with accounted(tasks):
-            return self._create(request, tasks)
+        ledger = Ledger()
+        try:
+            return self._driver.finish(self._calls.create(request, **self._moment()), ledger)
+        except BaseException as error:
+            ledger.leave_note(error)
+            raise
 
     def get(self, task: Task | Result | str) -> Result:
         """Return what the service says of a task now.
@@ -223,10 +226,13 @@ class Client:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
                 an interruption carries its id in its notes.
         """
-        tasks: list[Task] = []
-        with accounted(tasks):
-            task = self._create(request, tasks)
+        ledger = Ledger()
+        try:
+            task = self._driver.finish(self._calls.create(request, **self._moment()), ledger)
             return self.wait(task, timeout=timeout, on_update=on_update)
+        except BaseException as error:
+            ledger.leave_note(error)
+            raise
 
     def run_all(
         self,
@@ -340,8 +346,13 @@ class Client:
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        now = self._driver.clock.monotonic()
-        return self._driver.finish(self._calls.call(method, path, json, now=now))
+        ledger = Ledger()
+        try:
+            now = self._driver.clock.monotonic()
+            return self._driver.finish(self._calls.call(method, path, json, now=now), ledger)
+        except BaseException as error:
+            ledger.leave_note(error)
+            raise
 
     def _join(self, other: Client) -> None:
         """Share the service, key, listeners and connections of *other*, which closes them."""
@@ -351,10 +362,6 @@ class Client:
 
     def _moment(self) -> Moment:
         return {"now": self._driver.clock.monotonic(), "wall": self._driver.clock.wall()}
-
-    def _create(self, request: MediaRequest, tasks: list[Task]) -> Task:
-        """Create a task, and put it into *tasks* before Ctrl-C can come again."""
-        return self._driver.finish(self._calls.create(request, **self._moment()), tasks)
 
 
 def _default_transport() -> Transport:

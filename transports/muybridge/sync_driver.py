@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from muybridge.announcing import UNDER_WAY, Listeners, interrupted, submitted
+from muybridge.announcing import UNDER_WAY, Ledger, Listeners, interrupted
 from muybridge.clock import Clock
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
@@ -20,7 +20,6 @@ from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Download, Fetch, Operation, Send, Wait
 from muybridge_protocol.operations.download import Saved, Stage
-from muybridge_protocol.tasks import Task
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
@@ -42,17 +41,17 @@ class Driver:
     listeners: Listeners
     clock: Clock
 
-    def finish(self, operation: Operation[T], tasks: list[Task] | None = None) -> T:
+    def finish(self, operation: Operation[T], ledger: Ledger | None = None) -> T:
         """Drive *operation* to its end and return its outcome.
 
         Args:
             operation: The operation at its beginning.
-            tasks: Where to put a task that is accepted, before Ctrl-C can come again.
+            ledger: Where to book what comes of it, before Ctrl-C can come again.
 
         Raises:
             ServiceError: It ended with it.
         """
-        driven = self.drive(operation, tasks)
+        driven = self.drive(operation, ledger)
         while True:
             try:
                 next(driven)
@@ -61,7 +60,7 @@ class Driver:
                 return outcome
 
     def drive(
-        self, operation: Operation[T], tasks: list[Task] | None = None
+        self, operation: Operation[T], ledger: Ledger | None = None
     ) -> Generator[Event, None, T]:
         """Do what *operation* asks for, yield what becomes known, and return its outcome.
 
@@ -69,18 +68,19 @@ class Driver:
 
         Args:
             operation: The operation at its beginning.
-            tasks: Where to put a task that is accepted, before Ctrl-C can come again.
+            ledger: Where to book what comes of it, before Ctrl-C can come again.
 
         Raises:
             ServiceError: It ended with it.
         """
+        ledger = Ledger() if ledger is None else ledger
         while True:
             match operation.next_action(self.clock.monotonic()):
                 case Send(request, deadline):
                     with hold_interrupts(when=request.paid) as held:
+                        ledger.begin(request)
                         operation = self.exchange(operation, request, deadline)
-                        if tasks is not None:
-                            tasks += submitted(operation.events)
+                        ledger.book(operation)
                         self.listeners.tell(operation.events)
                     if held.seen:
                         raise interrupted(operation)

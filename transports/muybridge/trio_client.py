@@ -13,7 +13,7 @@ from typing import NoReturn, Self
 
 import trio
 
-from muybridge.announcing import Changes, Listeners, accepted
+from muybridge.announcing import Changes, Ledger, Listeners
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
@@ -21,7 +21,7 @@ from muybridge.saving import PartFile, SaveTarget
 from muybridge.trio_driver import Driven, Driver
 from muybridge.trio_fleet import TrioOutcomes
 from muybridge.wire.async_transport import AsyncTransport
-from muybridge_protocol.errors import DownloadFailed, ServiceError, TaskEnded
+from muybridge_protocol.errors import DownloadFailed, TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import CONCURRENCY
@@ -135,7 +135,12 @@ class TrioClient:
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        return await self._driver.finish(self._calls.create(request, **self._moment()))
+        ledger = Ledger()
+        try:
+            return await self._driver.finish(self._calls.create(request, **self._moment()), ledger)
+        except BaseException as error:
+            ledger.leave_note(error)
+            raise
 
     async def get(self, task: Task | Result | str) -> Result:
         """Return what the service says of a task now.
@@ -224,13 +229,13 @@ class TrioClient:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
                 a cancellation was told the id by `on_submitted`, and carries it in its notes.
         """
-        task = await self.create(request)
+        ledger = Ledger()
         try:
+            create = self._calls.create(request, **self._moment())
+            task = await self._driver.finish(create, ledger)
             return await self.wait(task, timeout=timeout, on_update=on_update)
-        except ServiceError:
-            raise
         except BaseException as error:
-            error.add_note(accepted(task))
+            ledger.leave_note(error)
             raise
 
     def run_all(
@@ -350,8 +355,13 @@ class TrioClient:
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        operation = self._calls.call(method, path, json, now=trio.current_time())
-        return await self._driver.finish(operation)
+        ledger = Ledger()
+        try:
+            operation = self._calls.call(method, path, json, now=trio.current_time())
+            return await self._driver.finish(operation, ledger)
+        except BaseException as error:
+            ledger.leave_note(error)
+            raise
 
     def _join(self, other: TrioClient) -> None:
         """Share the service, key, listeners and connections of *other*, which closes them."""

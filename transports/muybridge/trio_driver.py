@@ -13,7 +13,7 @@ from typing import Any, Generic, Self, TypeVar
 import attrs
 import trio
 
-from muybridge.announcing import UNDER_WAY, Listeners, interrupted
+from muybridge.announcing import UNDER_WAY, Ledger, Listeners, interrupted
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile
@@ -42,13 +42,17 @@ class Driver:
     credentials: Credentials
     listeners: Listeners
 
-    async def finish(self, operation: Operation[T]) -> T:
+    async def finish(self, operation: Operation[T], ledger: Ledger | None = None) -> T:
         """Drive *operation* to its end and return its outcome.
+
+        Args:
+            operation: The operation at its beginning.
+            ledger: Where to book what comes of it, before Ctrl-C can come again.
 
         Raises:
             ServiceError: It ended with it.
         """
-        driven = Driven(self, operation)
+        driven = Driven(self, operation, ledger)
         async for _ in driven:
             pass
         return driven.outcome()
@@ -132,11 +136,15 @@ class Driven(Generic[T]):
     Args:
         driver: What it is driven with.
         operation: The operation at its beginning.
+        ledger: Where to book what comes of it, before Ctrl-C can come again.
     """
 
-    def __init__(self, driver: Driver, operation: Operation[T]) -> None:
+    def __init__(
+        self, driver: Driver, operation: Operation[T], ledger: Ledger | None = None
+    ) -> None:
         self._driver = driver
         self._operation = operation
+        self._ledger = Ledger() if ledger is None else ledger
         self._events: deque[Event] = deque()
         self._settled: Settled[T] | None = None
 
@@ -159,9 +167,12 @@ class Driven(Generic[T]):
         held = None
         try:
             with hold_interrupts(when=request.paid) as held:
+                self._ledger.begin(request)
                 operation = await self._driver.exchange(self._operation, request, deadline)
+                self._ledger.book(operation)
                 self._driver.listeners.tell(operation.events)
         except trio.Cancelled:
+            self._ledger.withdraw()
             if held is not None and held.seen:
                 raise KeyboardInterrupt from None
             raise

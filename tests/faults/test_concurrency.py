@@ -1,0 +1,195 @@
+"""Ctrl-C at every step, and many at once: nothing is lost, mixed up or paid twice."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+import muybridge
+from client.drivers import DRIVERS
+from client.in_process import Answer, InProcessTransport, World
+from client.on_trio import AsyncFace, TrioClock
+from client.requests_made import image
+from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
+
+from .interruptions import BookingWorld, Interruption, said
+
+posix = pytest.mark.skipif(os.name != "posix", reason="a matter of posix")
+
+LOST = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.RESET)
+UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
+ANSWERS: dict[str, tuple[Answer, str]] = {
+    "accepted": (None, "task-1"),
+    "lost": (LOST, "may have been accepted"),
+    "junk": (HttpResponse(200, (), b"no horse"), "no horse"),
+    "502": (HttpResponse(502), "502"),
+    "unsent, then accepted": (UNSENT, "task-2"),
+}
+"""How the first create is answered, and what must be known of it for the money's sake."""
+
+BODY = {"model": "imga", "prompt": "a horse"}
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "create": lambda client: client.create(image()),
+    "run": lambda client: client.run(image()),
+    "call": lambda client: client.call("POST", "/v1/imga/images", BODY),
+}
+
+
+@attrs.frozen
+class Interrupted:
+    """A call that was interrupted: what it told, in words, and what the service had of it."""
+
+    told: str
+    world: BookingWorld
+    place: str | None
+
+
+def on_requests(world: World, call: Callable[[Any], Any], interruption: Interruption) -> str:
+    transport = InProcessTransport(world)
+    with muybridge.Client(world.key, world.url, transport=transport, clock=world.clock) as client:
+        try:
+            with interruption:
+                outcome = call(client)
+        except BaseException as error:  # noqa: BLE001  whatever comes out is looked at
+            return said(error)
+    return f"{outcome} {getattr(outcome, 'body', '')}"
+
+
+def on_trio(world: World, call: Callable[[Any], Awaitable[Any]], interruption: Interruption) -> str:
+    told: list[str] = []
+
+    async def main() -> None:
+        transport = AsyncFace(InProcessTransport(world))
+        clock = world.clock
+        client = muybridge.TrioClient(world.key, world.url, transport=transport, wall=clock.wall)
+        try:
+            with interruption:
+                outcome = await call(client)
+        except BaseException as error:  # noqa: BLE001  whatever comes out is looked at
+            told.append(said(error))
+        else:
+            told.append(f"{outcome} {getattr(outcome, 'body', '')}")
+
+    # Where it came too late for a checkpoint, trio raises it at its end.
+    with suppress(KeyboardInterrupt):
+        trio.run(main, clock=TrioClock(world.clock))
+    return told[0]
+
+
+LOOPS: dict[str, Callable[[World, Callable[[Any], Any], Interruption], str]] = {
+    "requests": on_requests,
+    "trio": on_trio,
+}
+
+
+ENDLESS = 1_000_000
+
+
+def interrupted_at_every_step(
+    driver: str,
+    call: Callable[[Any], Any],
+    answer: Answer,
+    *,
+    before: int = ENDLESS,
+    opcodes: bool = False,
+    pressed: bool = False,
+) -> Iterator[Interrupted]:
+    """Yield what came of *call* interrupted at one step, at the next one, and so on to its end.
+
+    Args:
+        driver: Under which driver.
+        call: What is interrupted.
+        answer: How the service answers at first.
+        before: How many steps before the first request to begin.
+        opcodes: Whether each opcode is a step.
+        pressed: Whether Ctrl-C was already pressed when the service had the request.
+    """
+
+    def at(step: int) -> Interrupted:
+        interruption = Interruption(step, opcodes=opcodes)
+        world = BookingWorld(interruption, pressed=pressed)
+        world.instead.append(answer)
+        told = LOOPS[driver](world, call, interruption)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        return Interrupted(told, world, interruption.place)
+
+    first = max(1, at(ENDLESS).world.began - before)
+    for step in range(first, ENDLESS):
+        seen = at(step)
+        yield seen
+        if seen.place is None:
+            assert step > first + 100
+            return
+
+
+@pytest.fixture(params=DRIVERS)
+def driver(request: pytest.FixtureRequest) -> str:
+    """The name of the driver under test."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say that Ctrl-C is held back to nobody."""
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+
+
+nightly = pytest.mark.nightly
+SAMPLE = {("accepted", "create"), ("lost", "create"), ("junk", "call")}
+EACH = [
+    pytest.param(answer, call, marks=() if (answer, call) in SAMPLE else nightly)
+    for answer in ANSWERS
+    for call in CALLS
+]
+OPCODES = [(answer, call) for answer in ("accepted", "lost") for call in ("create", "call")]
+EVERY = [
+    *((answer, call, False) for answer in ANSWERS for call in CALLS),
+    *((answer, call, True) for answer, call in OPCODES),
+]
+
+
+@posix
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize(("answer", "call"), EACH)
+def test_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
+    """Ctrl-C at any line of a paid call: nothing was sent, or what became of it is told."""
+    reply, known = ANSWERS[answer]
+    for seen in interrupted_at_every_step(driver, CALLS[call], reply, before=50):
+        assert seen.world.arrived <= 1, seen.place
+        assert known in seen.told or not seen.world.arrived, (seen.place, seen.told)
+
+
+@nightly
+@posix
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize(("answer", "call", "opcodes"), EVERY)
+def test_ctrl_c_from_the_beginning(driver: str, answer: str, call: str, opcodes: bool) -> None:  # noqa: FBT001  a case
+    """The same holds from the first line of the call, and between any two opcodes."""
+    reply, known = ANSWERS[answer]
+    for seen in interrupted_at_every_step(driver, CALLS[call], reply, opcodes=opcodes):
+        assert seen.world.arrived <= 1, seen.place
+        assert known in seen.told or not seen.world.arrived, (seen.place, seen.told)
+
+
+@posix
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize(("answer", "call"), EACH)
+def test_a_second_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
+    """Pressed again at any line, it breaks off at once and says at least what may have been."""
+    reply, known = ANSWERS[answer]
+    for seen in interrupted_at_every_step(driver, CALLS[call], reply, before=0, pressed=True):
+        assert seen.world.arrived <= 1, seen.place
+        told = known in seen.told or "may have been accepted" in seen.told
+        assert told or not seen.world.arrived, (seen.place, seen.told)
