@@ -1,0 +1,105 @@
+"""The delivery tables by themselves, as those read them who write operations of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pytest
+
+from muybridge_protocol import delivery
+from muybridge_protocol.delivery import CREATE, DELETE, DOWNLOAD, POLL, Delivery, Verdict, backoff
+from muybridge_protocol.http import Phase, Reason, TransportFailure
+
+REFUSALS = dict.fromkeys((400, 401, 402, 403, 404, 405, 413, 415, 422, 425), Verdict.REFUSED)
+THROTTLED = {429: Verdict.THROTTLED}
+
+
+class Row(NamedTuple):
+    """What one table says: on a lost reply, on a redirect, on single statuses, on every other."""
+
+    table: Delivery
+    lost: Verdict
+    redirect: Verdict
+    statuses: Mapping[int, Verdict]
+    other: Verdict
+
+
+ROWS = {
+    "create": Row(
+        CREATE, Verdict.AMBIGUOUS, Verdict.AMBIGUOUS, REFUSALS | THROTTLED, Verdict.AMBIGUOUS
+    ),
+    "poll": Row(
+        POLL,
+        Verdict.RETRY,
+        Verdict.VIOLATION,
+        dict.fromkeys((400, 401, 402, 403, 422), Verdict.REFUSED)
+        | {404: Verdict.MISSING}
+        | THROTTLED,
+        Verdict.RETRY,
+    ),
+    "delete": Row(
+        DELETE,
+        Verdict.RETRY,
+        Verdict.VIOLATION,
+        REFUSALS | {404: Verdict.MISSING} | THROTTLED,
+        Verdict.RETRY,
+    ),
+    "download": Row(
+        DOWNLOAD,
+        Verdict.RETRY,
+        Verdict.REDIRECT,
+        REFUSALS | dict.fromkeys((403, 404, 410), Verdict.MISSING) | THROTTLED,
+        Verdict.RETRY,
+    ),
+}
+
+by_row = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+
+
+@by_row
+def test_every_status(row: Row) -> None:
+    """Each status means what the design's table says of it."""
+    for status in range(1000):
+        expected = row.statuses.get(status, row.other)
+        if 200 <= status < 300:
+            expected = Verdict.ANSWER
+        elif 300 <= status < 400:
+            expected = row.redirect
+        assert row.table.judge_status(status) is expected
+
+
+@by_row
+def test_every_failure(row: Row) -> None:
+    """What was not sent may be sent again, unless that would not help; what was, by the table."""
+    for reason in Reason:
+        unsent = TransportFailure(phase=Phase.CONNECT, sent=False, reason=reason)
+        lasting = reason in (Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS)
+        expected = Verdict.NOT_SENT if lasting else Verdict.RETRY
+        assert row.table.judge_failure(unsent) is expected
+        begun = TransportFailure(phase=Phase.SEND, sent=True, reason=reason)
+        assert row.table.judge_failure(begun) is row.lost
+
+
+def test_waits_are_splitmix64() -> None:
+    """The waits are drawn from the published sequence of splitmix64, which others can repeat."""
+    published = [
+        0xE220A8397B1DCDAF,
+        0x6E789E6AA1B965F4,
+        0x06C45D188009454F,
+        0xF88BB8A8724C81EC,
+        0x1B39896A51A8749B,
+    ]
+    for seed, drawn in enumerate(published):
+        assert backoff(seed - 1, 1) == (drawn >> 11) / 2**53
+        assert backoff(seed - 4, 4) == 8 * (drawn >> 11) / 2**53
+        assert backoff(seed - 9, 9) == 20 * (drawn >> 11) / 2**53
+
+
+def test_how_often_and_how_long() -> None:
+    """The counts and times that the design states."""
+    assert delivery.UNSENT_TRIES == 3
+    assert delivery.THROTTLED_TRIES == 4
+    assert delivery.RETRIES == 4
+    assert delivery.LONGEST_WAIT == 120
+    assert delivery.LONGEST_BACKOFF == 20
