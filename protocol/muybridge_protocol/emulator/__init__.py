@@ -4,10 +4,12 @@ Time and new ids are arguments, so that a task's life can be walked through in m
 """
 
 from muybridge_protocol.emulator.accounts import Access
+from muybridge_protocol.emulator.intake import REQUEST_BODY_LIMIT, ServiceRequest
 from muybridge_protocol.emulator.markers import CANCEL, FAILURES, SLOW
-from muybridge_protocol.emulator.replies import REQUEST_BODY_LIMIT
-from muybridge_protocol.emulator.service import Emulator, ServiceRequest
+from muybridge_protocol.emulator.replies import StreamedResponse
+from muybridge_protocol.emulator.service import Emulator
 from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing
+from muybridge_protocol.emulator.text import TextMarker
 
 __all__ = [
     "CANCEL",
@@ -19,5 +21,7 @@ __all__ = [
     "Emulator",
     "MediaState",
     "ServiceRequest",
+    "StreamedResponse",
+    "TextMarker",
     "Timing",
 ]

@@ -23,11 +23,13 @@ class Access:
         families: Names of the families whose create call it may use.
         models: Names of the models that it may ask for.
         assets: Whether it may delete assets.
+        text: Whether it may use the text endpoints.
     """
 
     families: frozenset[str] | None = None
     models: frozenset[str] | None = None
     assets: bool = True
+    text: bool = True
 
     def allows_family(self, family: Family) -> bool:
         """Whether the key may create tasks of *family*."""

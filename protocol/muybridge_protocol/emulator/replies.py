@@ -19,20 +19,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Self
+
+import attrs
 
 from muybridge_protocol.emulator.lengths import tokens
 from muybridge_protocol.emulator.tasks import EmulatedTask
 from muybridge_protocol.families import VIDD, VIDSB, Media
-from muybridge_protocol.http import MEBIBYTE, Headers, HttpResponse
+from muybridge_protocol.http import Headers, HttpResponse
 from muybridge_protocol.rules import Problem
 from muybridge_protocol.tasks import Status
-
-REQUEST_BODY_LIMIT = 32 * MEBIBYTE
-"""Most bytes that a request may have: room for reference images in base64."""
 
 _JSON_TYPE = ("Content-Type", "application/json")
 
 _SUFFIXES = {Media.IMAGE: "png", Media.VIDEO: "mp4"}
+
+
+@attrs.frozen
+class StreamedResponse(HttpResponse):
+    """A reply whose body is sent piece by piece.
+
+    Args:
+        status: The HTTP status.
+        headers: Header fields.
+        body: The whole body: its pieces together.
+        pieces: The pieces in the order in which they are sent.
+        interval: Seconds between one piece and the next.
+    """
+
+    pieces: tuple[bytes, ...] = attrs.field(
+        default=(), repr=lambda pieces: f"<{len(pieces)} pieces>"
+    )
+    interval: float = 0.0
+
+    @classmethod
+    def of(
+        cls, status: int, headers: Headers, pieces: tuple[bytes, ...], *, interval: float
+    ) -> Self:
+        """Return the reply that has *pieces* as its body, *interval* seconds apart."""
+        return cls(status, headers, b"".join(pieces), pieces, interval)
 
 
 def json_reply(value: object, *, status: int = 200, headers: Headers = ()) -> HttpResponse:

@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import cast
 from urllib.parse import unquote
 
-import attrs
-
-from muybridge_protocol.codec import InvalidJson, JsonObject, read_object
 from muybridge_protocol.emulator.accounts import Access, authenticate
 from muybridge_protocol.emulator.assets import AssetLibrary, missing_asset
-from muybridge_protocol.emulator.replies import (
-    REQUEST_BODY_LIMIT,
-    error_reply,
-    json_reply,
-    result_record,
-    task_record,
-)
+from muybridge_protocol.emulator.intake import ServiceRequest, UnreadableBody, read_body
+from muybridge_protocol.emulator.replies import error_reply, json_reply, result_record, task_record
 from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, accept, reject
+from muybridge_protocol.emulator.text import answer_text, text_protocol
 from muybridge_protocol.families import FAMILIES, IMGB, VIDSA, Family
-from muybridge_protocol.http import Headers, HttpResponse, find_header
-from muybridge_protocol.rules import Problem, is_array
+from muybridge_protocol.http import HttpResponse
+from muybridge_protocol.rules import Problem
 
 _FAMILIES_BY_PATH: Mapping[str, Family] = {
     family.create_path: family for family in FAMILIES.values()
 }
 
-_MOST_FIELDS = 256
-_DEEPEST_NESTING = 32
-
-
-@attrs.frozen
-class ServiceRequest:
-    """A request as the service receives it.
-
-    Args:
-        method: The method, such as `POST`.
-        target: The path, percent-encoded as it came, and the query.
-        headers: Header fields in the order in which they came.
-        body: The body's bytes.
-    """
-
-    method: str
-    target: str
-    headers: Headers = attrs.field(default=(), repr=False)  # they hold the key
-    body: bytes = attrs.field(default=b"", repr=lambda body: f"<{len(body)} bytes>")
-
 
 class Emulator:
-    """The service's image, video and asset endpoints.
+    """The service's image, video, asset and text endpoints.
 
     It keeps its tasks and assets; all that it hands out is immutable, and depends on nothing but
     what was put in.
@@ -116,12 +88,21 @@ class Emulator:
         Args:
             request: What came. Nothing about it need be valid.
             now: Unix seconds.
-            new_id: The identifier that a new task gets. It must not have been used before.
+            new_id: The identifier that a new task gets, or that of a text reply is made from. It
+                must not have been used before.
+
+        Returns:
+            The reply. That to a streaming text request is a `StreamedResponse`.
 
         Raises:
             ValueError: A task was made, and *new_id* belongs to another.
         """
         access = authenticate(self._keys, request.headers)
+        protocol = text_protocol(request.target)
+        if protocol is not None:
+            return answer_text(
+                protocol, request, access, timing=self._timing, now=now, new_id=new_id
+            )
         if access is None:
             return error_reply(
                 401,
@@ -148,18 +129,10 @@ class Emulator:
             return _forbidden(f"the key is not provisioned for family {family.name}")
         if request.method != "POST":
             return _wrong_method("POST")
-        if len(request.body) > REQUEST_BODY_LIMIT:
-            return error_reply(
-                413, "body_too_large", f"send at most {REQUEST_BODY_LIMIT} bytes of JSON"
-            )
-        if not _says_json(request.headers):
-            return error_reply(
-                415, "unsupported_media_type", "send the header Content-Type: application/json"
-            )
         try:
-            body = _read_body(request.body)
-        except InvalidJson as error:
-            return error_reply(400, "invalid_json", f"the body cannot be read: {error}")
+            body = read_body(request)
+        except UnreadableBody as error:
+            return error_reply(error.status, error.code, str(error))
         if not access.allows_model(body.get("model")):
             return _forbidden("the account plan does not include the requested model")
         problems = family.check(body).problems
@@ -218,30 +191,6 @@ class Emulator:
             if not task.ended(now):
                 self._tasks[task_id] = task.failing(missing_asset(asset_id, deleted=True))
         return json_reply({"code": "0", "msg": "the asset was deleted", "data": None})
-
-
-def _says_json(headers: Headers) -> bool:
-    media_type = (find_header(headers, "content-type") or "").partition(";")[0]
-    return media_type.strip().lower() == "application/json"
-
-
-def _read_body(body: bytes) -> JsonObject:
-    """Return the JSON object that *body* is, of a size that is safe to work with."""
-    fields = read_object(body)
-    if len(fields) > _MOST_FIELDS:
-        raise InvalidJson(f"it has more than {_MOST_FIELDS} fields")
-    level: list[object] = [fields]
-    for _ in range(_DEEPEST_NESTING):
-        level = [item for value in level for item in _items(value)]
-        if not level:
-            return fields
-    raise InvalidJson(f"it is nested more than {_DEEPEST_NESTING} levels deep")
-
-
-def _items(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return cast("JsonObject", value).values()
-    return value if is_array(value) else ()
 
 
 def _concerns_model(problems: Iterable[Problem]) -> bool:

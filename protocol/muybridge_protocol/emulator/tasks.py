@@ -31,7 +31,7 @@ _SHOWN_SETTING = 80
 
 @attrs.frozen(kw_only=True)
 class Timing:
-    """How long tasks take.
+    """How long tasks take, and how fast text streams.
 
     Args:
         speed: What all times are divided by.
@@ -39,6 +39,7 @@ class Timing:
         image_processing: Seconds that an image takes to generate.
         video_queued: Seconds that a video task waits.
         video_processing: Seconds that a video takes to generate.
+        text_interval: Seconds between two pieces of a streamed text.
 
     Raises:
         ValueError: The speed is not a positive number, or a time is negative.
@@ -49,13 +50,20 @@ class Timing:
     image_processing: float = 4.0
     video_queued: float = 4.0
     video_processing: float = 26.0
+    text_interval: float = 0.05
 
     def __attrs_post_init__(self) -> None:
         if not (math.isfinite(self.speed) and self.speed > 0):
             raise ValueError(f"{self.speed!r} is no speed; use a number above 0")
-        times = (self.image_queued, self.image_processing, self.video_queued, self.video_processing)
+        times = (
+            self.image_queued,
+            self.image_processing,
+            self.video_queued,
+            self.video_processing,
+            self.text_interval,
+        )
         if not all(math.isfinite(time) and time >= 0 for time in times):
-            raise ValueError("a task takes a finite time of 0 s or more")
+            raise ValueError("a task, or a piece of text, takes a finite time of 0 s or more")
 
     def queued(self, media: Media) -> float:
         """Return the seconds that a task of *media* waits."""
@@ -66,6 +74,10 @@ class Timing:
         if seconds is None:
             seconds = self.image_processing if media is Media.IMAGE else self.video_processing
         return seconds / self.speed
+
+    def between_pieces(self) -> float:
+        """Return the seconds between two pieces of a streamed text."""
+        return self.text_interval / self.speed
 
 
 class MediaState(StrEnum):

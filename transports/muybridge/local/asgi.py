@@ -20,6 +20,7 @@ from muybridge_protocol.emulator import (
     Emulator,
     MediaState,
     ServiceRequest,
+    StreamedResponse,
 )
 from muybridge_protocol.emulator.replies import error_reply, media_name
 from muybridge_protocol.families import Media
@@ -119,7 +120,7 @@ class LocalApplication:
         with self._interruptible():
             reply = await self._answer(scope, receive)
         if reply is not None:
-            await self._respond(reply, send)
+            await self._respond(reply, receive, send)
 
     @contextmanager
     def _interruptible(self) -> Generator[None]:
@@ -168,7 +169,12 @@ class LocalApplication:
             return error_reply(503, "not_rendered", "the result could not be rendered")
         return _file_reply(task, path, headers)
 
-    async def _respond(self, reply: HttpResponse | FileReply, send: ASGISendCallable) -> None:
+    async def _respond(
+        self,
+        reply: HttpResponse | FileReply,
+        receive: ASGIReceiveCallable,
+        send: ASGISendCallable,
+    ) -> None:
         """Send *reply*.
 
         The server shields what it sends from cancellation, so that a client who stops reading
@@ -179,7 +185,10 @@ class LocalApplication:
 
         async def deliver() -> None:
             try:
-                await _send(reply, send)
+                if isinstance(reply, StreamedResponse):
+                    await _stream(reply, receive, send)
+                else:
+                    await _send(reply, send)
             except Exception:
                 LOG.debug("A reply could not be sent", exc_info=True)
             finally:
@@ -211,17 +220,41 @@ async def _send(reply: HttpResponse | FileReply, send: ASGISendCallable) -> None
         length, pieces = len(reply.body), iter((reply.body,))
     else:
         length, pieces = reply.span.length, reply.pieces()
-    headers = (*reply.headers, ("Content-Length", str(length)))
-    await send(
-        {
-            "type": "http.response.start",
-            "status": reply.status,
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
-        }
-    )
+    await _send_head(reply.status, (*reply.headers, ("Content-Length", str(length))), send)
     for piece in pieces:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _stream(
+    reply: StreamedResponse, receive: ASGIReceiveCallable, send: ASGISendCallable
+) -> None:
+    """Send *reply* piece by piece, until its end or until its reader goes away."""
+    async with trio.open_nursery() as nursery:
+
+        async def leave_with_reader() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(leave_with_reader)
+        await _send_head(reply.status, reply.headers, send)
+        for index, piece in enumerate(reply.pieces):
+            if index:
+                await trio.sleep(reply.interval)
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        nursery.cancel_scope.cancel()
+
+
+async def _send_head(status: int, headers: Headers, send: ASGISendCallable) -> None:
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
+        }
+    )
 
 
 def _file_reply(task: EmulatedTask, path: Path, headers: Headers) -> HttpResponse | FileReply:

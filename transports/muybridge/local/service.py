@@ -78,6 +78,11 @@ class LocalService:
         return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     @property
+    def text_base_url(self) -> str:
+        """Where clients on this machine reach the text endpoints: at `base_url` as well."""
+        return self.base_url
+
+    @property
     def api_key(self) -> str:
         """A key that the service accepts: the first, where several were given."""
         return next(iter(self._keys))

@@ -1,0 +1,93 @@
+"""What the emulator takes in: a request, and its JSON if that is safe to work with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+import attrs
+
+from muybridge_protocol.codec import InvalidJson, JsonObject, read_object
+from muybridge_protocol.http import MEBIBYTE, Headers, find_header
+from muybridge_protocol.rules import is_array
+
+REQUEST_BODY_LIMIT = 32 * MEBIBYTE
+"""Most bytes that a request may have: room for reference images in base64."""
+
+_MOST_FIELDS = 256
+_DEEPEST_NESTING = 32
+
+
+@attrs.frozen
+class ServiceRequest:
+    """A request as the service receives it.
+
+    Args:
+        method: The method, such as `POST`.
+        target: The path, percent-encoded as it came, and the query.
+        headers: Header fields in the order in which they came.
+        body: The body's bytes.
+    """
+
+    method: str
+    target: str
+    headers: Headers = attrs.field(default=(), repr=False)  # they hold the key
+    body: bytes = attrs.field(default=b"", repr=lambda body: f"<{len(body)} bytes>")
+
+
+class UnreadableBody(Exception):
+    """A request has no JSON object that can be worked with; the message says why.
+
+    Args:
+        status: The HTTP status that tells it.
+        code: The error's name, for programs.
+        message: What is wrong, for people.
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+def read_body(request: ServiceRequest) -> JsonObject:
+    """Return the JSON object that a request brings, of a size that is safe to work with.
+
+    Raises:
+        UnreadableBody: It brings none.
+    """
+    if len(request.body) > REQUEST_BODY_LIMIT:
+        raise UnreadableBody(
+            413, "body_too_large", f"send at most {REQUEST_BODY_LIMIT} bytes of JSON"
+        )
+    if not _says_json(request.headers):
+        raise UnreadableBody(
+            415, "unsupported_media_type", "send the header Content-Type: application/json"
+        )
+    try:
+        return _read_object(request.body)
+    except InvalidJson as error:
+        raise UnreadableBody(400, "invalid_json", f"the body cannot be read: {error}") from None
+
+
+def _says_json(headers: Headers) -> bool:
+    media_type = (find_header(headers, "content-type") or "").partition(";")[0]
+    return media_type.strip().lower() == "application/json"
+
+
+def _read_object(body: bytes) -> JsonObject:
+    fields = read_object(body)
+    if len(fields) > _MOST_FIELDS:
+        raise InvalidJson(f"it has more than {_MOST_FIELDS} fields")
+    level: list[object] = [fields]
+    for _ in range(_DEEPEST_NESTING):
+        level = [item for value in level for item in _items(value)]
+        if not level:
+            return fields
+    raise InvalidJson(f"it is nested more than {_DEEPEST_NESTING} levels deep")
+
+
+def _items(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("JsonObject", value).values()
+    return value if is_array(value) else ()

@@ -1,0 +1,110 @@
+"""Which endpoint a text request is for, and what it gets."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from muybridge_protocol.emulator.accounts import Access
+from muybridge_protocol.emulator.intake import ServiceRequest, UnreadableBody, read_body
+from muybridge_protocol.emulator.replies import StreamedResponse
+from muybridge_protocol.emulator.tasks import Timing
+from muybridge_protocol.emulator.text.answer import Answer, answer
+from muybridge_protocol.emulator.text.chat import Chat
+from muybridge_protocol.emulator.text.markers import TextMarker, read_marker
+from muybridge_protocol.emulator.text.messages import Messages
+from muybridge_protocol.emulator.text.native import Native
+from muybridge_protocol.emulator.text.refused import Refused
+from muybridge_protocol.emulator.text.wire import JSON_TYPE, TextProtocol, write
+from muybridge_protocol.http import HttpResponse
+from muybridge_protocol.rules import either, shown
+from muybridge_protocol.text.models import TEXT_MODELS
+
+
+def text_protocol(target: str) -> TextProtocol | None:
+    """Return the protocol that a request for *target*, a path and query, speaks.
+
+    None means that the path belongs to no text endpoint.
+    """
+    path, _, query = target.partition("?")
+    match [unquote(segment) for segment in path.split("/")]:
+        case ["", "v1", "models", segment]:
+            return Native.at(segment, query)
+        case ["", "v1", "chat", "completions"]:
+            return Chat()
+        case ["", "v1", "messages"]:
+            return Messages()
+        case _:
+            return None
+
+
+def answer_text(
+    protocol: TextProtocol,
+    request: ServiceRequest,
+    access: Access | None,
+    *,
+    timing: Timing,
+    now: float,
+    new_id: str,
+) -> HttpResponse:
+    """Answer a text request.
+
+    Args:
+        protocol: The protocol that it speaks.
+        request: What came. Nothing about it need be valid.
+        access: What its key may use, or None where there is no valid key.
+        timing: How fast text streams.
+        now: Unix seconds.
+        new_id: What the answer's identifier is made from.
+    """
+    try:
+        made = _answer(protocol, request, access, now=now, new_id=new_id)
+    except Refused as refused:
+        headers = (("Content-Type", JSON_TYPE), *refused.headers)
+        return HttpResponse(refused.status, headers, write(protocol.error(refused)))
+    if made.prompt.streaming:
+        return StreamedResponse.of(
+            200,
+            (("Content-Type", protocol.stream_type),),
+            protocol.stream(made),
+            interval=timing.between_pieces(),
+        )
+    return HttpResponse(200, (("Content-Type", JSON_TYPE),), write(protocol.reply(made)))
+
+
+def _answer(
+    protocol: TextProtocol,
+    request: ServiceRequest,
+    access: Access | None,
+    *,
+    now: float,
+    new_id: str,
+) -> Answer:
+    if access is None:
+        raise Refused(
+            401,
+            "send the header Authorization: Bearer <API_KEY> with a valid key",
+            headers=(("WWW-Authenticate", "Bearer"),),
+        )
+    if not protocol.exists:
+        raise Refused(404, "there is no such endpoint")
+    if not access.text:
+        raise Refused(403, "the key is not provisioned for text")
+    if request.method != "POST":
+        raise Refused(405, "use POST", headers=(("Allow", "POST"),))
+    try:
+        body = read_body(request)
+    except UnreadableBody as error:
+        raise Refused(error.status, str(error)) from None
+    model = protocol.model(body)
+    if not access.allows_model(model):
+        raise Refused(403, "the account plan does not include the requested model", field="model")
+    if model not in TEXT_MODELS:
+        message = f"{shown(model)} is no text model; use {either(list(TEXT_MODELS))}"
+        raise Refused(404, message, field="model")
+    prompt = protocol.read(body)
+    marker = read_marker(prompt.last_user_text)
+    if marker is TextMarker.ERROR:
+        raise Refused(500, f"the marker {marker} asks for this error")
+    if marker is TextMarker.THROTTLED:
+        raise Refused(429, f"the marker {marker} asks for this", headers=(("Retry-After", "1"),))
+    return answer(prompt, marker, answer_id=new_id.removeprefix("task-"), now=now)

@@ -1,0 +1,183 @@
+"""The native protocol (spec, "Text request and response").
+
+A stream is a series of server-sent events with `?alt=sse`, and a JSON array without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+from urllib.parse import parse_qsl
+
+import attrs
+
+from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending, Interruption
+from muybridge_protocol.emulator.text.node import Node
+from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
+from muybridge_protocol.emulator.text.refused import Refused
+from muybridge_protocol.emulator.text.wire import EVENT_STREAM, JSON_TYPE, TextProtocol, write
+from muybridge_protocol.rules import either
+
+PLAIN = "generateContent"
+STREAM = "streamGenerateContent"
+
+# The specification knows the first two; older software sends a function's results as the others.
+_ROLES = (USER, "model", "function", "tool")
+
+_SETTINGS = (("temperature",), ("topP", "top_p"))
+_MOST_TOKENS = ("maxOutputTokens", "max_output_tokens")
+
+_STATUS_NAMES: Mapping[int, str] = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
+    413: "INVALID_ARGUMENT",
+    415: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+}
+
+
+@attrs.frozen
+class Native(TextProtocol):
+    """The native protocol, for one request.
+
+    Args:
+        name: The model that the path names.
+        method: What the path wants of it.
+        events: Whether a stream is one of server-sent events.
+    """
+
+    name: str
+    method: str
+    events: bool
+
+    @classmethod
+    def at(cls, segment: str, query: str) -> Self:
+        """Return the protocol for the last *segment* of a path, and the query after it."""
+        name, _, method = segment.rpartition(":")
+        return cls(name, method, ("alt", "sse") in parse_qsl(query))
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an endpoint at the path that was asked for."""
+        return self.method in (PLAIN, STREAM)
+
+    @property
+    def stream_type(self) -> str:
+        """The content type of a streamed reply."""
+        return EVENT_STREAM if self.events else JSON_TYPE
+
+    def model(self, body: JsonObject) -> str:  # noqa: ARG002  here the path names it
+        """Return the model that the path names."""
+        return self.name
+
+    def read(self, body: JsonObject) -> Prompt:
+        """Return what a request with *body* says."""
+        root = Node(body)
+        config = root.field("generationConfig", "generation_config")
+        settings: list[tuple[str, float]] = []
+        most_tokens = None
+        if config is not None:
+            found = [config.field(*names) for names in _SETTINGS]
+            settings = [(node.name, node.number()) for node in found if node is not None]
+            limit = config.field(*_MOST_TOKENS)
+            if limit is not None:
+                most_tokens = limit.count()
+                settings.append((limit.name, most_tokens))
+        return Prompt(
+            model=self.name,
+            turns=tuple(_turn(node) for node in root.required("contents").elements()),
+            system=_system(root.field("systemInstruction", "system_instruction")),
+            settings=tuple(settings),
+            most_tokens=most_tokens,
+            streaming=self.method == STREAM,
+        )
+
+    def reply(self, answer: Answer) -> JsonObject:
+        """Return *answer* as one reply."""
+        return _record(answer, answer.text, answer.tokens, last=True)
+
+    def stream(self, answer: Answer) -> tuple[bytes, ...]:
+        """Return *answer* as the pieces of a streamed reply."""
+        records = [
+            _record(answer, chunk.text, chunk.tokens, last=chunk.last) for chunk in answer.chunks()
+        ]
+        if answer.interruption is Interruption.ERROR:
+            records.append(self.error(Refused(503, INTERRUPTION)))
+        written = [write(record) for record in records]
+        if self.events:
+            return tuple(b"data: " + record + b"\r\n\r\n" for record in written)
+        pieces = [b"[" + written[0], *(b"\n,\r\n" + record for record in written[1:])]
+        return (*pieces, b"\n]") if answer.interruption is not Interruption.CUT else tuple(pieces)
+
+    def error(self, refused: Refused) -> JsonObject:
+        """Return the body of a reply that says why a request is refused."""
+        return {
+            "error": {
+                "code": refused.status,
+                "message": str(refused),
+                "status": _STATUS_NAMES[refused.status],
+            }
+        }
+
+
+def _turn(node: Node) -> Turn:
+    role = node.field("role")
+    name = USER if role is None else role.text()
+    if role is not None and name not in _ROLES:
+        raise role.refused(f"must be {either(_ROLES[:2])}")
+    return Turn(name, tuple(_part(part) for part in node.required("parts").elements()))
+
+
+def _part(node: Node) -> Part:
+    text = node.field("text")
+    if text is not None:
+        return text.text()
+    inline = node.field("inlineData", "inline_data")
+    if inline is not None:
+        media_type = inline.required("mimeType", "mime_type").text()
+        return Inline(media_type, inline.required("data").base64())
+    file = node.field("fileData", "file_data")
+    if file is not None:
+        return Linked(file.required("fileUri", "file_uri").text())
+    kinds = [name for name, value in node.fields().items() if value is not None]
+    if not kinds:
+        raise node.refused("must have text, inlineData or another content")
+    return Other(kinds[0])
+
+
+def _system(node: Node | None) -> tuple[str, ...]:
+    if node is None:
+        return ()
+    if isinstance(node.value, str):
+        return (node.value,)
+    texts = [part.field("text") for part in node.required("parts").elements()]
+    return tuple(text.text() for text in texts if text is not None)
+
+
+def _record(answer: Answer, text: str, tokens: int, *, last: bool) -> JsonObject:
+    record: JsonObject = {}
+    if answer.ending is Ending.BLOCKED:
+        record["promptFeedback"] = {"blockReason": "SAFETY"}
+    else:
+        candidate: JsonObject = {}
+        if answer.ending is not Ending.SAFETY:
+            candidate["content"] = {"parts": [{"text": text}], "role": "model"}
+        if last:
+            candidate["finishReason"] = answer.ending.name
+        record["candidates"] = [{**candidate, "index": 0}]
+    return {
+        **record,
+        "usageMetadata": {
+            "promptTokenCount": answer.prompt_tokens,
+            "candidatesTokenCount": tokens,
+            "totalTokenCount": answer.prompt_tokens + tokens,
+        },
+        "modelVersion": answer.prompt.model,
+        "responseId": answer.id,
+    }
