@@ -141,9 +141,12 @@ def driver(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Say that Ctrl-C is held back to nobody."""
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ctrl-C is handled as in a fresh interpreter, and says to nobody that it is held back."""
     monkeypatch.setattr(sys, "stderr", io.StringIO())
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 nightly = pytest.mark.nightly
@@ -161,7 +164,7 @@ EVERY = [
 
 
 @posix
-@pytest.mark.usefixtures("silent")
+@pytest.mark.usefixtures("keyboard")
 @pytest.mark.parametrize(("answer", "call"), EACH)
 def test_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
     """Ctrl-C at any line of a paid call: nothing was sent, or what became of it is told."""
@@ -173,7 +176,7 @@ def test_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
 
 @nightly
 @posix
-@pytest.mark.usefixtures("silent")
+@pytest.mark.usefixtures("keyboard")
 @pytest.mark.parametrize(("answer", "call", "opcodes"), EVERY)
 def test_ctrl_c_from_the_beginning(driver: str, answer: str, call: str, opcodes: bool) -> None:  # noqa: FBT001  a case
     """The same holds from the first line of the call, and between any two opcodes."""
@@ -184,7 +187,7 @@ def test_ctrl_c_from_the_beginning(driver: str, answer: str, call: str, opcodes:
 
 
 @posix
-@pytest.mark.usefixtures("silent")
+@pytest.mark.usefixtures("keyboard")
 @pytest.mark.parametrize(("answer", "call"), EACH)
 def test_a_second_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
     """Pressed again at any line, it breaks off at once and says at least what may have been."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
+import stat
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +17,8 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from muybridge.locks import lock
+from muybridge_protocol.codec import readable
+from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families.family import Media
 from muybridge_protocol.http import without_query
 from muybridge_protocol.operations.download import Part
@@ -62,7 +66,12 @@ class SaveTarget:
             where: A file, or a folder: one that exists, or a path that ends with a slash.
             url: Where the download comes from, or None.
             task: Whose result it is, or None.
+
+        Raises:
+            OSError: That is no path.
         """
+        if not _is_path(os.fspath(where)):
+            raise OSError(errno.EINVAL, "no file can have this path")
         family = task.known_family if task is not None else None
         name = unquote(urlsplit(url).path.rpartition("/")[2]) if url is not None else ""
         stem, dot, suffix = name.rpartition(".")
@@ -70,8 +79,8 @@ class SaveTarget:
         fallback = _FAMILY_SUFFIXES[family.media] if family is not None else known or ".bin"
         path = Path(where)
         if path.is_dir() or os.fspath(where).endswith(("/", os.sep)):
-            source = task.id if task is not None else (stem or name)
-            return cls(path, safe_stem(source), None, fallback)
+            chosen = own_stem(task.id) if task is not None else safe_stem(stem or name)
+            return cls(path, chosen, None, fallback)
         return cls(path.parent, path.stem, path.suffix, fallback)
 
     @property
@@ -91,6 +100,21 @@ def safe_stem(text: str) -> str:
     """Return a file name for *text* that is one on every system and leads to no other folder."""
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:_LONGEST_STEM]
     return f"_{stem}" if not stem or _RESERVED.fullmatch(stem) else stem
+
+
+def own_stem(task_id: str) -> str:
+    """Return a safe file name for a task that no other task's id leads to."""
+    stem = safe_stem(task_id)
+    if stem == task_id:
+        return stem
+    mark = hashlib.sha256(task_id.encode()).hexdigest()[:8]
+    return f"{stem[: _LONGEST_STEM - len(mark) - 1]}-{mark}"
+
+
+def unsaved(where: str | os.PathLike[str], error: OSError, task: Task | None) -> DownloadFailed:
+    """Return how a download ends that cannot be saved *where* it should be."""
+    reason = f"{readable(os.fspath(where))}: {error.strerror or error}"
+    return DownloadFailed(reason=reason, task=task)
 
 
 class PartFile:
@@ -113,6 +137,8 @@ class PartFile:
 
     def __enter__(self) -> Self:
         self._target.folder.mkdir(parents=True, exist_ok=True)
+        if self._target.suffix is not None:
+            _refuse_odd(self._target.path(""))
         while True:
             with ExitStack() as opening:
                 file = opening.enter_context(_open_part(self._path))
@@ -137,13 +163,13 @@ class PartFile:
         if self._file is None:
             return
         file, self._file = self._file, None
-        empty = file.seek(0, os.SEEK_END) == 0
-        if empty and _POSIX:
-            self._remove()  # while it is locked: after that it may be somebody else's
-        file.close()
+        with file:
+            empty = file.seek(0, os.SEEK_END) == 0 and (not _POSIX or _is_at(file, self._path))
+            if empty and _POSIX:
+                # While it is locked: after that it may be somebody else's.
+                self._remove(self._path, self._note_path)
         if empty and not _POSIX:
-            with suppress(PermissionError):  # somebody else has opened it
-                self._remove()
+            self._remove(self._path, self._note_path)
 
     @property
     def found(self) -> Part:
@@ -151,11 +177,13 @@ class PartFile:
         try:
             note = json.loads(self._note_path.read_bytes())
             validator, total, source = note["validator"], note["total"], note["source"]
+            same = note["inode"] == os.fstat(self._opened.fileno()).st_ino
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return Part()
         offset = self._opened.seek(0, os.SEEK_END)
         sound = isinstance(validator, str) and isinstance(total, int | None)
-        if source != self._source or not sound or (total is not None and offset > total):
+        longer = total is not None and offset > total
+        if source != self._source or not sound or not same or longer:
             return Part()
         return Part(offset=offset, validator=validator, total=total)
 
@@ -164,7 +192,13 @@ class PartFile:
         # Dropped first: the note of a new version must never stand beside bytes of an old one.
         self._opened.seek(part.offset)
         self._opened.truncate()
-        note = {"source": self._source, "validator": part.validator, "total": part.total}
+        note = {
+            "source": self._source,
+            "validator": part.validator,
+            "total": part.total,
+            # So that it speaks of no other file which is put into the part's place.
+            "inode": os.fstat(self._opened.fileno()).st_ino,
+        }
         temporary = self._note_path.with_name(f"{self._note_path.name}.new")
         with _open_part(temporary) as file:
             file.truncate()
@@ -182,18 +216,23 @@ class PartFile:
             content_type: The media type that the server gave, or "".
         """
         path = self._target.path(content_type)
+        _refuse_odd(path)
         os.fsync(self._opened.fileno())
+        if _POSIX and not _is_at(self._opened, self._path):
+            raise OSError(errno.ENOENT, "the part was moved or replaced by somebody else")
         if not _POSIX:
             self._opened.close()
             self._file = None
         self._path.replace(path)
         _sync_folder(path.parent)
-        self._note_path.unlink(missing_ok=True)
+        self._remove(self._note_path)
         return path
 
-    def _remove(self) -> None:
-        self._path.unlink(missing_ok=True)
-        self._note_path.unlink(missing_ok=True)
+    def _remove(self, *paths: Path) -> None:
+        """Remove *paths*, or leave them: what has become of the download matters more."""
+        for path in paths:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
     @property
     def _opened(self) -> BinaryIO:
@@ -203,9 +242,31 @@ class PartFile:
 
 
 def _open_part(path: Path) -> BinaryIO:
-    # Links are not followed: a part is ours or it is none.
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    return os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+    # Links are not followed, and pipes and devices not written to: a part is ours or it is none.
+    wanted = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
+    flags = os.O_RDWR | os.O_CREAT | sum(getattr(os, name, 0) for name in wanted)
+    file = os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, f"{path.name} is no ordinary file")
+    return file
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def _refuse_odd(path: Path) -> None:
+    """Refuse to replace a device, a pipe or a socket. A link is replaced, and not followed."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EEXIST, f"{path.name} is no ordinary file")
 
 
 def _write(file: BinaryIO, data: bytes) -> None:

@@ -13,11 +13,11 @@ from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
-from muybridge.saving import PartFile, SaveTarget
+from muybridge.saving import PartFile, SaveTarget, unsaved
 from muybridge.sync_driver import Driver
 from muybridge.sync_fleet import Outcomes
 from muybridge.wire.transport import Transport
-from muybridge_protocol.errors import DownloadFailed, TaskEnded
+from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import CONCURRENCY
@@ -313,8 +313,7 @@ class Client:
                 saved = self._driver.download(operation, part)
                 return part.finish(saved.content_type)
         except OSError as error:
-            reason = f"{os.fspath(path)}: {error.strerror or error}"
-            raise DownloadFailed(reason=reason, task=task) from error
+            raise unsaved(path, error, task) from error
 
     def delete_asset(self, asset_id: str) -> None:
         """Delete an asset for good.

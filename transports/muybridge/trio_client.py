@@ -17,11 +17,11 @@ from muybridge.announcing import Changes, Ledger, Listeners
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
-from muybridge.saving import PartFile, SaveTarget
+from muybridge.saving import PartFile, SaveTarget, unsaved
 from muybridge.trio_driver import Driven, Driver
 from muybridge.trio_fleet import TrioOutcomes
 from muybridge.wire.async_transport import AsyncTransport
-from muybridge_protocol.errors import DownloadFailed, TaskEnded
+from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import CONCURRENCY
@@ -320,8 +320,7 @@ class TrioClient:
                 # In a thread, because it waits for the disk.
                 return await trio.to_thread.run_sync(part.finish, saved.content_type)
         except OSError as error:
-            reason = f"{os.fspath(path)}: {error.strerror or error}"
-            raise DownloadFailed(reason=reason, task=task) from error
+            raise unsaved(path, error, task) from error
 
     async def delete_asset(self, asset_id: str) -> None:
         """Delete an asset for good.
