@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from muybridge.batch.journal import Journal
+from muybridge.batch.journal import Journal, sync_folders
 from muybridge.batch.journal_entries import TRANSITIONS, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 
@@ -30,6 +32,26 @@ def folder(tmp_path: Path) -> Path:
     """The folder of a batch of three items."""
     Journal.create(tmp_path / "out", SERVICE, items(3)).close()
     return tmp_path / "out"
+
+
+STEPS = {
+    "queued": {"claimed"},
+    "claimed": {"armed", "queued"},
+    "armed": {"claimed", "queued", "submitted", "refused", "ambiguous"},
+    "submitted": {"completed", "failed", "abandoned"},
+    "refused": {"queued"},
+    "ambiguous": {"submitted", "abandoned", "queued"},
+    "abandoned": set[str](),
+    "completed": {"downloaded"},
+    "failed": set[str](),
+    "downloaded": set[str](),
+}
+"""The steps that docs/batches.md and the head of the journal's module tell of."""
+
+
+def test_the_steps_are_those_of_the_documentation() -> None:
+    """Each state leads where it is said to lead, and nowhere else."""
+    assert {str(state): set(map(str, steps)) for state, steps in TRANSITIONS.items()} == STEPS
 
 
 def test_only_listed_steps_are_taken(folder: Path) -> None:
@@ -201,3 +223,217 @@ def test_the_second_one_to_begin_joins_the_first(folder: Path) -> None:
     with Journal.create(folder, "https://other.test", items(1)) as journal:
         assert (journal.service, len(journal.entries())) == (SERVICE, 3)
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
+
+
+def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
+    """The folder of a batch may be missing, with the folders above it."""
+    Journal.create(tmp_path / "a" / "b", SERVICE, items(1)).close()
+    assert (tmp_path / "a" / "b" / "journal" / "journal.sqlite3").exists()
+
+
+def test_a_folder_that_was_left_behind_is_used(tmp_path: Path) -> None:
+    """What an earlier run has left before its journal existed is in nobody's way."""
+    (tmp_path / "journal").mkdir()
+    with Journal.create(tmp_path, SERVICE, items(2)) as journal:
+        assert [entry.number for entry in journal.entries()] == [1, 2]
+
+
+def test_unfinished_journals_are_swept_up(folder: Path) -> None:
+    """A journal whose making was broken off is removed by whoever opens the finished one."""
+    for name in ("journal.sqlite3.0123.new", "journal.sqlite3.0123.new-journal"):
+        (folder / "journal" / name).write_bytes(b"half")
+    Journal(folder).close()
+    assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
+
+
+def test_a_closed_journal_is_closed(folder: Path) -> None:
+    """After its context nothing is read from a journal, or written to it."""
+    with Journal(folder) as journal:
+        pass
+    with pytest.raises(JournalUnusable):
+        journal.entries()
+
+
+@pytest.mark.parametrize("spoil", [_text, _newer])
+def test_a_refused_journal_is_closed(
+    spoil: Callable[[Path], None], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A journal that is refused is left open by nobody."""
+    spoil(folder / "journal" / "journal.sqlite3")
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def watched(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", watched)
+    with pytest.raises(JournalUnusable):
+        Journal(folder)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[-1].execute("SELECT 1")
+
+
+def test_others_are_waited_for(folder: Path) -> None:
+    """Another process that is writing is waited for, ten seconds or as long as is said."""
+    with Journal(folder) as journal:
+        assert journal.pragma("busy_timeout") == 10_000
+    with Journal(folder, patience=2) as journal:
+        assert journal.pragma("busy_timeout") == 2_000
+    other = sqlite3.connect(folder / "journal" / "journal.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(JournalUnusable):
+        Journal(folder, patience=0)
+    other.close()
+
+
+def test_a_journal_that_another_tool_has_changed_to_wal_is_changed_back(folder: Path) -> None:
+    """The rollback journal is asked for each time, whatever the file says."""
+    other = sqlite3.connect(folder / "journal" / "journal.sqlite3")
+    assert other.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    other.close()
+    with Journal(folder) as journal:
+        assert journal.pragma("journal_mode") == "delete"
+
+
+@pytest.mark.parametrize(("platform", "full"), [("darwin", 1), ("linux", 0)])
+def test_a_mac_empties_the_disks_own_cache(
+    platform: str, full: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On macOS, where fsync leaves data in the disk's cache, the full one is asked for."""
+    monkeypatch.setattr(sys, "platform", platform)
+    with Journal(folder) as journal:
+        assert journal.pragma("fullfsync") == full
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
+def test_a_disk_without_room_is_met_on_opening(folder: Path) -> None:
+    """A journal that could not take the next step is refused before anything is sent."""
+    import resource  # noqa: PLC0415  Windows has no such module
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(JournalUnusable):
+            Journal(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    Journal(folder).close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not synchronise folders")
+def test_its_name_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders of a new journal are synchronised once its name is in them, and closed."""
+    place = tmp_path / "out" / "journal"
+    synced: list[tuple[int, bool]] = []
+    handles: list[int] = []
+    fsync = os.fsync
+
+    def watched(handle: int) -> None:
+        handles.append(handle)
+        synced.append((os.fstat(handle).st_ino, (place / "journal.sqlite3").exists()))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    Journal.create(tmp_path / "out", SERVICE, items(1)).close()
+    assert synced == [(place.stat().st_ino, True), (place.parent.stat().st_ino, True)]
+    handles.clear()
+    sync_folders(place)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(handles[0])
+
+
+def test_its_marks(folder: Path) -> None:
+    """The file says what it is, and of which version, in the way that SQLite has for that."""
+    with Journal(folder) as journal:
+        assert journal.pragma("application_id") == int.from_bytes(b"muyb")
+        assert journal.pragma("user_version") == 1
+        assert (journal.folder, journal.service) == (folder, SERVICE)
+
+
+def test_items_are_added_after_the_last_one(folder: Path) -> None:
+    """New items continue the numbers, unless another process has added some in between."""
+    with Journal(folder) as journal:
+        fresh = [NewItem(name="new", stem="new", family="imgb", body={"prompt": "A mule"})]
+        for wrong in (0, 2, 4):
+            with pytest.raises(JournalUnusable, match="another process has just added items"):
+                journal.add(fresh, after=wrong)
+        journal.add(fresh, after=3)
+        assert [entry.number for entry in journal.entries()] == [1, 2, 3, 4]
+        assert journal.entry(4).label == "item 4 (new)"
+        assert journal.entry(3).label == "item 3"
+        assert journal.entry(4).body == '{"prompt": "A mule"}'
+        with pytest.raises(LookupError, match="there is no item 5"):
+            journal.entry(5)
+
+
+def test_what_is_taken_belongs_to_its_runner(folder: Path) -> None:
+    """Creates are given out only where they are wanted, in order, and belong to who took them."""
+    with Journal(folder) as journal:
+        assert journal.take("one", creates=False) is None
+        assert journal.take("one", creates=True, besides=[1, 2, 3]) is None
+        second = journal.take("one", creates=True, besides=[1])
+        assert second is not None
+        assert (second.number, second.state, second.owner) == (2, State.CLAIMED, "one")
+        first = journal.take("two", creates=True)
+        assert first is not None
+        assert first.number == 1
+        assert journal.owners() == ["one", "two"]
+        assert journal.owned_by("one") == [second]
+        third = journal.take("one", creates=True, besides=[1, 2])
+        assert journal.owned_by("one") == [second, third]
+
+
+def test_a_task_keeps_its_state_when_it_is_taken(folder: Path) -> None:
+    """A task that was created is given out for waiting, even where nothing may be created."""
+    with Journal(folder) as journal:
+        entry = journal.take("one", creates=True)
+        assert entry is not None
+        journal.move(entry, State.CLAIMED, State.ARMED, by="one")
+        journal.move(entry, State.ARMED, State.SUBMITTED, by="one", owner=None, reason="r")
+        taken = journal.take("two", creates=False)
+        assert taken is not None
+        assert (taken.number, taken.state, taken.owner) == (1, State.SUBMITTED, "two")
+
+
+def test_only_facts_are_noted(folder: Path) -> None:
+    """A step sets facts of the item, and never what it is, or columns that do not exist."""
+    with Journal(folder) as journal:
+        entry = journal.entry(1)
+        for column in ("number", "name", "stem", "family", "body", "no_such"):
+            with pytest.raises(ValueError, match="no such columns"):
+                journal.move(entry, State.QUEUED, State.CLAIMED, by=None, **{column: 1})
+        journal.move(entry, State.QUEUED, State.QUEUED, by=None, reason="a note")
+        assert journal.entry(1).reason == "a note"
+        assert journal.entry(1).state is State.QUEUED
+
+
+def test_a_reply_is_not_shown(folder: Path) -> None:
+    """What the service answered stays out of messages and logs."""
+    with Journal(folder) as journal:
+        journal.move(journal.entry(1), State.QUEUED, State.QUEUED, by=None, reply=b"a signed link")
+        assert "signed" not in repr(journal.entry(1))
+
+
+def test_an_embedded_service_forgets_what_has_not_ended(tmp_path: Path) -> None:
+    """Starting over queues all that has not ended, with nothing of before, and nothing else."""
+    Journal.create(tmp_path, SERVICE, items(len(State))).close()
+    with sqlite3.connect(tmp_path / "journal" / "journal.sqlite3") as db:
+        for number, state in enumerate(State, start=1):
+            db.execute(
+                "UPDATE items SET state = ?, owner = 'one', token = 't', result = 'r', "
+                "reason = 'w', candidate = 'c', reply_status = 200, reply = 'b' WHERE number = ?",
+                (state, number),
+            )
+    db.close()
+    ended = {State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED}
+    with Journal(tmp_path) as journal:
+        before = journal.entries()
+        journal.start_over()
+        for old, new in zip(before, journal.entries(), strict=True):
+            if old.state in ended:
+                assert new == old
+                continue
+            assert new.state is State.QUEUED
+            kept = (new.owner, new.token, new.result, new.reason, new.candidate)
+            assert (*kept, new.reply_status, new.reply) == (None,) * 7

@@ -96,6 +96,71 @@ def test_an_older_reply_is_not_taken_for_the_last_one(folder: Path) -> None:
         assert (found.state, found.reason) == (State.AMBIGUOUS, UNKNOWN_END)
 
 
+@pytest.mark.parametrize(
+    ("owner", "attempt"), [("another", 1), ("dead", 2)], ids=["another's", "of a later create"]
+)
+def test_only_the_reply_to_an_items_own_create_is_read(
+    owner: str, attempt: int, folder: Path
+) -> None:
+    """A side file that is not about this create of this runner changes nothing."""
+    with Journal(folder) as journal:
+        armed_by(journal, "dead")
+        path = kept(folder, owner, KeptReply(number=1, attempt=attempt, status=200, body=REPLY))
+        (folder / "journal" / f"runner-{owner}").touch()
+        assert [entry.state for entry in recover(journal, SERVICE, but="x")] == [State.AMBIGUOUS]
+        assert journal.entry(1).token is None
+        assert not path.exists()
+
+
+def test_a_reply_in_the_journal_is_not_replaced(folder: Path) -> None:
+    """What the journal itself took of a reply is older and surer than a side file."""
+    with Journal(folder) as journal:
+        entry = armed_by(journal, "dead")
+        first = {"reply_status": 200, "reply": REPLY}
+        journal.move(entry, State.ARMED, State.ARMED, by="dead", **first)
+        other = REPLY.replace(b"task-1", b"task-2")
+        kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=other))
+        (found,) = recover(journal, SERVICE, but="another")
+        assert '"task-1"' in (found.token or "")
+
+
+def test_a_reply_to_an_item_that_went_on_changes_nothing(folder: Path) -> None:
+    """A side file about an item that is armed no more is of no use."""
+    with Journal(folder) as journal:
+        entry = armed_by(journal, "dead")
+        journal.move(entry, State.ARMED, State.SUBMITTED, by="dead", reason="the first")
+        kept(folder, "dead", KeptReply(number=1, attempt=1, status=400, body=b"{}"))
+        (found,) = recover(journal, SERVICE, but="another")
+        assert (found.state, found.reason, found.owner) == (State.SUBMITTED, "the first", None)
+        assert found.reply is None
+
+
+def test_a_claim_of_a_dead_runner_is_queued_again(folder: Path) -> None:
+    """An item that was claimed and not armed was not sent, and waits for the next runner."""
+    with Journal(folder) as journal:
+        assert journal.take("dead", creates=True) is not None
+        (entry,) = recover(journal, SERVICE, but="another")
+        assert (entry.state, entry.owner) == (State.QUEUED, None)
+
+
+def test_a_live_runner_hides_no_dead_one(tmp_path: Path) -> None:
+    """Each dead runner is recovered, whoever lives beside it, and nobody takes from himself."""
+    body = {"model": "imgb-2", "prompt": "A horse"}
+    made = [NewItem(name="", stem=str(n), family="imgb", body=body) for n in range(3)]
+    Journal.create(tmp_path, SERVICE.base_url, made).close()
+    with Runner(tmp_path) as alive, Journal(tmp_path) as journal:
+        armed_by(journal, alive.name)
+        armed_by(journal, "!first")  # before and behind a name of hexadecimal digits
+        armed_by(journal, "~last")
+        found = recover(journal, SERVICE, but="x")
+        assert [(entry.number, entry.state) for entry in found] == [
+            (2, State.AMBIGUOUS),
+            (3, State.AMBIGUOUS),
+        ]
+        assert journal.entry(1).owner == alive.name
+        assert recover(journal, SERVICE, but=alive.name) == []
+
+
 def _cut(data: bytes) -> bytes:
     return data[:270]
 

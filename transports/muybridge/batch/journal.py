@@ -335,7 +335,8 @@ class Journal:
         if verdict != "ok":
             raise JournalUnusable(f"{self.path} is damaged ({verdict}). {DAMAGED}")
         with self._writing() as db:  # only writing tells whether it can be written
-            db.execute("UPDATE batch SET service = service")
+            # SQLite writes this whenever it is set, but no row whose values stay as they are.
+            db.execute(f"PRAGMA user_version = {VERSION}")
 
     def pragma(self, name: str) -> object:
         """Return a setting of the database."""
