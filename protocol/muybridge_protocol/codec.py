@@ -24,6 +24,9 @@ RAW_LIMIT: Final = 64 * 1024
 NESTING_LIMIT: Final = 100
 """Most arrays and objects inside one another that are read: whoever writes, copies or shows the
 value later may have less stack left than its reader had."""
+VALUES_LIMIT: Final = 100_000
+"""Most commas, colons and opening brackets that are read, in texts or between values: a reply of
+8 MiB that is nothing but empty objects would take twenty times as much of the memory."""
 
 
 class InvalidJson(ValueError):
@@ -53,6 +56,7 @@ _DECODER = json.JSONDecoder(
     parse_float=_finite,
     parse_constant=_no_constant,
 )
+_EVENT_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
 
 
 def read_json(body: bytes | str) -> Any:
@@ -61,9 +65,26 @@ def read_json(body: bytes | str) -> Any:
     Raises:
         InvalidJson: It is no JSON, or not strictly.
     """
+    return _read(body, _DECODER)
+
+
+def read_event(body: bytes | str) -> Any:
+    """Return the JSON value that *body*, one of many events, is.
+
+    A name may stand in it twice, and the last one counts: looking for it would double the cost.
+
+    Raises:
+        InvalidJson: It is no JSON.
+    """
+    return _read(body, _EVENT_DECODER)
+
+
+def _read(body: bytes | str, decoder: json.JSONDecoder) -> Any:
     try:
         text = body if isinstance(body, str) else body.decode("utf-8-sig")
-        value = _DECODER.decode(text)
+        if sum(map(text.count, ",:[{")) > VALUES_LIMIT:
+            raise InvalidJson("it holds too many values")
+        value = decoder.decode(text)
     except InvalidJson:
         raise
     except UnicodeDecodeError:
@@ -102,6 +123,16 @@ def read_object(body: bytes | str) -> JsonObject:
     if not isinstance(value, dict):
         raise InvalidJson("it is not a JSON object")
     return cast("JsonObject", value)
+
+
+def as_object(value: Any) -> JsonObject | None:
+    """Return *value* if it is a JSON object, or None."""
+    return cast("JsonObject", value) if isinstance(value, dict) else None
+
+
+def as_array(value: Any) -> list[Any]:
+    """Return *value* if it is a JSON array, or an empty one."""
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]  of anything
 
 
 def write_json(value: object) -> bytes:
@@ -145,6 +176,13 @@ def error_message(body: bytes) -> str:
     except InvalidJson:
         text = body[:RAW_LIMIT].decode("utf-8", "replace").strip()
         return "" if text.startswith("<") else readable(text, 200)
+    return error_text(said)
+
+
+def error_text(said: Any) -> str:
+    """Return what an error, as JSON, says, fit for a message. Its shape is not specified."""
+    if len(as_array(said)) == 1:
+        said = said[0]
     for name in ("error", "message", "msg", "detail"):
         if isinstance(said, dict) and name in said:
             said = cast("JsonObject", said)[name]

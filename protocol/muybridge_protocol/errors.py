@@ -244,6 +244,14 @@ class CreateAmbiguous(ServiceError):
         return "Look at the account for a new task before sending it again."
 
 
+class TextAmbiguous(CreateAmbiguous):
+    """A text request may or may not have been answered and charged. It was not sent again."""
+
+    def next_step(self) -> str:
+        """Return what to do next, as a sentence."""
+        return "Its answer is lost; asking again may cost again."
+
+
 @attrs.define(kw_only=True, eq=False, str=False)
 class TaskEnded(ServiceError):
     """A task ended without a result.

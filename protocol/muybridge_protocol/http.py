@@ -51,6 +51,8 @@ class HttpRequest:
             connection, or on one used within the last second and still alive, because a
             keep-alive connection that the server has just closed would leave open whether
             the request was accepted.
+        interruptible: Whether the exchange may be broken off at any time although it is paid,
+            because its reply names no task that would be lost.
         public_host_only: Whether the address that the host name resolves to must be public.
         body_limit: Most bytes of the decoded reply that a driver may read, or None for no limit.
         idle_timeout: Seconds that may pass without a byte of the reply, or None to be bound by
@@ -63,9 +65,15 @@ class HttpRequest:
     body: bytes | None = attrs.field(default=None, repr=_sized)
     authorized: bool = False
     paid: bool = False
+    interruptible: bool = False
     public_host_only: bool = False
     body_limit: int | None = API_BODY_LIMIT
     idle_timeout: float | None = None
+
+    @property
+    def shielded(self) -> bool:
+        """Whether nothing may come between its first byte and its reply: not even Ctrl-C."""
+        return self.paid and not self.interruptible
 
 
 @attrs.frozen

@@ -142,13 +142,20 @@ class Service:
         Raises:
             InvalidAddress: The path leaves the service's origin or cannot be sent as it is.
         """
-        segments = path.partition("?")[0].split("/")
-        if not _PATH.fullmatch(path) or any(_is_dots(segment) for segment in segments):
+        return _below(self.base_url, path)
+
+    def text_url(self, path: str) -> str:
+        """Return the absolute URL of *path*, which begins with one slash, below the text base URL.
+
+        Raises:
+            InvalidAddress: There is none, or the path leaves its origin.
+        """
+        if self.text_base_url is None:
             raise InvalidAddress(
-                f"{path[:80]!r} is no path of the service: begin with one slash, and use no "
-                "address, dot segments, white space or fragment. Nothing was sent."
+                "There is no text base URL. Set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url. "
+                "Nothing was sent."
             )
-        return f"{self.base_url}{path}"
+        return _below(self.text_base_url, path)
 
     def owns(self, url: str) -> bool:
         """Whether *url* is of the service's own origin, which alone may see the API key."""
@@ -192,6 +199,16 @@ def resolve_location(url: str, location: str) -> str:
         return urljoin(url, location)
     except ValueError:
         raise InvalidAddress("The redirect's address cannot be read.") from None
+
+
+def _below(base_url: str, path: str) -> str:
+    segments = path.partition("?")[0].split("/")
+    if not _PATH.fullmatch(path) or any(_is_dots(segment) for segment in segments):
+        raise InvalidAddress(
+            f"{path[:80]!r} is no path of the service: begin with one slash, and use no "
+            "address, dot segments, white space or fragment. Nothing was sent."
+        )
+    return f"{base_url}{path}"
 
 
 def _is_dots(segment: str) -> bool:

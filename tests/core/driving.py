@@ -29,14 +29,19 @@ from muybridge_protocol.operations import (
     Wait,
 )
 from muybridge_protocol.operations.download import Part, Stage
+from muybridge_protocol.operations.text import TextCall
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Task
+from muybridge_protocol.text.encoding import encode_content
+from muybridge_protocol.text.request import GenerateContentRequest
+from muybridge_protocol.text.responses import GenerateContentResponse
 
 WALL = 1_760_000_000.0
 """Unix seconds when the virtual clock shows zero."""
 
-SERVICE = Service(base_url="https://api.example.com")
+SERVICE = Service(base_url="https://api.example.com", text_base_url="http://text.example.com")
 REQUEST = ImgaRequest(model="imga", prompt="a horse")
+TEXT_REQUEST = GenerateContentRequest(model="textg-2.5-pro", contents="what is a horse?")
 LINK = "https://cdn.example.net/a.mp4"
 
 
@@ -196,6 +201,11 @@ def delete(**options: Any) -> DeleteAsset:
 
 def call(method: str = "POST", path: str = "/v1/chat/completions", **options: Any) -> Call:
     return Call.start(method, path, SERVICE, now=0, **options)
+
+
+def text_call(**options: Any) -> TextCall[GenerateContentResponse]:
+    sent = encode_content(TEXT_REQUEST, SERVICE)
+    return TextCall.start(sent, GenerateContentResponse, SERVICE, now=0, **options)
 
 
 def download(

@@ -77,6 +77,7 @@ from .driving import (
     reply,
     result,
     task,
+    text_call,
     unsent,
 )
 
@@ -1138,6 +1139,7 @@ def every_error() -> list[ServiceError]:
             (download, [reply(400)]),
             (call, [lost()]),
             (lambda: call("GET"), [lost()] * 4),
+            (text_call, [lost()]),
         ]
     ]
     return found

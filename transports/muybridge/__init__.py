@@ -11,10 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from muybridge.parts import load_part
     from muybridge.sync_client import Client
     from muybridge.sync_fleet import Outcomes
+    from muybridge.sync_text import ContentStream, TextStream
     from muybridge.trio_client import TrioClient
     from muybridge.trio_fleet import TrioOutcomes
+    from muybridge.trio_text import TrioContentStream, TrioTextStream
     from muybridge.wire.h11_transport import H11Transport
     from muybridge.wire.requests_transport import RequestsTransport
     from muybridge_protocol.errors import (
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
         TaskEnded,
         TaskFailed,
         TaskNotFound,
+        TextAmbiguous,
         Unauthorized,
         WaitTimeout,
     )
@@ -69,19 +73,39 @@ if TYPE_CHECKING:
     from muybridge_protocol.fleet import FleetOutcome
     from muybridge_protocol.http import HttpRequest, HttpResponse
     from muybridge_protocol.tasks import Result, Status, Task
+    from muybridge_protocol.text.content import Content, Conversation, GenerationConfig, Part
+    from muybridge_protocol.text.models import TEXT_MODELS
+    from muybridge_protocol.text.responses import (
+        Candidate,
+        FinishReason,
+        GenerateContentChunk,
+        GenerateContentResponse,
+        NoText,
+        UsageMetadata,
+    )
+    from muybridge_protocol.text.stream_reader import StreamInterrupted
 
 __version__: Final = "0.1.0"
 
 __all__ = [
     "FAMILIES",
+    "TEXT_MODELS",
     "AssetDeleteFailed",
     "AssetDeletePresumed",
     "AssetDeleteUnknown",
+    "Candidate",
     "Client",
+    "Content",
+    "ContentStream",
+    "Conversation",
     "CreateAmbiguous",
     "DownloadFailed",
+    "FinishReason",
     "FleetOutcome",
     "Forbidden",
+    "GenerateContentChunk",
+    "GenerateContentResponse",
+    "GenerationConfig",
     "H11Transport",
     "HttpRequest",
     "HttpResponse",
@@ -97,8 +121,10 @@ __all__ = [
     "LocalError",
     "MediaRequest",
     "MuybridgeError",
+    "NoText",
     "NotSent",
     "Outcomes",
+    "Part",
     "PlainHttpWarning",
     "PollingTooOften",
     "ProtocolViolation",
@@ -111,15 +137,21 @@ __all__ = [
     "ServiceError",
     "ServiceUnreachable",
     "Status",
+    "StreamInterrupted",
     "Task",
     "TaskCancelled",
     "TaskEnded",
     "TaskFailed",
     "TaskNotFound",
+    "TextAmbiguous",
+    "TextStream",
     "TrioClient",
+    "TrioContentStream",
     "TrioOutcomes",
+    "TrioTextStream",
     "Unauthorized",
     "Unlisted",
+    "UsageMetadata",
     "VidcRequest",
     "ViddRequest",
     "VideosRequest",
@@ -131,6 +163,7 @@ __all__ = [
     "VidvRequest",
     "WaitTimeout",
     "__version__",
+    "load_part",
 ]
 
 # Everything is imported on first use, so that `import muybridge` stays cheap.
@@ -150,6 +183,23 @@ _HOMES: Final = {
     "Result": "muybridge_protocol.tasks",
     "Status": "muybridge_protocol.tasks",
     "Task": "muybridge_protocol.tasks",
+    "Content": "muybridge_protocol.text.content",
+    "Conversation": "muybridge_protocol.text.content",
+    "GenerationConfig": "muybridge_protocol.text.content",
+    "Part": "muybridge_protocol.text.content",
+    "TEXT_MODELS": "muybridge_protocol.text.models",
+    "Candidate": "muybridge_protocol.text.responses",
+    "FinishReason": "muybridge_protocol.text.responses",
+    "GenerateContentChunk": "muybridge_protocol.text.responses",
+    "GenerateContentResponse": "muybridge_protocol.text.responses",
+    "NoText": "muybridge_protocol.text.responses",
+    "UsageMetadata": "muybridge_protocol.text.responses",
+    "StreamInterrupted": "muybridge_protocol.text.stream_reader",
+    "load_part": "muybridge.parts",
+    "ContentStream": "muybridge.sync_text",
+    "TextStream": "muybridge.sync_text",
+    "TrioContentStream": "muybridge.trio_text",
+    "TrioTextStream": "muybridge.trio_text",
 }
 _EXTRAS: Final = {
     "Client": "requests",
@@ -157,6 +207,8 @@ _EXTRAS: Final = {
     "TrioClient": "trio",
     "TrioOutcomes": "trio",
     "H11Transport": "trio",
+    "TrioContentStream": "trio",
+    "TrioTextStream": "trio",
 }
 
 

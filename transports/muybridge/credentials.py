@@ -7,8 +7,10 @@ from typing import ClassVar, NoReturn
 
 import attrs
 
+from muybridge_protocol.codec import read_object, write_json
 from muybridge_protocol.http import Headers, HttpHead, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.service import Service, check_key
+from muybridge_protocol.text.stream_reader import StreamInterrupted
 
 _REDACTED = "[api key]"
 _SHORTEST_REDACTED = 12
@@ -94,6 +96,18 @@ class Credentials:
             failure,
             partial=self._without_beginning(self._redact_bytes(failure.partial)),
             detail=self._redact(failure.detail),
+        )
+
+    def redact_interruption(self, error: StreamInterrupted) -> StreamInterrupted:
+        """Return *error* without the key, should the service have echoed it."""
+        told = None if error.error is None else write_json(error.error)
+        return StreamInterrupted(
+            reason=self._redact(error.reason),
+            dialect=error.dialect,
+            raw=self._without_beginning(self._redact_bytes(error.raw)),
+            arrived=error.arrived,
+            failure=None if error.failure is None else self.redact_failure(error.failure),
+            error=None if told is None else read_object(self._redact_bytes(told)),
         )
 
     @property

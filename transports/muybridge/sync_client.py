@@ -16,6 +16,8 @@ from muybridge.fleet_run import FleetRun, Work
 from muybridge.saving import PartFile, SaveTarget, unsaved
 from muybridge.sync_driver import Driver
 from muybridge.sync_fleet import Outcomes
+from muybridge.sync_text import TextClient
+from muybridge.text_calls import TextCalls
 from muybridge.wire.transport import Transport
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import Event, Polled
@@ -30,7 +32,7 @@ from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task, as_task
 
 
-class Client:
+class Client(TextClient):
     """The service for ordinary, blocking code. Safe to use from many threads.
 
     Use it as a context manager, or call `close` at the end.
@@ -73,6 +75,7 @@ class Client:
             api_key, base_url, text_base_url, allow_plain_http=allow_plain_http
         )
         self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
+        self._text = TextCalls(service)
         self._owns_transport = transport is None
         self._driver = Driver(
             _default_transport() if transport is None else transport,
@@ -355,7 +358,7 @@ class Client:
 
     def _join(self, other: Client) -> None:
         """Share the service, key, listeners and connections of *other*, which closes them."""
-        self._calls = other._calls
+        self._calls, self._text = other._calls, other._text
         self._driver = other._driver
         self._owns_transport = False
 

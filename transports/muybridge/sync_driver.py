@@ -6,6 +6,7 @@ There is no policy here: what to send, when, and what a failure means is decided
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 import attrs
@@ -15,11 +16,12 @@ from muybridge.clock import Clock
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile
-from muybridge.wire.transport import Transport, TransportError, exchange
+from muybridge.wire.transport import StreamedReply, Transport, TransportError, beginning, exchange
 from muybridge_protocol.events import Event
-from muybridge_protocol.http import HttpRequest
+from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Download, Fetch, Operation, Send, Wait
 from muybridge_protocol.operations.download import Saved, Stage
+from muybridge_protocol.operations.text import OpenStream
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
@@ -77,7 +79,7 @@ class Driver:
         while True:
             match operation.next_action(self.clock.monotonic()):
                 case Send(request, deadline):
-                    with hold_interrupts(when=request.paid) as held:
+                    with hold_interrupts(when=request.shielded) as held:
                         ledger.begin(request)
                         operation = self.exchange(operation, request, deadline)
                         ledger.book(operation)
@@ -109,6 +111,28 @@ class Driver:
                     self._sleep(until)
                 case settled:
                     return settled.unwrap()
+
+    def open_stream(self, operation: OpenStream, opened: ExitStack) -> StreamedReply:
+        """Drive *operation* to its end, and return the reply whose body is the stream.
+
+        Args:
+            operation: The operation at its beginning.
+            opened: What closes the reply.
+
+        Raises:
+            ServiceError: The operation ended with it.
+        """
+        while True:
+            match operation.next_action(self.clock.monotonic()):
+                case Fetch(request, deadline):
+                    operation, reply = self._open(operation, request, deadline, opened)
+                    self.listeners.tell(operation.events)
+                    if reply is not None:
+                        return reply
+                case Wait(until):
+                    self._sleep(until)
+                case settled:
+                    settled.unwrap()
 
     def exchange(self, operation: Op, request: HttpRequest, deadline: float) -> Op:
         """Send *request* and return the operation after what came of it."""
@@ -155,6 +179,35 @@ class Driver:
         except TransportError as error:
             failure = error.failure
         return operation.fail(failure, self.clock.monotonic())
+
+    def _open(
+        self, operation: OpenStream, request: HttpRequest, deadline: float, opened: ExitStack
+    ) -> tuple[OpenStream, StreamedReply | None]:
+        """Send *request*; return the operation after the head, and the reply if it is a stream."""
+        timeout = deadline - self.clock.monotonic()
+        authorization = self.credentials.authorization_for(request)
+        try:
+            with ExitStack() as opening:
+                reply = opening.enter_context(
+                    self.transport.stream(request, timeout=timeout, authorization=authorization)
+                )
+                operation = operation.accept(reply.head, self.clock.monotonic())
+                if operation.settled is not None:
+                    opened.push(opening.pop_all())
+                    return operation, reply
+                body = beginning(reply)
+        except TransportError as error:
+            failure = self.credentials.redact_failure(error.failure)
+        except BaseException as error:  # noqa: BLE001  it is raised again
+            error.add_note(UNDER_WAY)
+            # The frames of the libraries below have the key in their variables.
+            raise error.with_traceback(None) from None
+        else:
+            response = HttpResponse(reply.head.status, reply.head.headers, body)
+            response = self.credentials.redact_response(response)
+            return operation.receive(response, self.clock.monotonic()), None
+        # Outside of the handler, so that no frame of a foreign library hangs on a later error.
+        return operation.fail(failure, self.clock.monotonic()), None
 
     def _sleep(self, until: float) -> None:
         # The moment may have passed since the operation named it.

@@ -18,8 +18,10 @@ from muybridge.calls import Calls, Moment, link_of
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
 from muybridge.saving import PartFile, SaveTarget, unsaved
+from muybridge.text_calls import TextCalls
 from muybridge.trio_driver import Driven, Driver
 from muybridge.trio_fleet import TrioOutcomes
+from muybridge.trio_text import TrioTextClient
 from muybridge.wire.async_transport import AsyncTransport
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import Event, Polled
@@ -34,7 +36,7 @@ from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
 
 
-class TrioClient:
+class TrioClient(TrioTextClient):
     """The service for programs that run under trio, for any number of tasks at once.
 
     Use it as an async context manager, or await `close` at the end. It belongs to one event
@@ -82,6 +84,7 @@ class TrioClient:
             api_key, base_url, text_base_url, allow_plain_http=allow_plain_http
         )
         self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
+        self._text = TextCalls(service)
         self._owns_transport = transport is None
         self._driver = Driver(
             _default_transport() if transport is None else transport,
@@ -364,7 +367,7 @@ class TrioClient:
 
     def _join(self, other: TrioClient) -> None:
         """Share the service, key, listeners and connections of *other*, which closes them."""
-        self._calls = other._calls
+        self._calls, self._text = other._calls, other._text
         self._driver = other._driver
         self._wall = other._wall
         self._owns_transport = False

@@ -8,6 +8,7 @@ outcome is returned, so that no cancellation comes between an id and its user.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import AsyncExitStack
 from typing import Any, Generic, Self, TypeVar
 
 import attrs
@@ -17,12 +18,18 @@ from muybridge.announcing import UNDER_WAY, Ledger, Listeners, interrupted
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile
-from muybridge.wire.async_transport import AsyncTransport, exchange
+from muybridge.wire.async_transport import (
+    AsyncStreamedReply,
+    AsyncTransport,
+    beginning,
+    exchange,
+)
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.events import Event
-from muybridge_protocol.http import HttpRequest
+from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Download, Fetch, Operation, Send, Settled, Wait
 from muybridge_protocol.operations.download import Saved, Stage
+from muybridge_protocol.operations.text import OpenStream
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
@@ -77,6 +84,30 @@ class Driver:
                 case settled:
                     return settled.unwrap()
 
+    async def open_stream(
+        self, operation: OpenStream, opened: AsyncExitStack
+    ) -> AsyncStreamedReply:
+        """Drive *operation* to its end, and return the reply whose body is the stream.
+
+        Args:
+            operation: The operation at its beginning.
+            opened: What closes the reply.
+
+        Raises:
+            ServiceError: The operation ended with it.
+        """
+        while True:
+            match operation.next_action(trio.current_time()):
+                case Fetch(request, deadline):
+                    operation, reply = await self._open(operation, request, deadline, opened)
+                    self.listeners.tell(operation.events)
+                    if reply is not None:
+                        return reply
+                case Wait(until):
+                    await trio.sleep_until(until)
+                case settled:
+                    settled.unwrap()
+
     async def exchange(self, operation: Op, request: HttpRequest, deadline: float) -> Op:
         """Send *request* and return the operation after what came of it."""
         try:
@@ -127,6 +158,37 @@ class Driver:
             failure = error.failure
         return operation.fail(failure, trio.current_time())
 
+    async def _open(
+        self, operation: OpenStream, request: HttpRequest, deadline: float, opened: AsyncExitStack
+    ) -> tuple[OpenStream, AsyncStreamedReply | None]:
+        """Send *request*; return the operation after the head, and the reply if it is a stream."""
+        timeout = deadline - trio.current_time()
+        authorization = self.credentials.authorization_for(request)
+        try:
+            async with AsyncExitStack() as opening:
+                reply = await opening.enter_async_context(
+                    self.transport.stream(request, timeout=timeout, authorization=authorization)
+                )
+                operation = operation.accept(reply.head, trio.current_time())
+                if operation.settled is not None:
+                    opened.push_async_exit(opening.pop_all())
+                    return operation, reply
+                body = await beginning(reply)
+        except TransportError as error:
+            failure = self.credentials.redact_failure(error.failure)
+        except trio.Cancelled:
+            raise
+        except BaseException as error:  # noqa: BLE001  it is raised again
+            error.add_note(UNDER_WAY)
+            # The frames of the libraries below may have the key in their variables.
+            raise error.with_traceback(None) from None
+        else:
+            response = HttpResponse(reply.head.status, reply.head.headers, body)
+            response = self.credentials.redact_response(response)
+            return operation.receive(response, trio.current_time()), None
+        # Outside of the handler, so that no frame of a foreign library hangs on a later error.
+        return operation.fail(failure, trio.current_time()), None
+
 
 class Driven(Generic[T]):
     """An operation under way: iterating does what it asks for, and yields what becomes known.
@@ -166,7 +228,7 @@ class Driven(Generic[T]):
     async def _exchange(self, request: HttpRequest, deadline: float) -> None:
         held = None
         try:
-            with hold_interrupts(when=request.paid) as held:
+            with hold_interrupts(when=request.shielded) as held:
                 self._ledger.begin(request)
                 operation = await self._driver.exchange(self._operation, request, deadline)
                 self._ledger.book(operation)

@@ -48,7 +48,7 @@ class PaidOperation(Operation[T_co]):
         verdict = CREATE.judge_status(response.status)
         if verdict is Verdict.ANSWER:
             return self._read(response, now)
-        if _holds_task(response.body):
+        if self._holds_task(response):
             # A refusal that holds a task contradicts itself: the task may exist and be charged.
             return self._ambiguous(
                 f"status {response.status}, but the reply holds a task", response=response
@@ -79,6 +79,10 @@ class PaidOperation(Operation[T_co]):
     def _name(self) -> str:
         return "create"
 
+    def _holds_task(self, response: HttpResponse) -> bool:
+        """Whether a refusing reply looks like a task record."""
+        return _holds_task(response.body)
+
     def _read(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after a reply with a status of success."""
         raise NotImplementedError
@@ -106,14 +110,15 @@ class PaidOperation(Operation[T_co]):
             raw, status = response.body, response.status
         elif failure is not None:
             raw, status = failure.partial, failure.status
-        error = CreateAmbiguous(
-            reason=reason,
-            failure=failure,
-            status=status,
-            raw=raw[:RAW_LIMIT],
-            candidate_id=find_id(raw),
+        return self._settle(self._lost(reason, failure, status, raw[:RAW_LIMIT]), Ambiguous(reason))
+
+    def _lost(
+        self, reason: str, failure: TransportFailure | None, status: int | None, raw: bytes
+    ) -> CreateAmbiguous:
+        """Return the error that nobody knows whether the request was accepted."""
+        return CreateAmbiguous(
+            reason=reason, failure=failure, status=status, raw=raw, candidate_id=find_id(raw)
         )
-        return self._settle(error, Ambiguous(reason))
 
 
 def _holds_task(body: bytes) -> bool:

@@ -156,7 +156,7 @@ class Exchange:
         # The last moment at which a cancellation is welcome.
         await trio.lowlevel.checkpoint_if_cancelled()
         self._check_time()
-        with trio.CancelScope(deadline=self._deadline, shield=self._request.paid):
+        with trio.CancelScope(deadline=self._deadline, shield=self._request.shielded):
             await self._send()
             await self._read_head()
             return
@@ -245,7 +245,7 @@ class Exchange:
         deadline, idle = self._deadline, self._request.idle_timeout
         if idle is not None:
             deadline = min(deadline, trio.current_time() + idle)
-        with trio.CancelScope(deadline=deadline, shield=self._request.paid):
+        with trio.CancelScope(deadline=deadline, shield=self._request.shielded):
             return await self._receive()
         raise TimeoutError("nothing came in time")
 

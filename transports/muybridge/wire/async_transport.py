@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse
 
 
@@ -35,9 +36,9 @@ class AsyncTransport(Protocol):
     """Sends requests for many tasks at once.
 
     An exchange may be cancelled at any time and then closes its connection, with one exception:
-    that of a paid request (`HttpRequest.paid`) is shielded, within its time-out, from its first
-    byte on until its reply's last one, and there is no checkpoint between these, nor after them.
-    So a cancellation that comes out of it means that nothing was sent.
+    that of a request which says so (`HttpRequest.shielded`) is shielded, within its time-out, from
+    its first byte on until its reply's last one, and there is no checkpoint between these, nor
+    after them. So a cancellation that comes out of it means that nothing was sent.
     """
 
     def stream(
@@ -60,6 +61,20 @@ class AsyncTransport(Protocol):
     async def close(self) -> None:
         """Close every idle connection."""
         ...
+
+
+async def beginning(reply: AsyncStreamedReply) -> bytes:
+    """Return the first 64 KiB of the body, or less where it ends before.
+
+    Raises:
+        TransportError: It ended early or could not be read.
+    """
+    body = bytearray()
+    async for piece in reply.pieces():
+        body += piece
+        if len(body) >= PARTIAL_LIMIT:
+            break
+    return bytes(body[:PARTIAL_LIMIT])
 
 
 async def exchange(

@@ -29,7 +29,7 @@ class H11Transport:
     public (`HttpRequest.public_host_only`), that is checked on the very addresses that are
     connected to, except where a proxy does the connecting.
 
-    The exchange of a paid request is shielded from cancellation, within its time-out, from its
+    A shielded exchange (`HttpRequest.shielded`) cannot be cancelled, within its time-out, from its
     first byte until its reply's last one. Until then it can be cancelled, and there is a last
     checkpoint right before the first byte.
 

@@ -74,6 +74,20 @@ class Transport(Protocol):
         ...
 
 
+def beginning(reply: StreamedReply) -> bytes:
+    """Return the first 64 KiB of the body, or less where it ends before.
+
+    Raises:
+        TransportError: It ended early or could not be read.
+    """
+    body = bytearray()
+    for piece in reply.pieces():
+        body += piece
+        if len(body) >= PARTIAL_LIMIT:
+            break
+    return bytes(body[:PARTIAL_LIMIT])
+
+
 def exchange(
     transport: Transport,
     request: HttpRequest,

@@ -1,0 +1,146 @@
+"""Text requests: sent at most once like a create, because they cost money too.
+
+A whole reply is read by `TextCall`. For a streamed one `OpenStream` ends where the reply begins:
+its body is then for a `StreamReader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self, TypeVar
+
+import attrs
+
+from muybridge_protocol.codec import InvalidJson, JsonObject, error_text, read_object
+from muybridge_protocol.errors import CreateAmbiguous, TextAmbiguous
+from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.operations.operation import Fetch, Send, Settled, Wait
+from muybridge_protocol.operations.paid import PaidOperation
+from muybridge_protocol.service import Service
+
+T_co = TypeVar("T_co", covariant=True)
+
+TEXT_TIMEOUT = 600.0
+"""Seconds that a text request may take. A long answer takes its time, and giving up early pays
+for it all the same."""
+
+
+@attrs.frozen(kw_only=True)
+class _TextOperation(PaidOperation[T_co]):
+    """A text request in any protocol.
+
+    Args:
+        http_request: The request as it is sent.
+    """
+
+    http_request: HttpRequest
+
+    def _request(self) -> HttpRequest:
+        return self.http_request
+
+    @property
+    def _name(self) -> str:
+        return "text request"
+
+    def _holds_task(self, response: HttpResponse) -> bool:  # noqa: ARG002  no text makes a task
+        return False
+
+    def _lost(
+        self, reason: str, failure: TransportFailure | None, status: int | None, raw: bytes
+    ) -> CreateAmbiguous:
+        return TextAmbiguous(reason=reason, failure=failure, status=status, raw=raw)
+
+
+@attrs.frozen(kw_only=True)
+class TextCall(_TextOperation[T_co]):
+    """Send a text request and read its whole reply.
+
+    Args:
+        read: Makes the outcome of the reply's record.
+    """
+
+    read: Callable[[JsonObject], T_co]
+
+    @classmethod
+    def start(
+        cls,
+        http_request: HttpRequest,
+        read: Callable[[JsonObject], T_co],
+        service: Service,
+        *,
+        now: float,
+        seed: int = 0,
+        timeout: float = TEXT_TIMEOUT,
+    ) -> Self:
+        """Return the operation at its beginning.
+
+        Args:
+            http_request: The request as `muybridge_protocol.text.encoding` makes it.
+            read: Makes the outcome of the reply's record.
+            service: Where the service is.
+            now: Seconds on the driver's clock.
+            seed: Any number; the waits between tries are drawn from it.
+            timeout: Seconds that it may take with all its tries.
+        """
+        return cls(
+            service=service,
+            seed=seed,
+            timeout=timeout,
+            due=now,
+            deadline=now + timeout,
+            http_request=http_request,
+            read=read,
+        )
+
+    def _read(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  as every operation
+        try:
+            record = read_object(response.body)
+        except InvalidJson as error:
+            return self._ambiguous(f"the reply cannot be read: {error}", response=response)
+        if record.get("error"):
+            said = error_text(record)
+            return self._ambiguous(f"the reply tells an error: {said}", response=response)
+        return self._settle(self.read(record))
+
+
+@attrs.frozen(kw_only=True)
+class OpenStream(_TextOperation[HttpHead]):
+    """Send a text request whose reply is streamed, and come as far as its head."""
+
+    @classmethod
+    def start(
+        cls,
+        http_request: HttpRequest,
+        service: Service,
+        *,
+        now: float,
+        seed: int = 0,
+        timeout: float = TEXT_TIMEOUT,
+    ) -> Self:
+        """Return the operation at its beginning; the arguments are those of `TextCall.start`."""
+        return cls(
+            service=service,
+            seed=seed,
+            timeout=timeout,
+            due=now,
+            deadline=now + timeout,
+            http_request=http_request,
+        )
+
+    def next_action(self, now: float) -> Fetch | Wait | Settled[HttpHead]:  # type: ignore[override]  # a stream is read in pieces
+        """Return what to do next, at *now*."""
+        action = super().next_action(now)
+        return Fetch(action.request, action.deadline) if isinstance(action, Send) else action
+
+    def accept(self, head: HttpHead, now: float) -> Self:  # noqa: ARG002  as every transition
+        """Return the operation after the head of a reply.
+
+        It has settled where a stream follows. Otherwise the body tells why not: it is for
+        `receive`, together with the head.
+        """
+        if 200 <= head.status <= 299:  # noqa: PLR2004  the class of success
+            return self._settle(head)
+        return self
+
+    def _read(self, response: HttpResponse, now: float) -> Self:
+        return self.accept(HttpHead(response.status, response.headers), now)

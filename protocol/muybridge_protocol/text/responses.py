@@ -1,0 +1,354 @@
+"""Replies with generated text, whole ones and the chunks of a stream.
+
+They are the service's own JSON, read when it is asked for: unknown parts, reasons and fields stay
+in `raw`, and a value of an unexpected type reads as missing, because a paid answer must not be
+lost over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Self
+
+import attrs
+
+from muybridge_protocol.codec import JsonObject, as_array, as_object, readable
+from muybridge_protocol.errors import MuybridgeError
+from muybridge_protocol.text.content import MODEL, Content, Part
+
+
+class FinishReason(StrEnum):
+    """The reasons that the specification names; others are kept as plain strings."""
+
+    STOP = "STOP"
+    """The answer is complete."""
+    MAX_TOKENS = "MAX_TOKENS"
+    """It reached the limit of tokens."""
+
+
+class NoText(MuybridgeError):
+    """A reply has no text; the message says why.
+
+    Args:
+        why: What stands in its place, as a sentence.
+        response: The reply.
+    """
+
+    def __init__(self, why: str, response: GenerateContentResponse) -> None:
+        super().__init__(why, response)
+        self.why = why
+        self.response = response
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.frozen
+class Candidate:
+    """One answer (spec, "Text request and response").
+
+    Args:
+        raw: The record as it came.
+    """
+
+    raw: JsonObject = attrs.field(repr=False)
+
+    @cached_property
+    def content(self) -> Content:
+        """What it says; without parts where it says nothing."""
+        record = as_object(self.raw.get("content"))
+        return Content((), MODEL) if record is None else Content.from_record(record)
+
+    @property
+    def finish_reason(self) -> FinishReason | str | None:
+        """Why the generation stopped, or None while it goes on."""
+        reason = self.raw.get("finishReason")
+        if not isinstance(reason, str) or not reason:
+            return None
+        return _KNOWN_REASONS.get(reason, reason)
+
+    @property
+    def finish_message(self) -> str | None:
+        """What the service says of the reason, or None."""
+        return _string(self.raw.get("finishMessage"))
+
+    @property
+    def index(self) -> int:
+        """Its number among the candidates."""
+        return _count(self.raw.get("index")) or 0
+
+    @property
+    def text(self) -> str:
+        """Its text without the model's thoughts, or ""."""
+        return self.content.text
+
+
+_KNOWN_REASONS: Mapping[str, FinishReason] = {reason.value: reason for reason in FinishReason}
+
+
+@attrs.frozen
+class UsageMetadata:
+    """Tokens counted (spec, "Text request and response"). A count that is missing is None.
+
+    Args:
+        prompt_token_count: Tokens in contents and system instruction.
+        candidates_token_count: Tokens in the candidates.
+        total_token_count: Prompt plus candidates.
+        raw: The record as it came.
+    """
+
+    prompt_token_count: int | None = None
+    candidates_token_count: int | None = None
+    total_token_count: int | None = None
+    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False)
+
+    @classmethod
+    def from_record(cls, record: JsonObject) -> Self:
+        """Return the counts that *record* holds."""
+        return cls(
+            _count(record.get("promptTokenCount")),
+            _count(record.get("candidatesTokenCount")),
+            _count(record.get("totalTokenCount")),
+            record,
+        )
+
+
+@attrs.frozen
+class PromptFeedback:
+    """What the service says of the prompt.
+
+    Args:
+        raw: The record as it came.
+    """
+
+    raw: JsonObject
+
+    @property
+    def block_reason(self) -> str | None:
+        """Why the prompt was blocked, or None."""
+        return _string(self.raw.get("blockReason")) or None
+
+    @property
+    def block_reason_message(self) -> str | None:
+        """The same in words, or None."""
+        return _string(self.raw.get("blockReasonMessage"))
+
+
+@attrs.frozen(repr=False)
+class GenerateContentResponse:
+    """The reply to a text request (spec, "Text request and response").
+
+    Args:
+        raw: The reply as it came.
+    """
+
+    raw: JsonObject = attrs.field(repr=False)
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The answers; none where the prompt was blocked."""
+        records = map(as_object, as_array(self.raw.get("candidates")))
+        return tuple(Candidate(record) for record in records if record is not None)
+
+    @cached_property
+    def usage_metadata(self) -> UsageMetadata | None:
+        """The tokens counted, or None."""
+        record = as_object(self.raw.get("usageMetadata"))
+        return None if record is None else UsageMetadata.from_record(record)
+
+    @property
+    def prompt_feedback(self) -> PromptFeedback | None:
+        """What the service says of the prompt, or None."""
+        record = as_object(self.raw.get("promptFeedback"))
+        return None if record is None else PromptFeedback(record)
+
+    @property
+    def content(self) -> Content:
+        """The first answer as a turn, for a conversation that goes on.
+
+        Raises:
+            NoText: There is no answer.
+        """
+        if not self.candidates:
+            raise NoText(self._why_no_text(), self)
+        return self.candidates[0].content
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the first answer; none where there is none."""
+        return self.candidates[0].content.parts if self.candidates else ()
+
+    @property
+    def finish_reason(self) -> FinishReason | str | None:
+        """Why the first answer stopped, or None."""
+        return self.candidates[0].finish_reason if self.candidates else None
+
+    @property
+    def text(self) -> str:
+        """The text of the first answer, without the model's thoughts.
+
+        Raises:
+            NoText: It has none; the error says why.
+        """
+        text = _text_of(self.raw)
+        if not text:
+            raise NoText(self._why_no_text(), self)
+        return text
+
+    def __repr__(self) -> str:
+        shown = readable(_text_of(self.raw), 60)
+        return f"<{type(self).__name__} {str(self.finish_reason)!r} {shown!r}>"
+
+    def _why_no_text(self) -> str:
+        feedback = self.prompt_feedback
+        if feedback is not None and feedback.block_reason is not None:
+            said = _said(feedback.block_reason, feedback.block_reason_message)
+            return f"The prompt was blocked ({said})."
+        if not self.candidates:
+            return "The reply holds no candidate, and does not say why."
+        candidate = self.candidates[0]
+        reason = candidate.finish_reason
+        if reason == FinishReason.MAX_TOKENS:
+            return (
+                "The limit of output tokens was reached before any text; raise max_output_tokens."
+            )
+        if reason is not None and reason != FinishReason.STOP:
+            return (
+                f"The model stopped without any text ({_said(reason, candidate.finish_message)})."
+            )
+        others = sorted(_kinds(candidate.content.parts))
+        if others:
+            return f"The answer holds no text, but {', '.join(others)}; look at its parts."
+        return "The answer is empty."
+
+
+@attrs.frozen(repr=False)
+class GenerateContentChunk(GenerateContentResponse):
+    """A piece of a streamed reply: a response of which more may follow."""
+
+    @property
+    def text(self) -> str:
+        """The text of this piece, or "" where it brings none.
+
+        Raises:
+            NoText: The prompt was blocked, or the model stopped for another reason than being
+                done or reaching the limit; the error says why.
+        """
+        text = _text_of(self.raw)
+        if not text and self._ends_badly():
+            raise NoText(self._why_no_text(), self)
+        return text
+
+    def _ends_badly(self) -> bool:
+        reason = self.finish_reason
+        if reason is not None:
+            return reason not in _KNOWN_REASONS
+        feedback = self.prompt_feedback
+        return feedback is not None and feedback.block_reason is not None
+
+
+def collect(chunks: Iterable[GenerateContentResponse]) -> GenerateContentResponse:
+    """Return one response with what *chunks* of a stream hold together.
+
+    Text that goes on is joined to one part; all other parts are kept one by one. Of everything
+    else the last that was said counts.
+    """
+    whole: JsonObject = {}
+    candidates: dict[int, JsonObject] = {}
+    for chunk in chunks:
+        whole.update(chunk.raw)
+        for candidate in chunk.candidates:
+            _join(candidates.setdefault(candidate.index, {}), candidate.raw)
+    if candidates:
+        whole["candidates"] = [_joined(candidates[index]) for index in sorted(candidates)]
+    return GenerateContentResponse(whole)
+
+
+def _join(candidate: JsonObject, piece: JsonObject) -> None:
+    """Add *piece* to *candidate*, whose texts are `_Texts` until `_joined`."""
+    candidate.update({name: value for name, value in piece.items() if name != "content"})
+    content = as_object(piece.get("content"))
+    if content is None:
+        return
+    whole: JsonObject = candidate.setdefault("content", {})
+    parts: list[Any] = whole.get("parts", [])
+    for part in as_array(content.get("parts")):
+        if not _is_plain_text(part):
+            parts.append(part)
+        elif parts and isinstance(parts[-1], _Texts) and parts[-1].goes_on_with(part):
+            parts[-1].texts.append(part["text"])
+        else:
+            parts.append(_Texts(part, [part["text"]]))
+    whole.update(content, parts=parts)
+
+
+def _joined(candidate: JsonObject) -> JsonObject:
+    content = candidate.get("content")
+    if content is not None:
+        parts = content["parts"]
+        content["parts"] = [p.record() if isinstance(p, _Texts) else p for p in parts]
+    return candidate
+
+
+def _is_plain_text(part: Any) -> bool:
+    record = as_object(part)
+    return (
+        record is not None
+        and isinstance(record.get("text"), str)
+        and record.keys() <= {"text", "thought"}
+    )
+
+
+@attrs.frozen
+class _Texts:
+    """Text parts that follow each other and become one.
+
+    Args:
+        first: The first of them.
+        texts: The text of each.
+    """
+
+    first: JsonObject
+    texts: list[str]
+
+    def goes_on_with(self, part: JsonObject) -> bool:
+        """Whether *part* is of the same text: thoughts and the answer are not."""
+        return bool(self.first.get("thought")) == bool(part.get("thought"))
+
+    def record(self) -> JsonObject:
+        """Return the one part."""
+        return {**self.first, "text": "".join(self.texts)}
+
+
+def _text_of(raw: JsonObject) -> str:
+    """Return the text of the first answer, read straight from the record: streams have many."""
+    try:
+        parts = raw["candidates"][0]["content"]["parts"]
+        texts = [part["text"] for part in parts if "text" in part and not part.get("thought")]
+        return "".join(texts)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        candidates = GenerateContentResponse(raw).candidates
+        return candidates[0].text if candidates else ""
+
+
+def _kinds(parts: Iterable[Part]) -> Iterable[str]:
+    for part in parts:
+        if part.inline_data is not None:
+            yield part.inline_data.mime_type
+        if part.thought:
+            yield "the model's thoughts"
+        yield from part.extra
+
+
+def _said(reason: str, message: str | None) -> str:
+    return readable(f"{reason}: {message}" if message else reason, 200)
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

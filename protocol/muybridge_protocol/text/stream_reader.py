@@ -1,0 +1,177 @@
+"""From the pieces of a streamed reply to its chunks, and what its end means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from muybridge_protocol.codec import (
+    InvalidJson,
+    JsonObject,
+    as_array,
+    as_object,
+    error_text,
+    read_event,
+)
+from muybridge_protocol.errors import ServiceError
+from muybridge_protocol.http import TransportFailure
+from muybridge_protocol.text.dialects import Dialect, Ending
+from muybridge_protocol.text.stream_parser import DONE, EVENT_LIMIT, MalformedStream, StreamParser
+
+T = TypeVar("T")
+
+
+@attrs.define(kw_only=True, eq=False, str=False)
+class StreamInterrupted(ServiceError):
+    """A streamed reply ended before the answer was complete. It was not asked for again.
+
+    Args:
+        reason: What happened, in words.
+        dialect: What the stream's events are.
+        raw: Everything that had arrived of the reply.
+        arrived: How many chunks that is.
+        failure: How the exchange failed, or None where the service ended it.
+        error: The event in which the service told an error, or None.
+    """
+
+    reason: str
+    dialect: Dialect[Any] = attrs.field(repr=False)
+    raw: bytes = attrs.field(default=b"", repr=False)
+    arrived: int = 0
+    failure: TransportFailure | None = None
+    error: JsonObject | None = attrs.field(default=None, repr=False)
+
+    @property
+    def chunks(self) -> tuple[Any, ...]:
+        """Every chunk that had arrived whole, as the stream gave them."""
+        return tuple(read_chunks(self.raw, self.dialect))
+
+    def what(self) -> str:
+        """Return what happened, as a sentence."""
+        return f"The stream was cut off: {self.reason.removesuffix('.')}."
+
+    def about(self) -> str:
+        """Return what there is of it, as a sentence."""
+        if not self.arrived:
+            return "Nothing of the answer had arrived."
+        chunks = "1 chunk" if self.arrived == 1 else f"{self.arrived} chunks"
+        return f"What had arrived, {chunks}, is in the error's `chunks`."
+
+    def next_step(self) -> str:
+        """Return what to do next, as a sentence."""
+        return "It may have been charged, and was not asked for again."
+
+
+class StreamReader(Generic[T]):
+    """Takes the body of a streamed reply piece by piece, and gives its chunks.
+
+    What has arrived is kept as the bytes that it was.
+
+    Args:
+        dialect: What its events are.
+        event_limit: Most bytes that one event may have.
+    """
+
+    def __init__(self, dialect: Dialect[T], *, event_limit: int = EVENT_LIMIT) -> None:
+        self._dialect = dialect
+        self._parser = StreamParser(event_limit=event_limit)
+        self._ending = Ending()
+        self._raw = bytearray()
+        self._count = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is complete."""
+        return self._ending.seen
+
+    def take(self, piece: bytes) -> Iterator[T]:
+        """Yield the chunks that *piece* completes. The next piece is for when there are no more.
+
+        Raises:
+            StreamInterrupted: The service told an error, or what it sent cannot be read.
+        """
+        self._raw += piece
+        return self._chunks(self._parser.feed(piece))
+
+    def end(self) -> Iterator[T]:
+        """Yield what is left at the end of the body.
+
+        Raises:
+            StreamInterrupted: The answer is not complete.
+        """
+        yield from self._chunks(self._parser.end())
+        if not self.complete:
+            raise self._interrupted("it ended without saying that the answer is complete")
+
+    def fail(self, failure: TransportFailure) -> StreamInterrupted | None:
+        """Return what it means that the exchange failed: nothing, if the answer is complete."""
+        return None if self.complete else self._interrupted(str(failure), failure=failure)
+
+    def received(self) -> Iterator[T]:
+        """Yield again every chunk that has arrived whole."""
+        return read_chunks(bytes(self._raw), self._dialect)
+
+    def _chunks(self, payloads: Iterable[bytes]) -> Iterator[T]:
+        dialect, ending = self._dialect, self._ending
+        try:
+            for payload in payloads:
+                for event in self._events(payload):
+                    if _tells_error(event):
+                        said = error_text(event)
+                        raise self._interrupted(f"the service told an error: {said}", error=event)
+                    dialect.watch(event, ending)
+                    self._count += 1
+                    yield dialect.chunk(event)
+        except MalformedStream as error:
+            raise self._interrupted(str(error)) from None
+
+    def _events(self, payload: bytes) -> Iterable[JsonObject]:
+        if payload == DONE:
+            if self._dialect.done_ends:
+                self._ending.complete()
+            return ()
+        try:
+            return _objects(read_event(payload))
+        except InvalidJson as error:
+            raise self._interrupted(f"an event cannot be read: {error}") from None
+
+    def _interrupted(
+        self,
+        reason: str,
+        *,
+        failure: TransportFailure | None = None,
+        error: JsonObject | None = None,
+    ) -> StreamInterrupted:
+        return StreamInterrupted(
+            reason=reason,
+            dialect=self._dialect,
+            raw=bytes(self._raw),
+            arrived=self._count,
+            failure=failure,
+            error=error,
+        )
+
+
+def read_chunks(raw: bytes, dialect: Dialect[T]) -> Iterator[T]:
+    """Yield the chunks that *raw*, the beginning of a streamed reply, holds whole."""
+    reader = StreamReader(dialect, event_limit=max(EVENT_LIMIT, len(raw)))
+    try:
+        yield from reader.take(raw)
+        yield from reader.end()
+    except StreamInterrupted:
+        return
+
+
+def _objects(value: Any) -> Iterable[JsonObject]:
+    """Return the objects that an event's value is: one, or an array of them."""
+    several = list(map(as_object, as_array(value) if type(value) is list else [value]))
+    objects = [one for one in several if one is not None]
+    if len(objects) < len(several):
+        raise InvalidJson("it is not a JSON object")
+    return objects
+
+
+def _tells_error(event: JsonObject) -> bool:
+    return bool(event.get("error")) or event.get("type") == "error"
