@@ -13,6 +13,7 @@ import trio
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
 from muybridge.local.ranges import Span, UnsatisfiableRange, requested_span
+from muybridge.local.streaming import send_head, send_stream
 from muybridge.local.studio import Studio
 from muybridge_protocol.emulator import (
     REQUEST_BODY_LIMIT,
@@ -186,7 +187,7 @@ class LocalApplication:
         async def deliver() -> None:
             try:
                 if isinstance(reply, StreamedResponse):
-                    await _stream(reply, receive, send)
+                    await send_stream(reply, receive, send)
                 else:
                     await _send(reply, send)
             except Exception:
@@ -220,41 +221,10 @@ async def _send(reply: HttpResponse | FileReply, send: ASGISendCallable) -> None
         length, pieces = len(reply.body), iter((reply.body,))
     else:
         length, pieces = reply.span.length, reply.pieces()
-    await _send_head(reply.status, (*reply.headers, ("Content-Length", str(length))), send)
+    await send_head(reply.status, (*reply.headers, ("Content-Length", str(length))), send)
     for piece in pieces:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _stream(
-    reply: StreamedResponse, receive: ASGIReceiveCallable, send: ASGISendCallable
-) -> None:
-    """Send *reply* piece by piece, until its end or until its reader goes away."""
-    async with trio.open_nursery() as nursery:
-
-        async def leave_with_reader() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(leave_with_reader)
-        await _send_head(reply.status, reply.headers, send)
-        for index, piece in enumerate(reply.pieces):
-            if index:
-                await trio.sleep(reply.interval)
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-        nursery.cancel_scope.cancel()
-
-
-async def _send_head(status: int, headers: Headers, send: ASGISendCallable) -> None:
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
-        }
-    )
 
 
 def _file_reply(task: EmulatedTask, path: Path, headers: Headers) -> HttpResponse | FileReply:
