@@ -13,11 +13,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
-from benchmarks import fleet, lifecycle, validation
+from benchmarks import fleet, lifecycle, streams, validation
 
 BENCHMARKS: Mapping[str, Callable[[], AbstractContextManager[lifecycle.Benchmark]]] = {
     "fleet": fleet.benchmark,
     "lifecycle": lifecycle.benchmark,
+    "streams": streams.benchmark,
+    "streams-array": streams.array,
+    "streams-large": streams.large_events,
     "validation": validation.benchmark,
 }
 
