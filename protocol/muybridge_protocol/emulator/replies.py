@@ -1,6 +1,7 @@
 """What the emulator answers: records exactly as the specification's tables have them, and errors.
 
-The specification shows no body for HTTP-level errors. Here all of them have one shape:
+The specification shows no body for HTTP-level errors. Here all of them have one shape, but for
+those of the text endpoints, which have their protocols' own:
 
     {"error": {"code": "...", "message": "...", "problems": [{"field": "...", "message": "..."}]}}
 
