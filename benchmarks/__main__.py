@@ -2,6 +2,7 @@
 
 Contestants take turns within each round, and medians of CPU time are compared, so that a noisy
 machine slows all of them alike. The first contestant of a benchmark is its reference, 1.00.
+`lost_replies` counts instead.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
-from benchmarks import fleet, lifecycle, streams, validation
+from benchmarks import fleet, lifecycle, lost_replies, streams, validation
 
 BENCHMARKS: Mapping[str, Callable[[], AbstractContextManager[lifecycle.Benchmark]]] = {
     "fleet": fleet.benchmark,
@@ -23,6 +24,7 @@ BENCHMARKS: Mapping[str, Callable[[], AbstractContextManager[lifecycle.Benchmark
     "streams-large": streams.large_events,
     "validation": validation.benchmark,
 }
+COUNTS: Mapping[str, Callable[[], lost_replies.Count]] = {"lost_replies": lost_replies.count}
 
 
 def measure(benchmark: lifecycle.Benchmark, rounds: int) -> dict[str, float]:
@@ -38,16 +40,23 @@ def measure(benchmark: lifecycle.Benchmark, rounds: int) -> dict[str, float]:
 
 def main() -> None:
     """Read the command line, run, and print."""
+    known = [*BENCHMARKS, *COUNTS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
     parser.add_argument("--rounds", type=int, default=7, help="counted rounds (default 7)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
-    unknown = [name for name in options.names if name not in BENCHMARKS]
+    unknown = [name for name in options.names if name not in known]
     if unknown:
-        parser.error(f"no benchmark is called {unknown[0]}; there are {', '.join(BENCHMARKS)}")
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for name in options.names or BENCHMARKS:
+        parser.error(f"no benchmark is called {unknown[0]}; there are {', '.join(known)}")
+    found: dict[str, Mapping[str, Mapping[str, float]]] = {}
+    for name in options.names or known:
+        if name in COUNTS:
+            counted = COUNTS[name]()
+            found[name] = counted.posts
+            if not options.json:
+                print(f"{name}: " + "\n".join(counted.lines()))
+            continue
         with BENCHMARKS[name]() as benchmark:
             medians = measure(benchmark, options.rounds)
         reference = next(iter(medians.values()))
