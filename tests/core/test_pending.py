@@ -131,6 +131,43 @@ def test_polls_that_are_alike_share_one_kind() -> None:
     assert kinds.of(first.receive(result("processing", "a"), 1), before=kind) is not kind
 
 
+@pytest.mark.parametrize("family", [None, "no such", *FAMILIES])
+def test_a_kind_knows_how_long_results_live(family: str | None) -> None:
+    """How long results live is the family's, and not known for a family that is not."""
+    kind = Kind.of(Poll.start(Task(id="a", family=family), SERVICE, now=0, wall=WALL))
+    known = FAMILIES.get(family or "")
+    assert kind.retention == (None if known is None else known.retention.seconds)
+
+
+@pytest.mark.parametrize(
+    ("status", "seen", "finished"),
+    [
+        ("queued", "processing", False),
+        ("completed", None, True),
+        (None, "completed", True),
+        (None, None, False),
+    ],
+)
+def test_a_kind_knows_what_is_finished(
+    status: str | None, seen: str | None, *, finished: bool
+) -> None:
+    """A task is finished when its record or its last result says that it is completed."""
+    about = Task(id="t1", status=None if status is None else Status(status))
+    poll = Poll.start(about, SERVICE, now=0, wall=WALL)
+    if seen is not None:
+        poll = poll.receive(result(seen), 0)
+    assert Kind.of(poll).is_finished is finished
+
+
+def test_kinds_are_kept_up_to_a_number() -> None:
+    """The last kind that fits is kept with all others; the next one begins anew."""
+    kinds = Kinds()
+    for number in range(4097):
+        assert len(kinds._shared) == number  # pyright: ignore[reportPrivateUsage]  nowhere else
+        kinds.of(Poll.start(Task(id="a", model=f"{number}"), SERVICE, now=0, wall=WALL))
+    assert len(kinds._shared) == 1  # pyright: ignore[reportPrivateUsage]  it shows nowhere else
+
+
 def test_a_service_with_ever_new_names_does_not_fill_the_memory() -> None:
     """The number of kinds that are kept is bounded, whatever the service calls its models."""
     kinds = Kinds()

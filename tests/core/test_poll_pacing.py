@@ -7,9 +7,17 @@ from typing import Any
 import attrs
 import pytest
 
-from muybridge_protocol.errors import ServiceUnreachable, WaitTimeout
-from muybridge_protocol.operations import Poll, Wait
-from muybridge_protocol.operations.poll import too_often
+from muybridge_protocol.delivery import backoff
+from muybridge_protocol.errors import (
+    ProtocolViolation,
+    ServiceUnreachable,
+    TaskNotFound,
+    WaitTimeout,
+)
+from muybridge_protocol.events import Throttled, WillRetry
+from muybridge_protocol.http import Reason
+from muybridge_protocol.operations import Poll, Settled, Wait
+from muybridge_protocol.operations.poll import UNKNOWN_PACING, too_often
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
 
@@ -27,6 +35,7 @@ from .driving import (
     reply,
     result,
     task,
+    unsent,
 )
 
 # Family, model, shortest and longest interval, stated minimum.
@@ -237,3 +246,119 @@ def test_a_wait_ends_no_later_than_the_deadline() -> None:
     assert isinstance(operation, Poll)
     operation = operation.receive(result("queued"), 45)
     assert next_action(operation, 45) == Wait(50)
+
+
+def settled(operation: Poll) -> Any:
+    """Return the outcome of *operation*, or None while there is none."""
+    return operation.settled.outcome if isinstance(operation.settled, Settled) else None
+
+
+def test_silence_is_counted_to_the_second() -> None:
+    """Waiting is given up after ten minutes without a valid reply, and three failed tries."""
+    silent = poll(now=1000).fail(lost(), 1001).fail(lost(), 1002).fail(lost(), 1599.5)
+    assert settled(silent) is None
+    error = settled(silent.fail(lost(), 1600))
+    assert isinstance(error, ServiceUnreachable)
+    assert error.silent == 600
+    seldom = poll(now=1000).fail(lost(), 1300).fail(lost(), 1900)
+    assert settled(seldom) is None
+    assert isinstance(settled(seldom.fail(lost(), 1901)), ServiceUnreachable)
+    heard = seldom.receive(result("processing"), 1901).fail(lost(), 2500).fail(lost(), 2501)
+    assert settled(heard) is None
+
+
+def test_a_certificate_ends_the_silence_at_once() -> None:
+    """What cannot be reached at all is told with how long it has been silent."""
+    error = settled(poll(now=1000).fail(unsent(Reason.CERTIFICATE), 1004))
+    assert isinstance(error, ServiceUnreachable)
+    assert error.silent == 4
+
+
+@pytest.mark.parametrize(("age", "found"), [(59.5, True), (60, True), (60.5, False)])
+def test_a_newborn_is_looked_for_for_a_minute(age: float, *, found: bool) -> None:
+    """A task that is not found is asked for again until a minute after its creation."""
+    about = task(submitted_at=WALL + 1000)
+    asked = poll(about, now=1000).receive(reply(404), 1000 + age)
+    assert (settled(asked) is None) is found
+    assert found or isinstance(settled(asked), TaskNotFound)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 77])
+def test_the_waits_after_faults_are_told(seed: int | None) -> None:
+    """Each failed try is followed by the wait that its seed and number give, and told as such."""
+    failing = poll(now=1000) if seed is None else poll(now=1000, seed=seed)
+    for attempt in range(1, 7):
+        now = 1000.0 + attempt
+        failing = failing.fail(lost(), now)
+        delay = backoff(seed or 0, attempt)
+        assert failing.due == now + delay
+        (event,) = failing.events
+        assert isinstance(event, WillRetry)
+        assert (event.attempt, event.delay) == (attempt, delay)
+    failing = failing.receive(result("processing"), 1010)
+    (event,) = failing.fail(lost(), 1020).events
+    assert isinstance(event, WillRetry)
+    assert (event.attempt, event.delay) == (1, backoff(seed or 0, 1))
+
+
+def test_a_server_error_without_retry_after_waits_as_any_fault() -> None:
+    """A server error that does not say when to come back is a fault like any other."""
+    short = [seed for seed in range(20) if backoff(seed, 1) < 0.5]
+    assert short
+    for seed in short:
+        assert poll(seed=seed).receive(reply(503), 0).due == backoff(seed, 1)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 77])
+def test_the_waits_after_throttling_are_told(seed: int) -> None:
+    """A 429 that does not say when to come back is followed by growing waits, drawn by the seed."""
+    failing = poll(seed=seed, poll_interval=0.01, now=1000)
+    for attempt in range(1, 7):
+        failing = failing.receive(reply(429), 1000)
+        delay = max(0.01, backoff(seed, attempt))
+        assert failing.due == 1000 + delay
+        assert failing.events == (Throttled("poll", delay),)
+        assert failing.heard == 1000
+
+
+def test_unreadable_replies_are_counted_in_a_row() -> None:
+    """Three unreadable replies in a row are asked for again, and a valid one begins anew."""
+    odd = reply(200)
+    waiting = poll()
+    for _ in range(3):
+        for _ in range(3):
+            waiting = waiting.receive(odd, 1)
+            assert settled(waiting) is None
+        waiting = waiting.receive(result("processing"), 1)
+    for _ in range(3):
+        waiting = waiting.receive(odd, 1)
+    assert isinstance(settled(waiting.receive(odd, 1)), ProtocolViolation)
+
+
+@pytest.mark.parametrize("start", [1, 1000, 1e6])
+@pytest.mark.parametrize("wait", [6.0, 50.0, 200.0])
+def test_the_drivers_clock_may_begin_anywhere(start: float, wait: float) -> None:
+    """All times are counted from when the poll began, whatever the driver's clock said then."""
+
+    def run(now: float) -> Run:
+        about = task(family="vidv", submitted_at=WALL + now - 5)
+        script = (reply(404), lost(), reply(429), *repeat(30, result("processing")))
+        return drive(poll(about, now=now, wait=wait, seed=3), *script, now=now)
+
+    first, later = run(0), run(start)
+    assert [now - start for now in later.times] == pytest.approx(first.times)
+    assert [end - start for end in later.deadlines] == pytest.approx(first.deadlines)
+    assert isinstance(later.outcome, WaitTimeout)
+    assert later.outcome.waited == wait
+
+
+def test_the_last_call_is_made_once() -> None:
+    """A last call that is answered with a fault is not made again at the same moment."""
+    run = drive(poll(newborn("vidv", "vidv_3_1_pro"), wait=10), reply(503, Retry_After="90"))
+    assert isinstance(run.outcome, WaitTimeout)
+    assert run.times == [5]
+
+
+def test_the_pace_of_a_bare_id_is_told_as_ours() -> None:
+    """The pace for a task of which only the id is known is marked as our choice."""
+    assert (UNKNOWN_PACING.assumed, UNKNOWN_PACING.minimum) == (True, None)
