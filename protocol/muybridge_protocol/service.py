@@ -13,11 +13,14 @@ from muybridge_protocol.http import without_query
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*", re.ASCII)
 _IDENTIFIER_LIMIT = 256
+_QUERY = re.compile(r"([?#]).+", re.DOTALL)
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
 
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?", re.ASCII)
 """A name, or an IPv6 address with its zone: no escapes, which others might read as another host."""
+
+_NO_BASE_URL = "There is no base URL. Set MUYBRIDGE_BASE_URL, or give base_url. Nothing was sent."
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -44,7 +47,9 @@ def check_identifier(text: object, what: str) -> str:
     """
     if isinstance(text, str) and is_identifier(text):
         return text
-    shown = repr(text)
+    # It may be a link, whose query is a signature.
+    bare = _QUERY.sub(r"\1...", text) if isinstance(text, str) else text
+    shown = repr(bare)
     raise InvalidIdentifier(
         f"{shown if len(shown) <= 80 else shown[:77] + '...'} is no {what}: "  # noqa: PLR2004  a line
         "use letters, digits and _ - ~ : = + @, with single dots between them. Nothing was sent."
@@ -103,46 +108,64 @@ class Service:
     """The service's addresses (spec, "Addresses").
 
     Args:
-        base_url: For images, videos and assets. https, unless its host is loopback.
+        base_url: For images, videos and assets, or None where there is text alone. https, unless
+            its host is loopback.
         text_base_url: For text, or None.
         allow_plain_http: Whether base_url may be plain http on any host. The key then travels
             in clear text.
 
     Raises:
-        InvalidAddress: An address cannot be used.
+        InvalidAddress: An address cannot be used, or there is none.
     """
 
-    base_url: str
+    base_url: str | None = None
     text_base_url: str | None = None
     allow_plain_http: bool = False
 
     def __attrs_post_init__(self) -> None:
-        scheme, host, _ = origin_of(self.base_url)
-        if scheme != "https" and not is_loopback(host) and not self.allow_plain_http:
-            raise InvalidAddress(
-                f"{_shown(self.base_url)} is plain http: the API key would travel in clear text. "
-                "Use https, or say allow_plain_http=True."
-            )
-        for url in filter(None, (self.base_url, self.text_base_url)):
+        if self.base_url is None and self.text_base_url is None:
+            raise InvalidAddress(_NO_BASE_URL)
+        if self.base_url is not None:
+            scheme, host, _ = origin_of(self.base_url)
+            if scheme != "https" and not is_loopback(host) and not self.allow_plain_http:
+                raise InvalidAddress(
+                    f"{_shown(self.base_url)} is plain http: the API key would travel in clear "
+                    "text. Use https, or say allow_plain_http=True."
+                )
+        for name in ("base_url", "text_base_url"):
+            url: str | None = getattr(self, name)
+            if url is None:
+                continue
             origin_of(url)
             if "?" in url or "#" in url:
                 raise InvalidAddress(f"{_shown(url)}: a base URL has no query and no fragment.")
-        object.__setattr__(self, "base_url", self.base_url.rstrip("/"))
-        if self.text_base_url is not None:
-            object.__setattr__(self, "text_base_url", self.text_base_url.rstrip("/"))
+            object.__setattr__(self, name, url.rstrip("/"))
+
+    def __str__(self) -> str:
+        return str(self.base_url or self.text_base_url)
 
     @property
     def is_local(self) -> bool:
-        """Whether the service runs on this machine."""
-        return is_loopback(origin_of(self.base_url)[1])
+        """Whether images and videos come from this machine."""
+        return self.base_url is not None and is_loopback(origin_of(self.base_url)[1])
+
+    def require_base_url(self) -> str:
+        """Return the base URL.
+
+        Raises:
+            InvalidAddress: There is none.
+        """
+        if self.base_url is None:
+            raise InvalidAddress(_NO_BASE_URL)
+        return self.base_url
 
     def url(self, path: str) -> str:
         """Return the absolute URL of *path*, which begins with one slash, below the base URL.
 
         Raises:
-            InvalidAddress: The path leaves the service's origin or cannot be sent as it is.
+            InvalidAddress: There is none, or the path leaves its origin or cannot be sent as it is.
         """
-        return _below(self.base_url, path)
+        return _below(self.require_base_url(), path)
 
     def text_url(self, path: str) -> str:
         """Return the absolute URL of *path*, which begins with one slash, below the text base URL.
@@ -163,8 +186,7 @@ class Service:
             origin = origin_of(url)
         except InvalidAddress:
             return False
-        own = [self.base_url, *filter(None, (self.text_base_url,))]
-        return origin in map(origin_of, own)
+        return origin in map(origin_of, filter(None, (self.base_url, self.text_base_url)))
 
     def check_download(self, url: str) -> str:
         """Return *url* if a result may be downloaded from there.
@@ -173,9 +195,8 @@ class Service:
             InvalidAddress: It is neither https on a public host nor on base_url's own host.
         """
         scheme, host, _ = origin_of(url)
-        own_scheme, own_host, _ = origin_of(self.base_url)
-        if host == own_host:
-            if scheme == "https" or own_scheme == "http":
+        if self.is_own_host(url):
+            if scheme == "https" or origin_of(self.require_base_url())[0] == "http":
                 return url
         elif scheme == "https" and is_public_host(host):
             return url
@@ -186,7 +207,7 @@ class Service:
 
     def is_own_host(self, url: str) -> bool:
         """Whether *url* is on base_url's own host."""
-        return origin_of(url)[1] == origin_of(self.base_url)[1]
+        return self.base_url is not None and origin_of(url)[1] == origin_of(self.base_url)[1]
 
 
 def resolve_location(url: str, location: str) -> str:

@@ -386,6 +386,17 @@ def test_no_identifiers(text: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "link", ["//cdn.example/a.png?signature=secret", "a.png?x#secret", "a#secret", "data:,?secret"]
+)
+def test_a_link_taken_for_an_id(link: str) -> None:
+    """A link that is taken for an id is refused without its query, which may be a signature."""
+    with pytest.raises(InvalidIdentifier) as caught:
+        as_task(link)
+    assert "secret" not in str(caught.value)
+    assert link[:2] in str(caught.value)
+
+
+@pytest.mark.parametrize(
     "text",
     ["a", "0", "task_01-AB", "a.b.c", "x" * 256, "~", "a:b", "a=b", "a+b", "a@b", "-", "_",
      "018f3c1e-7b1a-7c3e-9f2a-3b5d7e9f1a2b"],
