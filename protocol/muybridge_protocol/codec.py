@@ -25,8 +25,8 @@ NESTING_LIMIT: Final = 100
 """Most arrays and objects inside one another that are read: whoever writes, copies or shows the
 value later may have less stack left than its reader had."""
 VALUES_LIMIT: Final = 100_000
-"""Most commas, colons and opening brackets that are read, in texts or between values: a reply of
-8 MiB that is nothing but empty objects would take twenty times as much of the memory."""
+"""Most commas, colons and opening brackets that are read between values: a reply of 8 MiB that is
+nothing but empty objects would take twenty times as much of the memory."""
 
 
 class InvalidJson(ValueError):
@@ -82,8 +82,7 @@ def read_event(body: bytes | str) -> Any:
 def _read(body: bytes | str, decoder: json.JSONDecoder) -> Any:
     try:
         text = body if isinstance(body, str) else body.decode("utf-8-sig")
-        if sum(map(text.count, ",:[{")) > VALUES_LIMIT:
-            raise InvalidJson("it holds too many values")
+        _count_values(text)
         value = decoder.decode(text)
     except InvalidJson:
         raise
@@ -97,6 +96,20 @@ def _read(body: bytes | str, decoder: json.JSONDecoder) -> Any:
     if text.count("[") + text.count("{") > NESTING_LIMIT and _is_nested_too_deeply(value):
         raise InvalidJson("it is nested too deeply")
     return value
+
+
+# The closing quote may be missing, so that broken JSON costs no more than other.
+_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+
+
+def _count_values(text: str) -> None:
+    # Texts are taken out only where they matter: few replies have that many marks at all.
+    if _marks(text) > VALUES_LIMIT and _marks(_TEXT.sub("", text)) > VALUES_LIMIT:
+        raise InvalidJson("it holds too many values")
+
+
+def _marks(text: str) -> int:
+    return sum(map(text.count, ",:[{"))
 
 
 def _is_nested_too_deeply(value: Any) -> bool:

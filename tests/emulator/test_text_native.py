@@ -410,6 +410,15 @@ def test_a_large_file_is_taken(caller: Caller) -> None:
     assert "- video/mp4: 20000000 bytes." in text_of(ask(caller, PLAIN, body))
 
 
+@pytest.mark.parametrize("row", ["1,2,3\n", "{[:,", 'say: "no", or \\, "'])
+def test_a_long_table_is_taken(caller: Caller, row: str) -> None:
+    """A text of hundreds of thousands of marks is one value, and answered."""
+    body = native(row * 50_000)
+    assert "Turns: 1 (user)." in text_of(ask(caller, PLAIN, body))
+    many = native("x", unknown=["a,b"] * 100_001)
+    assert "too many values" in read(caller.post(PLAIN, many))["error"]["message"]
+
+
 def test_other_keys_beside_the_right_one_do_not_matter(caller: Caller) -> None:
     """Headers that other software sends beside the bearer token, and a key in the query, pass."""
     headers = (BEARER, JSON, ("x-goog-api-key", "x"), ("x-api-key", "y"), ("x-goog-user", "z"))
