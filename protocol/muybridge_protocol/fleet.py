@@ -157,6 +157,7 @@ class Fleet(Generic[K]):
         poll_interval: Seconds between queries, or None for the specification's pace.
 
     Raises:
+        InvalidAddress: The service has no base URL.
         ValueError: A limit is below one.
     """
 
@@ -177,6 +178,7 @@ class Fleet(Generic[K]):
             limits = dict.fromkeys((*FAMILIES, ""), per_family)
         if min((concurrency, *limits.values())) < 1:
             raise ValueError("concurrency and per_family are at least 1")
+        service.require_base_url()  # or each of its operations would fail at an odd time
         self._service = service
         self._wall_offset = wall_offset
         self._seed = seed

@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     """The folder of a batch of one item."""
     body = {"model": "imgb-2", "prompt": "A horse"}
     item = NewItem(name="", stem="0001", family="imgb", body=body)
-    Journal.create(tmp_path, SERVICE.base_url, [item]).close()
+    Journal.create(tmp_path, SERVICE.require_base_url(), [item]).close()
     return tmp_path
 
 
@@ -147,7 +147,7 @@ def test_a_live_runner_hides_no_dead_one(tmp_path: Path) -> None:
     """Each dead runner is recovered, whoever lives beside it, and nobody takes from himself."""
     body = {"model": "imgb-2", "prompt": "A horse"}
     made = [NewItem(name="", stem=str(n), family="imgb", body=body) for n in range(3)]
-    Journal.create(tmp_path, SERVICE.base_url, made).close()
+    Journal.create(tmp_path, SERVICE.require_base_url(), made).close()
     with Runner(tmp_path) as alive, Journal(tmp_path) as journal:
         armed_by(journal, alive.name)
         armed_by(journal, "!first")  # before and behind a name of hexadecimal digits

@@ -550,3 +550,34 @@ def test_what_cannot_be_sent(value: object) -> None:
     """A value that is not JSON is a ValueError, and nothing is sent."""
     with pytest.raises(ValueError, match=r".+"):
         call("POST", "/v1/x", json=value)
+
+
+# Text alone.
+
+
+def test_text_alone() -> None:
+    """A service may have a text base URL alone: its origin sees the key, and no other does."""
+    service = Service(text_base_url="http://text.example.com/below/")
+    assert service.text_url("/v1/x") == "http://text.example.com/below/v1/x"
+    assert service.owns("http://text.example.com/")
+    assert not service.owns("https://api.example.com/")
+    assert not service.is_local
+    assert str(service) == "http://text.example.com/below"
+    for needed in (service.require_base_url, lambda: service.url("/v1/x")):
+        with pytest.raises(InvalidAddress, match="MUYBRIDGE_BASE_URL"):
+            needed()
+
+
+def test_text_alone_still_downloads_from_public_hosts() -> None:
+    """Without a base URL there is no own host: a link is followed to public https alone."""
+    service = Service(text_base_url="http://127.0.0.1:8000")
+    assert service.check_download("https://cdn.example.net/a")
+    assert not service.is_own_host("http://127.0.0.1:8000/a")
+    with pytest.raises(InvalidAddress):
+        service.check_download("http://127.0.0.1:8000/a")
+
+
+def test_no_address_at_all() -> None:
+    """A service without any address is refused."""
+    with pytest.raises(InvalidAddress, match="MUYBRIDGE_BASE_URL"):
+        Service()

@@ -6,7 +6,7 @@ import os
 import warnings
 
 from muybridge.credentials import Credentials, HiddenKey
-from muybridge_protocol.errors import InvalidAddress, InvalidKey, PlainHttpWarning
+from muybridge_protocol.errors import InvalidKey, PlainHttpWarning
 from muybridge_protocol.service import Service
 
 KEY_VARIABLE = "MUYBRIDGE_API_KEY"
@@ -25,7 +25,8 @@ def read_service(
 
     Args:
         api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
-        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`.
+        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
+            need not be set where text is all that is wanted.
         text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set.
         allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
 
@@ -33,20 +34,18 @@ def read_service(
         InvalidKey: There is no key, or it cannot be sent as it is.
         InvalidAddress: There is no base URL, or it cannot be used.
     """
-    base_url = base_url or os.environ.get(BASE_URL_VARIABLE)
-    if not base_url:
-        raise InvalidAddress(f"There is no base URL. Set {BASE_URL_VARIABLE}, or give base_url.")
     service = Service(
-        base_url=base_url,
+        base_url=base_url or os.environ.get(BASE_URL_VARIABLE) or None,
         text_base_url=text_base_url or os.environ.get(TEXT_BASE_URL_VARIABLE) or None,
         allow_plain_http=allow_plain_http,
     )
     key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
     if key is None:
         raise InvalidKey(f"There is no API key. Set {KEY_VARIABLE}, or give api_key.")
-    if not service.is_local and service.base_url.startswith("http:"):
+    base_url = service.base_url
+    if base_url is not None and base_url.startswith("http:") and not service.is_local:
         warnings.warn(
-            f"The API key travels in clear text to {service.base_url}.",
+            f"The API key travels in clear text to {base_url}.",
             PlainHttpWarning,
             stacklevel=3,
         )

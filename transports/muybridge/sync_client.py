@@ -39,7 +39,8 @@ class Client(TextClient):
 
     Args:
         api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
-        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`.
+        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
+            need not be set where text is all that is wanted.
         text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set.
         allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
             The key then travels in clear text.
@@ -87,7 +88,7 @@ class Client(TextClient):
     def __repr__(self) -> str:
         # A traceback that shows variables shows even a client whose making has failed.
         calls: Calls | None = getattr(self, "_calls", None)
-        return f"Client({calls.service.base_url if calls is not None else '?'!r})"
+        return f"Client({str(calls.service) if calls is not None else '?'!r})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a Client is not pickled or copied: it holds the API key and connections")

@@ -57,12 +57,10 @@ def opened(
     if settings.concurrency < 1:
         raise ValueError(f"{settings.concurrency} tasks at once are too few; use 1 or more")
     if settings.local and not service.is_local:
-        raise ValueError(
-            f"{service.base_url} is not on this machine, and so not an embedded service"
-        )
+        raise ValueError(f"{service} is not on this machine, and so not an embedded service")
     folder = Path(out)
     items = None if source is None else read_items(source)
-    named = LOCAL if settings.local else service.base_url
+    named = LOCAL if settings.local else service.require_base_url()
     with _journal(folder, items, named, settings.patience) as journal, Runner(folder) as runner:
         run = Run(
             journal=journal,
