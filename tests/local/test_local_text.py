@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import socket
 import threading
 from collections.abc import Generator, Iterator
 from http.client import HTTPConnection, HTTPResponse, IncompleteRead
@@ -117,6 +118,23 @@ def test_a_connection_goes_on_after_a_stream(service: LocalService) -> None:
             connection.request("POST", SSE, json.dumps(NATIVE), headers)
             assert connection.getresponse().read()
             assert connection.sock is first
+
+
+def test_a_stream_to_an_old_client_ends_with_its_connection(service: LocalService) -> None:
+    """A client of HTTP/1.0, which knows no chunks, gets the stream as it is, and then the end."""
+    address = urlsplit(service.base_url)
+    body = json.dumps(NATIVE).encode()
+    head = (
+        f"POST {SSE} HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer {service.api_key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+        connection.sendall(head.encode() + body)
+        with connection.makefile("rb") as reply:
+            events = reply.read().partition(b"\r\n\r\n")[2]
+    assert events.startswith(b"data: {")
+    assert b'"STOP"' in events
+    assert events.endswith(b"}\r\n\r\n")
 
 
 def test_a_stream_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

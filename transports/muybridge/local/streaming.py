@@ -25,17 +25,24 @@ async def send_stream(
 ) -> None:
     """Send *reply* piece by piece, until its end or until its reader goes away."""
     async with trio.open_nursery() as nursery:
+        gone = trio.Event()
 
-        async def leave_with_reader() -> None:
+        async def watch_reader() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
-            nursery.cancel_scope.cancel()
+            gone.set()
 
-        nursery.start_soon(leave_with_reader)
+        nursery.start_soon(watch_reader)
         await send_head(reply.status, reply.headers, send)
         for index, piece in enumerate(reply.pieces):
             if index:
-                await trio.sleep(reply.interval)
+                # Only the pause ends early: the server tells that the reader is gone while it is
+                # still closing the connection in `send`, which must not be cancelled there.
+                with trio.move_on_after(reply.interval):
+                    await gone.wait()
+            if gone.is_set():
+                break
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         nursery.cancel_scope.cancel()
