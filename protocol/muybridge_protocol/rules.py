@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import ClassVar, Protocol, TypeGuard
+from typing import ClassVar, Protocol, TypeGuard, cast
 
 import attrs
 
@@ -302,6 +302,49 @@ def shown(value: object, limit: int = 80) -> str:
     except (ValueError, RecursionError):  # an integer too long, or an array nested too deeply
         text = f"this {type(value).__name__}"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def unwritable(wire: object, value: object) -> Problem | None:
+    """Return why the field *wire* cannot travel as JSON, or None. Its name may be of any type."""
+    try:
+        writable = _is_json(wire) and isinstance(wire, str) and _is_json(value)
+    except RecursionError:
+        writable = False
+    if writable:
+        return None
+    return Problem(
+        wire if isinstance(wire, str) and wire.isprintable() else shown(wire),
+        value,
+        "json",
+        f"{shown(value)} cannot be written as JSON",
+        "use plain JSON values, and strings as names",
+    )
+
+
+def _is_json(value: object) -> bool:
+    match value:
+        case str():
+            return value.isascii() or _is_unicode(value)
+        case bool() | None:
+            return True
+        case int() | float():
+            return abs(value) < 1e300  # noqa: PLR2004  far beyond any setting; NaN is not below it
+        case list() | tuple():
+            return all(map(_is_json, cast("Sequence[object]", value)))
+        case dict():
+            items = cast("Mapping[object, object]", value).items()
+            return all(isinstance(k, str) and _is_json(k) and _is_json(v) for k, v in items)
+        case _:
+            return False
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether *text* is free of lone surrogates, which UTF-8 cannot carry."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def either(options: Sequence[object]) -> str:

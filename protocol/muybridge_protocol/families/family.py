@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -17,6 +17,7 @@ from muybridge_protocol.rules import (
     Problem,
     ValueRule,
     shown,
+    unwritable,
     with_article,
 )
 
@@ -288,7 +289,7 @@ class Family:
                 value = value.name if isinstance(value, Unlisted) else value
             problem = field.problem(value, rules)
             if problem is None:
-                problem = _unwritable(wire, value)
+                problem = unwritable(wire, value)
             if problem is not None:
                 problems.append(problem)
         problems += self._problems_of_unknown(body, keep=keep_unknown or not self.body_shown)
@@ -369,7 +370,7 @@ class Family:
         for wire, value in body.items():
             if wire in self._fields_by_wire:
                 continue
-            problem = _unwritable(wire, value) if keep else self._unknown(wire, value)
+            problem = unwritable(wire, value) if keep else self._unknown(wire, value)
             if problem is not None:
                 problems.append(problem)
         return problems
@@ -404,7 +405,7 @@ class Family:
                     )
                 )
             else:
-                problem = _unwritable(wire, value)
+                problem = unwritable(wire, value)
                 if problem is not None:
                     problems.append(problem)
         return problems
@@ -413,46 +414,3 @@ class Family:
 def _missing(field: Field) -> Problem:
     accepted = field.rules[0].accepted if field.rules else f"use {with_article(field.kind)}"
     return Problem(field.wire, None, "required", "is required", accepted)
-
-
-def _unwritable(wire: object, value: object) -> Problem | None:
-    """Return why a field cannot travel as JSON, or None. Its name may come from anywhere."""
-    try:
-        writable = _is_json(wire) and isinstance(wire, str) and _is_json(value)
-    except RecursionError:
-        writable = False
-    if writable:
-        return None
-    return Problem(
-        str(wire),
-        value,
-        "json",
-        f"{shown(value)} cannot be written as JSON",
-        "use plain JSON values, and strings as names",
-    )
-
-
-def _is_json(value: object) -> bool:
-    match value:
-        case str():
-            return value.isascii() or _is_unicode(value)
-        case bool() | None:
-            return True
-        case int() | float():
-            return abs(value) < 1e300  # noqa: PLR2004  far beyond any setting; NaN is not below it
-        case list() | tuple():
-            return all(map(_is_json, cast("Sequence[object]", value)))
-        case dict():
-            items = cast("Mapping[object, object]", value).items()
-            return all(isinstance(k, str) and _is_json(k) and _is_json(v) for k, v in items)
-        case _:
-            return False
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether *text* is free of lone surrogates, which UTF-8 cannot carry."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
