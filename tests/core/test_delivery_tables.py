@@ -8,8 +8,22 @@ from typing import NamedTuple
 import pytest
 
 from muybridge_protocol import delivery
-from muybridge_protocol.delivery import CREATE, DELETE, DOWNLOAD, POLL, Delivery, Verdict, backoff
+from muybridge_protocol.delivery import (
+    CREATE,
+    DELETE,
+    DOWNLOAD,
+    POLL,
+    Delivery,
+    Verdict,
+    backoff,
+    refusal,
+    retry_after,
+)
+from muybridge_protocol.errors import Forbidden, RateLimited, Refused, TaskNotFound, Unauthorized
 from muybridge_protocol.http import Phase, Reason, TransportFailure
+from muybridge_protocol.tasks import Task
+
+from .driving import reply
 
 REFUSALS = dict.fromkeys((400, 401, 402, 403, 404, 405, 413, 415, 422, 425), Verdict.REFUSED)
 THROTTLED = {429: Verdict.THROTTLED}
@@ -103,3 +117,38 @@ def test_how_often_and_how_long() -> None:
     assert delivery.RETRIES == 4
     assert delivery.LONGEST_WAIT == 120
     assert delivery.LONGEST_BACKOFF == 20
+
+
+KINDS: dict[int, type[Refused]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: TaskNotFound,
+    429: RateLimited,
+}
+
+
+@pytest.mark.parametrize("status", range(400, 500))
+def test_refusals_have_their_classes(status: int) -> None:
+    """A refusal is of the class that its status has; only a task can be not found."""
+    about = Task(id="t1")
+    error = refusal(reply(status, Retry_After="7"), about)
+    assert type(error) is KINDS.get(status, Refused)
+    assert (error.status, error.task) == (status, about)
+    assert getattr(error, "retry_after", None) == (7 if status == 429 else None)
+    bare = refusal(reply(status))
+    assert type(bare) is (Refused if status == 404 else KINDS.get(status, Refused))
+
+
+@pytest.mark.parametrize(
+    ("date", "until", "seconds"),
+    [
+        ("Wed, 31 Dec 2025 23:59:59 GMT", "Thu, 01 Jan 2026 00:00:09 GMT", 10),
+        ("Sat, 31 Jan 2026 23:00:00 GMT", "Sun, 01 Feb 2026 00:00:00 GMT", 3600),
+        ("Sat, 28 Feb 2026 23:59:59 GMT", "Sun, 01 Mar 2026 00:00:01 GMT", 2),
+        ("Mon, 28 Feb 2028 23:59:59 GMT", "Wed, 01 Mar 2028 00:00:01 GMT", 86402),
+        ("Sun, 30 Nov 2025 12:30:00 GMT", "Mon, 01 Dec 2025 12:29:00 GMT", 86340),
+    ],
+)
+def test_dates_are_counted_across_months(date: str, until: str, seconds: float) -> None:
+    """A date in the next month or year is as far away as the calendar says."""
+    assert retry_after(reply(429, Retry_After=until, Date=date)) == seconds
