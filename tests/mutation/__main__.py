@@ -1,0 +1,99 @@
+"""Count the mistakes that no test notices: `python -m tests.mutation [GROUP...] [--list]`.
+
+For each group, each module of it is broken in every way that `mutants.py` knows, one at a time,
+and the group's tests are run, until the first one fails. A mutant that no test kills is printed.
+Run it in the project's folder; it needs `fork`, and takes a second or less for each mutant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from .groups import EQUIVALENT, GROUPS, Group
+from .mutants import Mutant, mutants
+from .trial import Outcome, load_what_all_need, tried
+
+GOAL = 95.0
+"""Percent of the mutants that tests must kill, of those that behave otherwise at all."""
+
+
+def main() -> None:
+    """Read the command line, run, and print."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
+    parser.add_argument("--list", action="store_true", help="print the mutants alone")
+    parser.add_argument("--only", default="", help="only those whose line holds this text")
+    options = parser.parse_args()
+    unknown = [name for name in options.groups if name not in GROUPS]
+    if unknown:
+        parser.error(f"no group is called {unknown[0]}; there are {', '.join(GROUPS)}")
+    chosen = [GROUPS[name] for name in options.groups or GROUPS]
+    if options.list:
+        for group in chosen:
+            for module, mutant in _all(group, options.only):
+                _say(f"{module}:{mutant.line}: {mutant.before}  ->  {mutant.after}")
+        return
+    load_what_all_need()
+    shares = [_run(group, options.only) for group in chosen]
+    sys.exit(any(share < GOAL for share in shares))
+
+
+def _all(group: Group, only: str) -> list[tuple[str, Mutant]]:
+    return [
+        (module, mutant)
+        for module in group.modules
+        for mutant in mutants(_path(module).read_text(encoding="utf-8"))
+        if only in mutant.before
+    ]
+
+
+def _path(module: str) -> Path:
+    root = "protocol" if module.startswith("muybridge_protocol") else "transports"
+    return Path(root, *module.split(".")).with_suffix(".py")
+
+
+def _run(group: Group, only: str) -> float:
+    """Try every mutant of *group*, print what survives, and return the percentage killed."""
+    began = time.monotonic()
+    limits: dict[str, int] = {}
+    for module, tests in group.modules.items():
+        source, started = _path(module).read_text(encoding="utf-8"), time.monotonic()
+        if tried(module, _path(module), source, tests, 600) is not Outcome.SURVIVED:
+            sys.exit(f"these fail as they are: {' '.join(tests)}")
+        limits[module] = 10 + int(5 * (time.monotonic() - started))
+    counts: Counter[Outcome | str] = Counter()
+    argued = {key for key in EQUIVALENT if key[0] in group.modules}
+    for module, mutant in _all(group, only):
+        key = (module, mutant.before, mutant.after)
+        if key in EQUIVALENT:
+            counts["equivalent"] += 1
+            argued.discard(key)
+            continue
+        tests = group.modules[module]
+        outcome = tried(module, _path(module), mutant.source, tests, limits[module])
+        counts[outcome] += 1
+        if outcome is Outcome.SURVIVED:
+            _say(f"survived: {module}:{mutant.line}\n  {mutant.before}\n  {mutant.after}")
+    if argued and not only:
+        sys.exit(f"groups.py names mutants that do not exist: {sorted(argued)}")
+    killed = counts[Outcome.KILLED] + counts[Outcome.TIMED_OUT]
+    total = killed + counts[Outcome.SURVIVED]
+    share = 100.0 * killed / total if total else 100.0
+    _say(
+        f"{group.name}: {killed} of {total} mutants killed, {share:.1f} % "
+        f"({counts[Outcome.TIMED_OUT]} by the time limit); {counts['equivalent']} equivalent; "
+        f"{time.monotonic() - began:.0f} s"
+    )
+    return share
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201  this is a command
+
+
+if __name__ == "__main__":
+    main()

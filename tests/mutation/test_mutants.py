@@ -1,0 +1,99 @@
+"""The mutants are those that were meant, and a trial tells whether a test notices one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .groups import EQUIVALENT, GROUPS
+from .mutants import mutants
+
+CASES = [
+    ("x = a < b", {"x = (a <= b)", "x = (a >= b)"}),
+    ("x = a == b", {"x = (a != b)"}),
+    ("x = a in b", {"x = (a not in b)"}),
+    ("x = a is None", {"x = (a is not None)"}),
+    ("x = a and b", {"x = (a or b)"}),
+    ("x = not a", {"x = (a)"}),
+    ("x = 5", {"x = 6", "x = 4"}),
+    ("x = True", {"x = False"}),
+    ("x = 1e300", set[str]()),
+    ("x = a + b", {"x = (a - b)"}),
+    ("x = min(a, b)", {"x = max(a, b)"}),
+    ("x += a", {"pass", "x -= a"}),
+    ("f(a)", {"pass"}),
+    ("raise a", {"pass"}),
+    ("self.a = b", {"pass"}),
+    ("x = En.A, En.B", {"x = En.B, En.B", "x = En.A, En.A"}),
+    ("if a:\n    x = b", {"if (not a):"}),
+    ("for a in b:\n    break", {"for a in ():", "continue"}),
+    ("try:\n    x = a\nexcept E:\n    x = b", {"except ():"}),
+    ("x: Literal[5] | None", set[str]()),
+    ('x = f"{a + 1}"', set[str]()),
+    ("x = 'ä', 5", {"x = 'ä', 6", "x = 'ä', 4"}),
+    (
+        "match a:\n    case En.A if b:\n        x = En.B",
+        {"case En.B if b:", "case En.A if (not b):", "x = En.A"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "wanted"), CASES, ids=[source for source, _ in CASES])
+def test_mutants(source: str, wanted: set[str]) -> None:
+    """Each mistake is made once, where it belongs, and nothing else is changed."""
+    made = list(mutants(source))
+    assert {mutant.after for mutant in made} == wanted
+    assert len(made) == len(wanted)
+    for mutant in made:
+        compile(mutant.source, "mutant", "exec")
+        lines = source.splitlines()
+        changed = mutant.source.splitlines()
+        assert [old for old, new in zip(lines, changed, strict=True) if old != new] == [
+            lines[mutant.line - 1]
+        ]
+
+
+def test_what_is_argued_belongs_to_a_group() -> None:
+    """Each mutant that is called equivalent is one of a module that is mutated, with a reason."""
+    modules = {module for group in GROUPS.values() for module in group.modules}
+    for (module, before, after), reason in EQUIVALENT.items():
+        assert module in modules
+        assert before != after
+        assert reason
+
+
+TRIAL = """
+import sys
+from pathlib import Path
+from mutation.trial import tried
+
+source, folder = sys.argv[1:]
+path, test = Path(folder, "trial_subject.py"), str(Path(folder, "test_subject.py"))
+print(tried("trial_subject", path, source, [test], 30).name)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize(
+    ("source", "outcome"), [("answer = 6 * 7", "SURVIVED"), ("answer = 6 / 7", "KILLED")]
+)
+def test_a_trial(source: str, outcome: str, tmp_path: Path) -> None:
+    """A test is run on the text that is given instead of the module's file."""
+    module = tmp_path / "trial_subject.py"
+    module.write_text("answer = None")
+    test = tmp_path / "test_subject.py"
+    test.write_text("import trial_subject\ndef test(): assert trial_subject.answer == 42")
+    done = subprocess.run(  # noqa: S603  our own script
+        [sys.executable, "-c", TRIAL, source, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.stderr) == (outcome, "")
+    assert module.read_text() == "answer = None"
