@@ -173,6 +173,7 @@ class Exchange:
 
     def __init__(self, leaves_after: float) -> None:
         self.leaves_after = leaves_after
+        self.ended: float | None = None
         self.heads: list[Any] = []
         self.pieces: list[tuple[float, bytes, bool]] = []
 
@@ -191,8 +192,12 @@ def streamed(pieces: tuple[bytes, ...], *, leaves_after: float = 1e9) -> Exchang
     """Return the exchange in which *pieces* are sent 10 s apart."""
     reply = StreamedResponse.of(200, (("Content-Type", "a/b"),), pieces, interval=10)
     exchange = Exchange(leaves_after)
-    clock = trio.testing.MockClock(autojump_threshold=0)
-    trio.run(send_stream, reply, exchange.receive, exchange.send, clock=clock)
+
+    async def go() -> None:
+        await send_stream(reply, exchange.receive, exchange.send)
+        exchange.ended = trio.current_time()
+
+    trio.run(go, clock=trio.testing.MockClock(autojump_threshold=0))
     return exchange
 
 
@@ -208,6 +213,7 @@ def test_pieces_are_sent_at_their_pace() -> None:
         (20, b"c", True),
         (20, b"", False),
     ]
+    assert exchange.ended == 20
 
 
 @pytest.mark.parametrize(("leaves_after", "sent"), [(5, b"a"), (15, b"ab"), (19, b"ab")])
@@ -216,3 +222,4 @@ def test_nothing_is_sent_to_a_reader_who_left(leaves_after: float, sent: bytes) 
     exchange = streamed((b"a", b"b", b"c"), leaves_after=leaves_after)
     assert b"".join(body for _, body, _ in exchange.pieces) == sent
     assert all(more for *_, more in exchange.pieces)
+    assert exchange.ended == leaves_after
