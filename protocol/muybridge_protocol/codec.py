@@ -28,6 +28,10 @@ VALUES_LIMIT: Final = 100_000
 """Most commas, colons and opening brackets that are read between values: a reply of 8 MiB that is
 nothing but empty objects would take twenty times as much of the memory."""
 
+TEXT_LIMIT: Final = 8 * 1024 * 1024
+"""Most bytes that a reply may take as a text in memory. One rare character makes it four times as
+long."""
+
 
 class InvalidJson(ValueError):
     """Bytes that are not the JSON that was expected; the message says why."""
@@ -80,9 +84,10 @@ def read_event(body: bytes | str) -> Any:
 
 
 def _read(body: bytes | str, decoder: json.JSONDecoder) -> Any:
+    # Before anything is made of it: the frames of an error keep what was made.
+    _check_size(body)
     try:
         text = body if isinstance(body, str) else body.decode("utf-8-sig")
-        _count_values(text)
         value = decoder.decode(text)
     except InvalidJson:
         raise
@@ -99,17 +104,37 @@ def _read(body: bytes | str, decoder: json.JSONDecoder) -> Any:
 
 
 # The closing quote may be missing, so that broken JSON costs no more than other.
-_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_TEXT = r'"(?:[^"\\]++|\\.)*+"?'
+_TEXTS = re.compile(_TEXT, re.DOTALL)
+_TEXTS_IN_BYTES = re.compile(_TEXT.encode(), re.DOTALL)
+# Characters, escaped or not, of which one makes Python take four bytes, or two, for each of a text.
+_FOUR_BYTES = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")
+_TWO_BYTES = re.compile(rb"[\xc4-\xef]|\\u(?!00)")
 
 
-def _count_values(text: str) -> None:
+def _check_size(body: bytes | str) -> None:
+    """Refuse what would take far more memory than its own bytes."""
     # Texts are taken out only where they matter: few replies have that many marks at all.
-    if _marks(text) > VALUES_LIMIT and _marks(_TEXT.sub("", text)) > VALUES_LIMIT:
+    if _marks(body) > VALUES_LIMIT and (
+        _quotes(body) > 4 * VALUES_LIMIT or _marks(_without_texts(body)) > VALUES_LIMIT
+    ):
         raise InvalidJson("it holds too many values")
+    if isinstance(body, bytes) and len(body) > TEXT_LIMIT // 4:
+        width = 4 if _FOUR_BYTES.search(body) else 2 if _TWO_BYTES.search(body) else 1
+        if len(body) * width > TEXT_LIMIT:
+            raise InvalidJson("its text is too long")
 
 
-def _marks(text: str) -> int:
-    return sum(map(text.count, ",:[{"))
+def _marks(body: bytes | str) -> int:
+    return sum(map(body.count, ",:[{") if isinstance(body, str) else map(body.count, b",:[{"))
+
+
+def _quotes(body: bytes | str) -> int:
+    return body.count('"') if isinstance(body, str) else body.count(b'"')
+
+
+def _without_texts(body: bytes | str) -> bytes | str:
+    return _TEXTS.sub("", body) if isinstance(body, str) else _TEXTS_IN_BYTES.sub(b"", body)
 
 
 def _is_nested_too_deeply(value: Any) -> bool:

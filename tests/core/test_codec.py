@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muybridge_protocol.codec import (
+    TEXT_LIMIT,
+    VALUES_LIMIT,
     InvalidJson,
     error_message,
     find_id,
@@ -41,6 +43,11 @@ REJECTED: dict[str, bytes] = {
     "deep objects": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
     "deep and open": b"[" * DEEP,
     "rather deep": b"[" * 101 + b"]" * 101,
+    "too many objects": b"[" + b"{}," * 50_000 + b"{}]",
+    "too many arrays": b"[" + b"[]," * 50_000 + b"[]]",
+    "too many numbers": b"[" + b"1," * 100_000 + b"1]",
+    "too many texts": b"[" + b'"",' * 200_001 + b'""]',
+    "too many names": b'{"x":[' + b'{"a":1},' * 40_000 + b"1]}",
     "5000 digits": b"9" * 5000,
     "5000 digits inside": b'{"a":-' + b"1" * 5000 + b"}",
     "trailing value": b"{} {}",
@@ -105,6 +112,42 @@ def test_accepted(body: bytes, value: object) -> None:
     """Strict UTF-8 JSON is read, with or without a byte order mark."""
     found = read_json(body)
     assert value is None or found == value
+
+
+@pytest.mark.parametrize("piece", ["{}", "[]", "1", '{"a":[1]}'])
+def test_many_values(piece: str) -> None:
+    """A reply is read up to a number of values; more, which would fill the memory, are refused.
+
+    They are counted before any is made, and a text body in the same way as bytes.
+    """
+    marks = sum(map(piece.count, ",:[{")) + 1
+    most = (VALUES_LIMIT - 1) // marks
+    fits = "[" + ",".join([piece] * most) + "]"
+    assert len(read_json(fits)) == len(read_json(fits.encode())) == most
+    for body in (more := "[" + ",".join([piece] * (most + 2)) + "]", more.encode()):
+        with pytest.raises(InvalidJson, match="too many values"):
+            read_json(body)
+
+
+def test_marks_in_texts() -> None:
+    """A long text may be full of commas, colons, brackets and quotes: it is one value."""
+    text = ',:[{"' * 60_000
+    assert read_json(json.dumps([text])) == read_json(json.dumps([text]).encode()) == [text]
+
+
+@pytest.mark.parametrize(
+    ("mark", "width"),
+    [("y", 1), ("\xe9", 1), ("\N{EURO SIGN}", 2), ("\u4e2d", 2), ("\N{HORSE}", 4)],
+)
+@pytest.mark.parametrize("escaped", [True, False])
+def test_wide_texts(mark: str, width: int, escaped: bool) -> None:  # noqa: FBT001  a case
+    """One rare character makes a text as long in memory as it makes the limit shorter."""
+    start = json.dumps(mark, ensure_ascii=escaped).encode()[:-1]
+    room = TEXT_LIMIT // width - len(start) - 1
+    assert len(read_json(start + b"y" * room + b'"')) == room + 1
+    if width > 1:
+        with pytest.raises(InvalidJson, match="too long"):
+            read_json(start + b"y" * (room + 1) + b'"')
 
 
 @pytest.mark.parametrize("body", [b"[]", b'"a"', b"1", b"null", b"true", b"1.5"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
+from io import BytesIO
 from typing import Protocol
 
 from muybridge.wire.transport import PARTIAL_LIMIT
@@ -97,5 +98,7 @@ async def exchange(
     """
     stream = transport.stream(request, timeout=timeout, authorization=authorization)
     async with stream as reply:
-        body = b"".join([piece async for piece in reply.pieces()])
-        return HttpResponse(reply.head.status, reply.head.headers, body)
+        body = BytesIO()
+        async for piece in reply.pieces():
+            body.write(piece)
+        return HttpResponse(reply.head.status, reply.head.headers, body.getvalue())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from io import BytesIO
 from typing import Protocol
 
 from muybridge_protocol.http import (
@@ -107,5 +108,7 @@ def exchange(
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
     with transport.stream(request, timeout=timeout, authorization=authorization) as reply:
-        body = b"".join(reply.pieces())
-        return HttpResponse(reply.head.status, reply.head.headers, body)
+        body = BytesIO()
+        for piece in reply.pieces():
+            body.write(piece)
+        return HttpResponse(reply.head.status, reply.head.headers, body.getvalue())
