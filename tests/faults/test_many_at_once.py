@@ -1,0 +1,347 @@
+"""Threads, tasks, processes and a journal that fails: nothing is mixed up, lost or paid twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import muybridge
+from batch.billing import PNG, BillingServer, Fault, at_random
+from batch.runner_process import KEY, PLACES, horses
+from client.drivers import DRIVERS, MakeClient
+from client.in_process import World
+from client.requests_made import image
+from muybridge import batch
+from muybridge.batch import JournalUnusable, State
+from muybridge.batch.runners import KeptReply, ReplySlot
+from muybridge_protocol.tasks import Task
+from trio_client.in_trio import (
+    TrioTime,
+    at_every_checkpoint,
+    client_of,
+    mock_world,
+    on_virtual_time,
+)
+
+THREADS = 32
+WEIGHTS = {
+    Fault.NONE: 80,
+    Fault.ACCEPTED_RESET: 4,
+    Fault.ACCEPTED_CUT: 4,
+    Fault.LOST_GATEWAY: 4,
+    Fault.THROTTLED: 4,
+    Fault.REFUSED: 4,
+}
+
+
+@pytest.fixture(params=DRIVERS)
+def driver(request: pytest.FixtureRequest) -> str:
+    """The name of the driver under test."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def make_client(driver: str) -> Iterator[MakeClient]:
+    """What makes clients of the driver under test; they are closed at the end."""
+    with ExitStack() as at_end:
+        yield DRIVERS[driver](at_end)
+
+
+def check_books(server: BillingServer, known: dict[str, str], unsure: set[str]) -> None:
+    """Check that each create was paid at most once, and is known to the one who sent it."""
+    assert server.doubles == []
+    accepted = {prompt: ids[0] for prompt, ids in server.accepted.items() if ids}
+    assert {prompt: name for prompt, name in accepted.items() if prompt not in unsure} == known
+
+
+def test_many_threads_do_everything(make_client: MakeClient, tmp_path: Path) -> None:
+    """32 threads create, ask, wait and download with one client, and each gets its own."""
+    known: dict[str, str] = {}
+    unsure: set[str] = set()
+    with BillingServer(at_random(3, WEIGHTS)) as server:
+        client = make_client(server.url, poll_interval=0)
+
+        def use(number: int) -> None:
+            prompt = f"horse {number}"
+            try:
+                task = client.create(image(prompt))
+            except muybridge.CreateAmbiguous:
+                unsure.add(prompt)
+                return
+            except muybridge.Refused:
+                return
+            known[prompt] = task.id
+            assert task.id.endswith(f"-horse-{number}")
+            assert client.get(task).id == task.id
+            result = client.wait(task)
+            assert task.id in str(result.url)
+            saved = client.download(result, tmp_path / f"{number}.png")
+            assert saved.read_bytes() == PNG + task.id.encode()
+
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(use, range(THREADS * 4)))
+    check_books(server, known, unsure)
+    assert len(known) > THREADS * 2
+    assert unsure
+
+
+def test_many_tasks_do_everything(tmp_path: Path) -> None:
+    """So do 32 tasks of one event loop with one client."""
+    known: dict[str, str] = {}
+    unsure: set[str] = set()
+
+    async def use(client: muybridge.TrioClient, number: int) -> None:
+        prompt = f"horse {number}"
+        try:
+            task = await client.create(image(prompt))
+        except muybridge.CreateAmbiguous:
+            unsure.add(prompt)
+            return
+        except muybridge.Refused:
+            return
+        known[prompt] = task.id
+        result = await client.wait(task)
+        assert task.id in str(result.url)
+        saved = await client.download(result, tmp_path / f"{number}.png")
+        assert saved.read_bytes() == PNG + task.id.encode()
+
+    async def many() -> None:
+        async with muybridge.TrioClient(KEY, server.url, poll_interval=0) as client:
+            for first in range(0, THREADS * 2, THREADS):
+                async with trio.open_nursery() as nursery:
+                    for number in range(first, first + THREADS):
+                        nursery.start_soon(use, client, number)
+
+    weights = {**WEIGHTS, Fault.THROTTLED: 0}  # nobody skips the waits here
+    with BillingServer(at_random(4, weights)) as server:
+        trio.run(many)
+    check_books(server, known, unsure)
+    assert len(known) > THREADS
+
+
+@on_virtual_time
+async def test_run_all_cancelled_at_any_time() -> None:
+    """`run_all` cancelled at any moment has told every id of what it paid for."""
+    world = mock_world()
+    told: list[Task] = []
+    client = client_of(world, 0.1, on_submitted=told.append)
+    sent: list[int] = []
+    for tick in range(200):
+        before = len(world.posts)
+        with trio.move_on_after(tick * 0.05) as scope:
+            async with client.run_all([image("a"), image("b")], concurrency=2) as outcomes:
+                async for outcome in outcomes:
+                    assert outcome.result is not None
+        assert len({task.id for task in told}) == len(told) == len(world.posts)
+        sent.append(len(world.posts) - before)
+        if not scope.cancelled_caught:
+            break
+    assert sent[0] == 0
+    assert sent[-1] == 2
+
+
+@on_virtual_time
+async def test_delete_cancelled_anywhere() -> None:
+    """A deletion cancelled at any checkpoint is done or not, and can be asked for again."""
+    world = World(assets=[f"asset-{number}" for number in range(20)], clock=TrioTime())
+    client = client_of(world, 0.1)
+    numbers = iter(range(20))
+    asset = ""
+
+    async def delete() -> None:
+        nonlocal asset
+        asset = f"asset-{next(numbers)}"
+        await client.delete_asset(asset)
+
+    async def check(scope: trio.CancelScope) -> None:
+        if not scope.cancelled_caught:
+            assert asset not in world.emulator.assets
+
+    assert await at_every_checkpoint(delete, check) >= 3
+
+
+class Journals:
+    """Runs batches in one folder under the driver under test."""
+
+    def __init__(self, driver: str, folder: Path) -> None:
+        self._driver = driver
+        self.folder = folder
+        self.path = folder / "journal" / "journal.sqlite3"
+
+    def run(self, server: BillingServer, source: Any, **options: Any) -> batch.Report:
+        async def on_trio() -> batch.Report:
+            async with muybridge.TrioClient(KEY, server.url, poll_interval=0.005) as client:
+                return await batch.run_trio(client, source, self.folder, **options)
+
+        if self._driver == "trio":
+            return trio.run(on_trio)
+        with muybridge.Client(KEY, server.url, poll_interval=0.005) as client:
+            return batch.run(client, source, self.folder, **options)
+
+
+@pytest.fixture
+def journals(driver: str, tmp_path: Path) -> Journals:
+    return Journals(driver, tmp_path / "out")
+
+
+def _torn(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _overwritten(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * 4096)
+
+
+def _header_gone(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.write(bytes(100))
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _removed(path: Path) -> None:
+    path.unlink()
+
+
+def _put_back(path: Path) -> None:
+    """Put a copy in its place, as a restored backup would be."""
+    copy = path.with_name("copy")
+    shutil.copy(path, copy)
+    copy.replace(path)
+
+
+SPOILT = [_torn, _overwritten, _header_gone, _empty]
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
+def test_nothing_is_sent_by_a_spoilt_journal(
+    journals: Journals, spoil: Callable[[Path], None]
+) -> None:
+    """With a journal that cannot be trusted, not one request is sent."""
+    with BillingServer() as server:
+        server.status = "processing"
+        journals.run(server, horses(2), timeout=0.01)
+        before = server.requests
+        spoil(journals.path)
+        with pytest.raises(JournalUnusable):
+            journals.run(server, horses(4))
+        assert server.requests == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open file is not replaced elsewhere")
+@pytest.mark.parametrize("spoil", [_torn, _header_gone, _empty, _removed, _put_back])
+def test_no_more_is_sent_once_the_journal_is_spoilt(
+    journals: Journals, spoil: Callable[[Path], None]
+) -> None:
+    """A journal that is spoilt, removed or replaced while a run goes on ends it before a create."""
+    with BillingServer() as server:
+        server.on_create = lambda _: spoil(journals.path)
+        with pytest.raises(JournalUnusable):
+            journals.run(server, horses(5), concurrency=1)
+        assert server.posts == 1
+
+
+def test_the_journal_stays_locked(journals: Journals, tmp_path: Path) -> None:
+    """A reply that no journal takes outlives run after run, until the journal can be had again."""
+    with BillingServer() as server, closing(_in_any_thread(tmp_path)) as holder:
+
+        def hold(_: str) -> None:
+            holder.execute("ATTACH ? AS journal", (str(journals.path),))
+            holder.execute("BEGIN EXCLUSIVE")
+
+        server.on_create = hold
+        for _ in range(3):
+            with pytest.raises(JournalUnusable, match="Another process is writing"):
+                journals.run(server, horses(2), concurrency=1, patience=0.01)
+            assert server.posts == 1
+            assert len(list(journals.path.parent.glob("reply-*"))) == 1
+        holder.execute("ROLLBACK")
+        server.on_create = lambda _: None
+        assert journals.run(server, None).counts == {State.DOWNLOADED: 2}
+        assert (server.posts, server.doubles) == (2, [])
+
+
+def test_nothing_is_left_to_write_to(
+    journals: Journals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the side file fails as well, the error has the reply; the item is ambiguous then."""
+
+    def full(_: ReplySlot, __: KeptReply) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ReplySlot, "keep", full)
+    with BillingServer() as server:
+        with closing(_in_any_thread(tmp_path)) as holder:
+
+            def hold(_: str) -> None:
+                holder.execute("ATTACH ? AS journal", (str(journals.path),))
+                holder.execute("BEGIN EXCLUSIVE")
+
+            server.on_create = hold
+            with pytest.raises(JournalUnusable) as caught:
+                journals.run(server, horses(2), concurrency=1, patience=0.01)
+        (task,) = server.accepted["horse 1"]
+        assert task in "\n".join(caught.value.__notes__)
+        server.on_create = lambda _: None
+        report = journals.run(server, None)
+        assert report.counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
+        assert server.posts == 2
+
+
+def _in_any_thread(folder: Path) -> sqlite3.Connection:
+    place = folder / "another.sqlite3"
+    return sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+
+
+UNSHARE = ("unshare", "--user", "--map-root-user", "--pid", "--fork")
+RUNNER = """
+import os, sys
+from batch import runner_process
+url, folder, step = sys.argv[1:]
+print(os.getpid(), flush=True)
+sys.exit(runner_process._run(url, folder, 2, concurrency=1, kill_at=step or None))
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="there is no unshare")
+def test_a_process_id_that_is_used_again(tmp_path: Path) -> None:
+    """A runner with the process id of one that was killed takes nothing of it for its own."""
+
+    def run(step: str) -> list[str]:
+        script = '"$@"; echo $?'  # a shell of its own, because the first process cannot be killed
+        child = [sys.executable, "-W", "error", "-c", RUNNER, server.url, str(tmp_path), step]
+        done = subprocess.run(  # noqa: S603  our own script
+            [*UNSHARE, "sh", "-c", script, "sh", *child],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PLACES))},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if not done.stdout:
+            pytest.skip(f"no process ids of one's own here: {done.stderr.strip()}")
+        return done.stdout.split()
+
+    with BillingServer() as server:
+        number, code = run("before keeping the reply")
+        assert code == "137"
+        again, code = run("")
+        assert (again, code) == (number, "0")
+        assert server.posts == 2
+    assert batch.status(tmp_path).counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 1}
