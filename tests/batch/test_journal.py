@@ -184,9 +184,18 @@ def _newer(path: Path) -> None:
     db.close()
 
 
+def _contradictory(path: Path) -> None:
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute("UPDATE sqlite_master SET sql = replace(sql, 'owner TEXT', 'owner TEXT NOT NULL')")
+    db.commit()
+    db.close()
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
+        (_contradictory, "is damaged .*Restore it from a copy"),
         (_torn, "Restore it from a copy"),
         (_overwritten, "Restore it from a copy"),
         (_empty, "no journal of a batch"),
@@ -216,6 +225,14 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     with pytest.raises(JournalUnusable, match="File exists"):
         Journal.create(tmp_path / "out", SERVICE, items(1))
+
+
+def test_a_journal_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    """What was begun of a journal that cannot be finished is removed."""
+    same = [NewItem(name="", stem="0001", family="imgb", body={})] * 2
+    with pytest.raises(JournalUnusable):
+        Journal.create(tmp_path, SERVICE, same)
+    assert list((tmp_path / "journal").iterdir()) == []
 
 
 def test_the_second_one_to_begin_joins_the_first(folder: Path) -> None:

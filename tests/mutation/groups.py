@@ -67,19 +67,163 @@ _ALL = (
 
 GROUPS = {group.name: group for group in _ALL}
 
-EQUIVALENT: dict[tuple[str, str, str], str] = {
-    (
-        f"{_CORE}.delivery",
-        "if 300 <= status <= 399: # noqa: PLR2004 the class of redirects",
-        "if 299 <= status <= 399: # noqa: PLR2004 the class of redirects",
-    ): "299 has been returned as a success before",
-    **{
-        (
+_Key = tuple[str, str, str]
+"""A module, a line of it, and the line as a mutant has it."""
+
+
+def _swapped(module: str, before: str, *changes: tuple[str, str]) -> tuple[_Key, ...]:
+    """Return the mutants of the line *before* that have one part of it changed for another."""
+    return tuple((module, before, before.replace(old, new, 1)) for old, new in changes)
+
+
+_ONE_COLUMN = "the row has one column, which is its first and its last"
+_NEVER_LESS = "no wait is below nothing, so that at least -1 s is at least 0 s"
+_ONE_MATCH = "there is at most one, or the best of them comes first"
+
+EQUIVALENT: dict[_Key, str] = {
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.delivery",
+            "if 300 <= status <= 399: # noqa: PLR2004 the class of redirects",
+            ("300", "299"),
+        ),
+        "299 has been returned as a success before",
+    ),
+    **dict.fromkeys(
+        _swapped(
             f"{_CORE}.delivery",
             "ceiling = min(LONGEST_BACKOFF, 2.0 ** min(attempt - 1, 10))",
-            f"ceiling = min(LONGEST_BACKOFF, 2.0 ** min(attempt - 1, {bound}))",
-        ): "the bound keeps the power from overflowing; from 5 on it is above the longest wait"
-        for bound in (9, 11)
-    },
+            ("10)", "9)"),
+            ("10)", "11)"),
+        ),
+        "the bound keeps the power from overflowing; from 5 on it is above the longest wait",
+    ),
+    **dict.fromkeys(
+        _swapped(f"{_BATCH}.journal", "new.unlink(missing_ok=True)", ("True", "False")),
+        "what is raised where there is nothing to remove is suppressed",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_BATCH}.journal",
+                'told: str = self._db.execute("SELECT service FROM batch").fetchone()[0]',
+                ("[0]", "[-1]"),
+            ),
+            *_swapped(
+                f"{_BATCH}.journal",
+                "last: int = db.execute("
+                '"SELECT coalesce(max(number), 0) FROM items").fetchone()[0]',
+                ("[0]", "[-1]"),
+            ),
+            *_swapped(
+                f"{_BATCH}.journal", "return [row[0] for row in rows]", ("row[0]", "row[-1]")
+            ),
+            *_swapped(
+                f"{_BATCH}.journal",
+                "number: int | None = next((row[0] for row in rows if row[0] not in passed), None)",
+                ("(row[0]", "(row[-1]"),
+                ("if row[0]", "if row[-1]"),
+            ),
+            *_swapped(
+                f"{_BATCH}.journal",
+                'return self._db.execute(f"PRAGMA {name}").fetchone()[0]',
+                ("[0]", "[-1]"),
+            ),
+        ),
+        _ONE_COLUMN,
+    ),
+    **dict.fromkeys(
+        _swapped(f"{_BATCH}.journal", "return found[0]", ("[0]", "[-1]")),
+        "the number is the primary key: one item has it",
+    ),
+    **dict.fromkeys(
+        _swapped(f"{_BATCH}.journal", "(state, len(passed) + 1),", ("1", "2")),
+        "one row more is read than can be needed",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.journal",
+            "return Entry(**dict(zip(_COLUMNS, row, strict=True)))",
+            ("True", "False"),
+        ),
+        "the row has just these columns, because they were asked for",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_CORE}.operations.pending",
+                "is_finished: bool = attrs.field(init=False, eq=False)",
+                ("eq=False", "eq=True"),
+            ),
+            *_swapped(
+                f"{_CORE}.operations.pending",
+                "retention: float | None = attrs.field(init=False, eq=False)",
+                ("eq=False", "eq=True"),
+            ),
+        ),
+        "it is made of fields that are compared; leaving it out is faster",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.operations.pending",
+            '_NEVER if task.created is None else task.created.to_bytes(9, "little", signed=True),',
+            ("9", "10"),
+        ),
+        "struct keeps the first 9 bytes, and the tenth only repeats the sign",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.operations.pending",
+            "born: float = _BORN.unpack_from(facts)[0]",
+            ("[0]", "[-1]"),
+        ),
+        "one number is unpacked",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_CORE}.operations.poll",
+                'return self._retry(f"status {status}", now, '
+                "at_least=retry_after(response) or 0.0)",
+                ("0.0", "-1.0"),
+            ),
+            *_swapped(
+                f"{_CORE}.operations.poll",
+                "def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:",
+                ("0.0", "-1.0"),
+            ),
+            *_swapped(f"{_CORE}.operations.poll", "self.pacing.minimum or 0.0,", ("0.0", "-1.0")),
+            *_swapped(
+                f"{_CORE}.throttle",
+                "self.until = max("
+                "self.until, now + max(self.gap, min(asked or 0.0, LONGEST_WAIT)))",
+                ("0.0", "-1.0"),
+            ),
+        ),
+        _NEVER_LESS,
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_CORE}.families.family",
+                'close = get_close_matches(wire.replace("_", "").lower(), plain, n=1)',
+                ("n=1", "n=2"),
+            ),
+            *_swapped(
+                f"{_CORE}.families.family",
+                "return plain[close[0]] if close else None",
+                ("[0]", "[-1]"),
+            ),
+        ),
+        _ONE_MATCH,
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.rules",
+            "return texts[0] if len(texts) == 1 else f\"{', '.join(texts[:-1])} or {texts[-1]}\"",
+            ("texts[0]", "texts[-1]"),
+        ),
+        "of one text the first is the last",
+    ),
 }
-"""Mutants that behave as the original does, and why: module, line before, line after."""
+"""Mutants that behave as the original does, and why."""
