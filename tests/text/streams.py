@@ -95,6 +95,9 @@ SERVER_SENT: dict[str, Stream] = {
             (b"\n", None),
         )
     ),
+    "an object on a line of its own": Stream(
+        ((b"data: " + A + b"\n\n", A), (b'{"error":{"code":500}}\n', b'{"error":{"code":500}}'))
+    ),
     "DONE": _sse(A, b"[DONE]"),
     "DONE without a space": _sse(A, b"[DONE]", field=b"data:"),
     "DONE and a space": Stream(((b"data: [DONE] \n\n", b"[DONE]"),)),

@@ -105,7 +105,11 @@ class StreamParser:
 
 
 class _ServerSentEvents:
-    """Lines, ended by CR, LF or CRLF. A blank line ends an event."""
+    """Lines, ended by CR, LF or CRLF. A blank line ends an event.
+
+    Services that break down in the middle of a stream tell so in a JSON object without a field's
+    name. On a line of its own it is an event of its own.
+    """
 
     def __init__(self, event_limit: int) -> None:
         self._event_limit = event_limit
@@ -144,6 +148,9 @@ class _ServerSentEvents:
                 value = line[5:]
             elif line == b"data":
                 value = b""
+            elif line.startswith(b"{"):
+                yield line
+                continue
             else:
                 continue  # a comment, or a field that says nothing about the payload
             size += len(line)
