@@ -32,6 +32,9 @@ PICTURES = {
 }
 # Padding before a marker is allowed.
 PICTURES["JPEG, padded"] = PICTURES["JPEG"].replace(b"\xff\xdb", b"\xff\xff\xff\xdb", 1)
+# Tables may stand before the frame; their marker is among those of frames.
+_TABLE = b"\xff\xc4\x00\x09" + b"\x01" * 7
+PICTURES["JPEG, tables first"] = PICTURES["JPEG"].replace(b"\xff\xdb", _TABLE + b"\xff\xdb", 1)
 
 
 def video() -> bytes:
@@ -74,10 +77,21 @@ def test_a_video_is_measured() -> None:
         + data[end:]
     )
     assert describe(wide) == f"an MP4 video of 2.5 s, {len(wide)} bytes"
-    movie = b"\1\0\0\0" + bytes(16) + (1000).to_bytes(4) + (7250).to_bytes(8)
-    header = (8 + len(movie)).to_bytes(4) + b"mvhd" + movie
-    newer = b"\0\0\0\x08ftyp" + (8 + len(header)).to_bytes(4) + b"moov" + header
+    newer = new_movie(scale=1000, duration=7250)
     assert describe(newer) == f"an MP4 video of 7.25 s, {len(newer)} bytes"
+
+
+def new_movie(scale: int, duration: int) -> bytes:
+    """Return an MP4 of tables alone, in their newer version."""
+    movie = b"\1\0\0\0" + bytes(16) + scale.to_bytes(4) + duration.to_bytes(8)
+    header = (8 + len(movie)).to_bytes(4) + b"mvhd" + movie
+    return b"\0\0\0\x08ftyp" + (8 + len(header)).to_bytes(4) + b"moov" + header
+
+
+def test_a_film_with_broken_tables_has_no_length() -> None:
+    """An MP4 whose time has no unit, or whose tables are cut off, is told without a length."""
+    for data in (new_movie(scale=0, duration=1), video()[:-1]):
+        assert describe(data) == f"an MP4 video, {len(data)} bytes"
 
 
 @pytest.mark.parametrize(

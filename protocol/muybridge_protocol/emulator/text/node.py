@@ -131,15 +131,16 @@ class Node:
         Raises:
             Refused: It is no base64.
         """
+        given = text.encode("ascii", "replace").translate(_FROM_URL_SAFE)
+        letters = given.rstrip(b"=")
+        padded = letters + b"=" * (-len(letters) % 4)
         try:
-            given = text.encode("ascii").translate(_FROM_URL_SAFE)
-            letters = given.rstrip(b"=")
-            padded = letters + b"=" * (-len(letters) % 4)
-            if given not in (letters, padded):
-                raise NotBase64
-            return a2b_base64(padded, strict_mode=True)
-        except (UnicodeEncodeError, NotBase64):
+            data = a2b_base64(padded, strict_mode=True)
+        except NotBase64:
             raise self.refused("must be base64") from None
+        if given not in (letters, padded):
+            raise self.refused("must be base64")
+        return data
 
     def refused(self, complaint: str, path: str | None = None) -> Refused:
         """Return the refusal that *complaint* is about this value, or the one at *path*."""

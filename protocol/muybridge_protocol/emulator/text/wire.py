@@ -15,9 +15,8 @@ EVENT_STREAM = "text/event-stream"
 
 
 def write(value: JsonObject) -> bytes:
-    """Return *value* as JSON in UTF-8, without a line end in it."""
-    # A lone surrogate that a request held has no UTF-8.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    """Return *value*, whose texts are fit to print, as JSON in UTF-8 on one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class TextProtocol(ABC):
