@@ -6,19 +6,52 @@ A driver whose methods do not block is wrapped so that they do.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
 
 import muybridge
 from muybridge.clock import Clock
 from muybridge.wire.transport import Transport
+from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.families import Unlisted
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.text.content import Content, GenerationConfig
+from muybridge_protocol.text.request import Contents
+from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
 
 from .in_process import KEY, InProcessTransport, SkippingClock, World
 from .on_trio import AsyncFace, BlockingTrioClient
+
+C = TypeVar("C", covariant=True)  # noqa: PLC0105  the name is that of type checkers
+
+
+class AnyStream(Protocol[C]):
+    """What every stream of chunks does."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def __iter__(self) -> Iterator[C]: ...
+
+    def __next__(self) -> C: ...
+
+    def received(self) -> tuple[C, ...]: ...
+
+
+class AnyContentStream(AnyStream[GenerateContentChunk], Protocol):
+    """What a stream in the native protocol does."""
+
+    def collect(self) -> GenerateContentResponse: ...
 
 
 class AnyClient(Protocol):
@@ -63,6 +96,56 @@ class AnyClient(Protocol):
 
     def call(self, method: str, path: str, json: object = None) -> HttpResponse: ...
 
+    def generate_content(
+        self,
+        model: str | Unlisted,
+        contents: Contents,
+        *,
+        system_instruction: str | Content | None = ...,
+        generation_config: GenerationConfig | None = ...,
+        extra: Mapping[str, Any] | None = ...,
+        timeout: float = ...,
+        size_limit: int = ...,
+    ) -> GenerateContentResponse: ...
+
+    def stream_generate_content(
+        self,
+        model: str | Unlisted,
+        contents: Contents,
+        *,
+        system_instruction: str | Content | None = ...,
+        generation_config: GenerationConfig | None = ...,
+        extra: Mapping[str, Any] | None = ...,
+        timeout: float = ...,
+        size_limit: int = ...,
+    ) -> AnyContentStream: ...
+
+    def chat_completions(
+        self, body: Mapping[str, Any], *, timeout: float = ..., size_limit: int = ...
+    ) -> JsonObject: ...
+
+    def stream_chat_completions(
+        self, body: Mapping[str, Any], *, timeout: float = ..., size_limit: int = ...
+    ) -> AnyStream[JsonObject]: ...
+
+    def messages(
+        self,
+        body: Mapping[str, Any],
+        *,
+        path: str = ...,
+        timeout: float = ...,
+        size_limit: int = ...,
+    ) -> JsonObject: ...
+
+    def stream_messages(
+        self,
+        body: Mapping[str, Any],
+        *,
+        path: str = ...,
+        timeout: float = ...,
+        size_limit: int = ...,
+    ) -> AnyStream[JsonObject]: ...
+
 
 class MakeClient(Protocol):
     """Makes a client of the driver under test."""
@@ -81,10 +164,11 @@ def requests_client(closing: ExitStack) -> MakeClient:
         settings: dict[str, Any]
         if isinstance(where, World):
             inside = {"transport": InProcessTransport(where), "clock": where.clock}
-            settings = {"api_key": where.key, "base_url": where.url, **inside, **options}
+            addresses = {"base_url": where.url, "text_base_url": where.url}
+            settings = {"api_key": where.key, **addresses, **inside, **options}
         else:
-            outside = {"api_key": KEY, "base_url": where, "clock": SkippingClock()}
-            settings = {**outside, **options}
+            addresses = {"base_url": where, "text_base_url": where}
+            settings = {"api_key": KEY, **addresses, "clock": SkippingClock(), **options}
         client = muybridge.Client(**settings)
         closing.callback(client.close)
         return client
@@ -100,10 +184,12 @@ def trio_client(closing: ExitStack) -> MakeClient:
             where.clock if isinstance(where, World) else SkippingClock()
         )
         transport: Transport | None = options.pop("transport", None)
-        settings: dict[str, Any] = {"api_key": KEY, "base_url": where, "wall": clock.wall}
+        settings: dict[str, Any] = {"api_key": KEY, "wall": clock.wall}
+        settings |= {"base_url": where, "text_base_url": where}
         if isinstance(where, World):
             transport = transport or InProcessTransport(where)
-            settings |= {"api_key": where.key, "base_url": where.url}
+            settings |= {"api_key": where.key}
+            settings |= {"base_url": where.url, "text_base_url": where.url}
         if transport is not None:
             settings["transport"] = AsyncFace(transport)
         client = BlockingTrioClient(muybridge.TrioClient(**{**settings, **options}), clock)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, ParamSpec, Self, TypeVar
+from typing import Any, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar
 
 import trio
 
 import muybridge
 from muybridge.clock import Clock
 from muybridge.wire.transport import StreamedReply, Transport
+from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.families import Unlisted
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse
 from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.text.request import Contents
+from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -101,6 +105,60 @@ class _AsyncReply:
         return piece
 
 
+class _Run(Protocol):
+    """Runs an asynchronous function in an event loop of its own."""
+
+    def __call__(
+        self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
+    ) -> T: ...
+
+
+class BlockingTrioStream(Generic[T]):
+    """Runs each step of a stream in an event loop of its own."""
+
+    def __init__(self, stream: muybridge.TrioTextStream[T], run: _Run) -> None:
+        self._stream = stream
+        self._run = run
+
+    def __enter__(self) -> Self:
+        self._run(self._stream.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._run(self._stream.__aexit__, kind, error, traceback)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        async def step() -> T | None:
+            return await anext(self._stream, None)
+
+        chunk = self._run(step)
+        if chunk is None:
+            raise StopIteration
+        return chunk
+
+    def received(self) -> tuple[T, ...]:
+        return self._stream.received()
+
+
+class BlockingTrioContentStream(BlockingTrioStream[GenerateContentChunk]):
+    """The same in the native protocol."""
+
+    def __init__(self, stream: muybridge.TrioContentStream, run: _Run) -> None:
+        super().__init__(stream, run)
+        self._content = stream
+
+    def collect(self) -> GenerateContentResponse:
+        return self._run(self._content.collect)
+
+
 class BlockingTrioClient:
     """Runs each call of a `TrioClient` in an event loop of its own."""
 
@@ -153,3 +211,32 @@ class BlockingTrioClient:
 
     def call(self, method: str, path: str, json: object = None) -> HttpResponse:
         return self._run(self._client.call, method, path, json)
+
+    def generate_content(
+        self, model: str | Unlisted, contents: Contents, **options: Any
+    ) -> GenerateContentResponse:
+        return self._run(self._client.generate_content, model, contents, **options)
+
+    def stream_generate_content(
+        self, model: str | Unlisted, contents: Contents, **options: Any
+    ) -> BlockingTrioContentStream:
+        stream = self._client.stream_generate_content(model, contents, **options)
+        return BlockingTrioContentStream(stream, self._run)
+
+    def chat_completions(self, body: Mapping[str, Any], **options: Any) -> JsonObject:
+        return self._run(self._client.chat_completions, body, **options)
+
+    def stream_chat_completions(
+        self, body: Mapping[str, Any], **options: Any
+    ) -> BlockingTrioStream[JsonObject]:
+        stream = self._client.stream_chat_completions(body, **options)
+        return BlockingTrioStream(stream, self._run)
+
+    def messages(self, body: Mapping[str, Any], **options: Any) -> JsonObject:
+        return self._run(self._client.messages, body, **options)
+
+    def stream_messages(
+        self, body: Mapping[str, Any], **options: Any
+    ) -> BlockingTrioStream[JsonObject]:
+        stream = self._client.stream_messages(body, **options)
+        return BlockingTrioStream(stream, self._run)

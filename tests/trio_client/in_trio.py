@@ -52,7 +52,7 @@ def client_of(world: World, latency: float = 0.0, **options: Any) -> muybridge.T
     """Return a client of *world* that takes *latency* seconds for each step of an exchange."""
     transport = InTrioTransport(world, latency)
     settings: dict[str, Any] = {"transport": transport, "wall": world.clock.wall, **options}
-    return muybridge.TrioClient(world.key, world.url, **settings)
+    return muybridge.TrioClient(world.key, world.url, world.url, **settings)
 
 
 class InTrioTransport:
@@ -88,7 +88,7 @@ class _Reply:
     async def __aenter__(self) -> Self:
         await self._step(shield=False)
         response = self._transport.world.answer(self._request, self._authorization)
-        await self._step(shield=self._request.paid)
+        await self._step(shield=self._request.shielded)
         self.head = HttpHead(response.status, response.headers)
         self._body = response.body
         return self
@@ -110,7 +110,7 @@ class _Reply:
     async def __anext__(self) -> bytes:
         if not self._body:
             raise StopAsyncIteration
-        await self._step(shield=self._request.paid)
+        await self._step(shield=self._request.shielded)
         piece, self._body = self._body[:200], self._body[200:]
         return piece
 

@@ -18,6 +18,10 @@ UNDER_WAY = (
     "A request that costs money was under way: it may have been accepted. "
     "Look at the account for a new task before sending it again."
 )
+TEXT_UNDER_WAY = (
+    "A text request was under way: it may have been charged. "
+    "Its answer is lost; asking again may cost again."
+)
 
 
 @attrs.frozen
@@ -96,6 +100,12 @@ class Ledger:
         for note in (said, UNDER_WAY if self._under_way else None):
             if note is not None and note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
+
+
+def note_under_way(error: BaseException, request: HttpRequest) -> None:
+    """Note with *error*, which breaks *request* off, what that may have cost."""
+    if request.paid:
+        error.add_note(TEXT_UNDER_WAY if request.interruptible else UNDER_WAY)
 
 
 def accepted(task: Task) -> str:

@@ -7,15 +7,15 @@ from typing import ClassVar, NoReturn
 
 import attrs
 
-from muybridge_protocol.codec import read_object, write_json
 from muybridge_protocol.http import Headers, HttpHead, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.service import Service, check_key
-from muybridge_protocol.text.stream_reader import StreamInterrupted
 
 _REDACTED = "[api key]"
 _SHORTEST_REDACTED = 12
 """Fewest characters of a key that is looked for in replies. A shorter one is the placeholder of
 a test, and may well stand in an id, which must not be torn apart."""
+_QUOTED = '"\\/'
+"""What JSON may write with a backslash before it."""
 _SHORTEST_BEGINNING = 8
 """Fewest characters that count as the beginning of a key at the end of a broken-off reply."""
 
@@ -67,7 +67,7 @@ class Credentials:
         self._service = service
 
     def __repr__(self) -> str:
-        return f"Credentials([api key], {self._service.base_url!r})"
+        return f"Credentials([api key], {str(self._service)!r})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("the API key is not pickled or copied")
@@ -83,7 +83,7 @@ class Credentials:
         return HttpResponse(
             response.status,
             self._redact_headers(response.headers),
-            self._redact_bytes(response.body),
+            self._redact_body(response.body),
         )
 
     def redact_head(self, head: HttpHead) -> HttpHead:
@@ -94,21 +94,13 @@ class Credentials:
         """Return *failure* without the key, should the service have echoed it."""
         return attrs.evolve(
             failure,
-            partial=self._without_beginning(self._redact_bytes(failure.partial)),
+            partial=self.redact_partial(failure.partial),
             detail=self._redact(failure.detail),
         )
 
-    def redact_interruption(self, error: StreamInterrupted) -> StreamInterrupted:
-        """Return *error* without the key, should the service have echoed it."""
-        told = None if error.error is None else write_json(error.error)
-        return StreamInterrupted(
-            reason=self._redact(error.reason),
-            dialect=error.dialect,
-            raw=self._without_beginning(self._redact_bytes(error.raw)),
-            arrived=error.arrived,
-            failure=None if error.failure is None else self.redact_failure(error.failure),
-            error=None if told is None else read_object(self._redact_bytes(told)),
-        )
+    def redact_partial(self, body: bytes) -> bytes:
+        """Return *body*, which may have been cut anywhere, without the key or its beginning."""
+        return self._without_beginning(self._redact_body(body))
 
     @property
     def _key(self) -> str:
@@ -121,19 +113,16 @@ class Credentials:
         key = self._key
         return re.sub(_written(key), _REDACTED, text) if len(key) >= _SHORTEST_REDACTED else text
 
-    def _redact_bytes(self, body: bytes) -> bytes:
+    def _redact_body(self, body: bytes) -> bytes:
         key = self._key
-        if len(key) < _SHORTEST_REDACTED:
-            return body
-        # The search for other ways of writing takes its time, and most replies have none.
-        if key.encode() not in body and b"\\" not in body and b"%" not in body:
+        if len(key) < _SHORTEST_REDACTED or not _may_hold(key, body):
             return body
         return re.sub(_written(key).encode(), _REDACTED.encode(), body)
 
     def _without_beginning(self, partial: bytes) -> bytes:
         """Return *partial* without the key's beginning at its end, where it was cut inside."""
         key = self._key.encode()
-        if len(key) < _SHORTEST_REDACTED:
+        if len(key) < _SHORTEST_REDACTED or partial[-1:] not in key:
             return partial
         for size in range(len(key) - 1, _SHORTEST_BEGINNING - 1, -1):
             if partial.endswith(key[:size]):
@@ -146,8 +135,29 @@ def _written(key: str) -> str:
 
     Reading a reply undoes JSON's escapes, so that a key that was hidden in them would come out.
     """
-    return "".join(rf"(?:{_may_be_escaped(mark)}|(?:\\u00|%)(?i:{ord(mark):02x}))" for mark in key)
+    return "".join(f"(?:{'|'.join([re.escape(mark), *_escaped(mark)])})" for mark in key)
 
 
-def _may_be_escaped(mark: str) -> str:
-    return rf"\\?{re.escape(mark)}" if mark in '"\\/' else re.escape(mark)
+def _escaped(mark: str) -> list[str]:
+    """Return the patterns of the ways in which *mark* may be escaped. Each begins with a literal.
+
+    So does each way of writing the first mark of a key, without which the search for the key would
+    take three times as long.
+    """
+    code = f"(?i:{ord(mark):02x})"
+    return [f"%{code}", rf"\\u00{code}", *([rf"\\{re.escape(mark)}"] if mark in _QUOTED else [])]
+
+
+def _may_hold(key: str, body: bytes) -> bool:
+    """Whether *body* holds *key* as it is, or any escape of one of its marks.
+
+    To search a reply with pictures for every way of writing a key takes long, and most have none.
+    """
+    if key.encode() in body:
+        return True
+    codes = "|".join(sorted({f"{ord(mark):02x}" for mark in key}))
+    return (
+        (b"%" in body and re.search(f"%(?i:{codes})".encode(), body) is not None)
+        or (b"\\u00" in body and re.search(rf"\\u00(?i:{codes})".encode(), body) is not None)
+        or any(f"\\{mark}".encode() in body for mark in _QUOTED if mark in key)
+    )

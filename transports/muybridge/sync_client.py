@@ -17,7 +17,6 @@ from muybridge.saving import PartFile, SaveTarget, unsaved
 from muybridge.sync_driver import Driver
 from muybridge.sync_fleet import Outcomes
 from muybridge.sync_text import TextClient
-from muybridge.text_calls import TextCalls
 from muybridge.wire.transport import Transport
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import Event, Polled
@@ -76,7 +75,6 @@ class Client(TextClient):
             api_key, base_url, text_base_url, allow_plain_http=allow_plain_http
         )
         self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
-        self._text = TextCalls(service)
         self._owns_transport = transport is None
         self._driver = Driver(
             _default_transport() if transport is None else transport,
@@ -359,7 +357,7 @@ class Client(TextClient):
 
     def _join(self, other: Client) -> None:
         """Share the service, key, listeners and connections of *other*, which closes them."""
-        self._calls, self._text = other._calls, other._text
+        self._calls = other._calls
         self._driver = other._driver
         self._owns_transport = False
 

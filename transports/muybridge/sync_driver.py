@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from muybridge.announcing import UNDER_WAY, Ledger, Listeners, interrupted
+from muybridge.announcing import Ledger, Listeners, interrupted, note_under_way
 from muybridge.clock import Clock
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
@@ -146,8 +146,7 @@ class Driver:
         except TransportError as error:
             failure = self.credentials.redact_failure(error.failure)
         except BaseException as error:  # noqa: BLE001  it is raised again
-            if request.paid:
-                error.add_note(UNDER_WAY)
+            note_under_way(error, request)
             # The frames of the libraries below have the key in their variables.
             raise error.with_traceback(None) from None
         else:
@@ -199,7 +198,7 @@ class Driver:
         except TransportError as error:
             failure = self.credentials.redact_failure(error.failure)
         except BaseException as error:  # noqa: BLE001  it is raised again
-            error.add_note(UNDER_WAY)
+            note_under_way(error, request)
             # The frames of the libraries below have the key in their variables.
             raise error.with_traceback(None) from None
         else:

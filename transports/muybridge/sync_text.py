@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from muybridge.announcing import TEXT_UNDER_WAY
+from muybridge.calls import Calls
 from muybridge.sync_driver import Driver
-from muybridge.text_calls import Bounds, StreamPlan, TextCalls
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.operations.text import TEXT_TIMEOUT
-from muybridge_protocol.text.content import Content, GenerationConfig
-from muybridge_protocol.text.dialects import CHAT, MESSAGES
-from muybridge_protocol.text.encoding import CHAT_PATH, MESSAGES_PATH, REPLY_LIMIT
-from muybridge_protocol.text.request import Contents
-from muybridge_protocol.text.responses import (
-    GenerateContentChunk,
-    GenerateContentResponse,
-    collect,
-)
-from muybridge_protocol.text.stream_reader import StreamInterrupted
+from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH, REPLY_LIMIT, TEXT_TIMEOUT
+
+if TYPE_CHECKING:
+    from muybridge.text_calls import Bounds, StreamCall, TextCalls
+    from muybridge_protocol.text.content import Content, GenerationConfig
+    from muybridge_protocol.text.request import Contents
+    from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
 
 T = TypeVar("T")
 
@@ -34,23 +33,20 @@ class TextStream(Generic[T]):
 
     Args:
         driver: What it is driven with.
-        plan: What to send.
+        call: What to send.
     """
 
-    def __init__(self, driver: Driver, plan: StreamPlan[T]) -> None:
+    def __init__(self, driver: Driver, call: StreamCall[T]) -> None:
         self._driver = driver
-        self._plan: StreamPlan[T] | None = plan
-        self._reader = plan.reader()
+        self._call = call
+        self._pieces: Iterator[bytes]
         self._opened = ExitStack()
-        self._chunks: Iterator[T] = iter(())
 
     def __enter__(self) -> Self:
-        plan, self._plan = self._plan, None
-        if plan is None:
-            raise RuntimeError("a stream is opened once; make another to ask, and pay, again")
-        operation = plan.start(self._driver.clock.monotonic())
-        reply = self._driver.open_stream(operation, self._opened)
-        self._chunks = self._read(reply.pieces())
+        operation = self._call.start(self._driver.clock.monotonic())
+        with ExitStack() as opening:
+            self._pieces = self._driver.open_stream(operation, opening).pieces()
+            self._opened = opening.pop_all()
         return self
 
     def __exit__(
@@ -59,36 +55,37 @@ class TextStream(Generic[T]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._chunks = iter(())
+        self._call.leave()
         self._opened.close()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
-        return next(self._chunks)
+        self._call.check_opened()
+        interruption = None
+        try:
+            while (chunk := self._call.ready()) is None and not self._call.ended:
+                # The piece itself is in no variable, which a traceback might show.
+                self._call.take(next(self._pieces, None))
+            if chunk is not None:
+                return chunk
+        except (TransportError, ServiceError) as error:
+            interruption = self._call.interruption(error)
+        except BaseException as error:  # noqa: BLE001  it is raised again
+            error.add_note(TEXT_UNDER_WAY)
+            raise error.with_traceback(None) from None
+        # Outside of the handler, so that no frame of a foreign library hangs on the error.
+        if interruption is not None:
+            raise interruption
+        raise StopIteration
 
     def received(self) -> tuple[T, ...]:
         """Return every chunk that has arrived so far, those already iterated over among them."""
-        return tuple(self._reader.received())
-
-    def _read(self, pieces: Iterator[bytes]) -> Iterator[T]:
-        try:
-            for piece in pieces:
-                yield from self._reader.take(piece)
-            yield from self._reader.end()
-        except TransportError as error:
-            interruption = self._reader.fail(error.failure)
-        except StreamInterrupted as error:
-            interruption = error
-        else:
-            return
-        # Outside of the handler, so that no frame of a foreign library hangs on the error.
-        if interruption is not None:
-            raise self._driver.credentials.redact_interruption(interruption)
+        return self._call.received()
 
 
-class ContentStream(TextStream[GenerateContentChunk]):
+class ContentStream(TextStream["GenerateContentChunk"]):
     """A streamed reply in the native protocol."""
 
     def collect(self) -> GenerateContentResponse:
@@ -99,7 +96,7 @@ class ContentStream(TextStream[GenerateContentChunk]):
         """
         for _ in self:
             pass
-        return collect(self._reader.received())
+        return self._call.collect()
 
 
 class TextClient:
@@ -110,7 +107,13 @@ class TextClient:
     """
 
     _driver: Driver
-    _text: TextCalls
+    _calls: Calls
+
+    @cached_property
+    def _text(self) -> TextCalls:
+        from muybridge.text_calls import TextCalls  # noqa: PLC0415  loading it takes a while
+
+        return TextCalls(self._calls.service, self._driver.credentials)
 
     def generate_content(
         self,
@@ -144,10 +147,10 @@ class TextClient:
         call = self._text.generate(
             model,
             contents,
+            {"timeout": timeout, "size_limit": size_limit},
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
-            bounds=Bounds(timeout=timeout, size_limit=size_limit),
             now=self._driver.clock.monotonic(),
         )
         return self._driver.finish(call)
@@ -186,15 +189,15 @@ class TextClient:
             StreamInterrupted: On iterating: the reply ended before the answer was complete. What
                 had arrived is in the error.
         """
-        plan = self._text.stream_generate(
+        call = self._text.stream_generate(
             model,
             contents,
+            {"timeout": timeout, "size_limit": size_limit},
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
-            bounds=Bounds(timeout=timeout, size_limit=size_limit),
         )
-        return ContentStream(self._driver, plan)
+        return ContentStream(self._driver, call)
 
     def chat_completions(
         self,
@@ -215,8 +218,9 @@ class TextClient:
         Raises:
             MuybridgeError: As `generate_content`.
         """
-        bounds = Bounds(timeout=timeout, size_limit=size_limit)
-        return self._call(body, CHAT_PATH, bounds)
+        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        call = self._text.mapping(body, CHAT_PATH, bounds, now=self._driver.clock.monotonic())
+        return self._driver.finish(call)
 
     def stream_chat_completions(
         self,
@@ -235,9 +239,9 @@ class TextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds = Bounds(timeout=timeout, size_limit=size_limit)
-        plan = self._text.stream_mapping(body, CHAT_PATH, CHAT, bounds=bounds)
-        return TextStream(self._driver, plan)
+        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        call = self._text.stream_chat(body, bounds)
+        return TextStream(self._driver, call)
 
     def messages(
         self,
@@ -261,8 +265,9 @@ class TextClient:
             InvalidAddress: The path leaves the text base URL's origin.
             MuybridgeError: As `generate_content`.
         """
-        bounds = Bounds(timeout=timeout, size_limit=size_limit)
-        return self._call(body, path, bounds)
+        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        call = self._text.mapping(body, path, bounds, now=self._driver.clock.monotonic())
+        return self._driver.finish(call)
 
     def stream_messages(
         self,
@@ -283,10 +288,6 @@ class TextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds = Bounds(timeout=timeout, size_limit=size_limit)
-        plan = self._text.stream_mapping(body, path, MESSAGES, bounds=bounds)
-        return TextStream(self._driver, plan)
-
-    def _call(self, body: Mapping[str, Any], path: str, bounds: Bounds) -> JsonObject:
-        now = self._driver.clock.monotonic()
-        return self._driver.finish(self._text.mapping(body, path, bounds=bounds, now=now))
+        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        call = self._text.stream_messages(body, path, bounds)
+        return TextStream(self._driver, call)

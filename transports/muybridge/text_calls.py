@@ -1,79 +1,155 @@
-"""The text requests of a client at their beginning: the part that every driver shares."""
+"""The text requests of a client at their beginning, and streams: what every driver shares.
+
+It brings all of the core's text with it, so that a client loads it with its first text request.
+"""
 
 from __future__ import annotations
 
 import math
 import random
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
-import attrs
-
+from muybridge.credentials import Credentials
+from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
-from muybridge_protocol.errors import PlainHttpWarning
+from muybridge_protocol.errors import PlainHttpWarning, ServiceError
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.service import Service, origin_of
 from muybridge_protocol.text.content import Content, GenerationConfig
-from muybridge_protocol.text.dialects import NATIVE, Dialect
+from muybridge_protocol.text.defaults import CHAT_PATH
+from muybridge_protocol.text.dialects import CHAT, MESSAGES, NATIVE, Dialect
 from muybridge_protocol.text.encoding import encode_content, encode_mapping
 from muybridge_protocol.text.request import Contents, GenerateContentRequest
-from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
+from muybridge_protocol.text.responses import (
+    GenerateContentChunk,
+    GenerateContentResponse,
+    collect,
+)
 from muybridge_protocol.text.stream_reader import StreamReader
 
 T = TypeVar("T")
 
 
-@attrs.frozen(kw_only=True)
-class Bounds:
+class Bounds(TypedDict):
     """What one text request may take.
 
-    Args:
+    Attributes:
         timeout: Seconds, with all its tries and until the end of its reply.
         size_limit: Most bytes of a whole reply, or of one event of a streamed one.
-
-    Raises:
-        ValueError: One of them is none.
     """
 
     timeout: float
     size_limit: int
 
-    def __attrs_post_init__(self) -> None:
-        if not 0 < self.timeout < math.inf:
-            raise ValueError(f"timeout={self.timeout!r} is no time; give seconds above 0")
-        if self.size_limit < 1:
-            raise ValueError(f"size_limit={self.size_limit!r} is no size; give bytes above 0")
+
+class Said(TypedDict):
+    """What a request in the native protocol says beside its model and its contents."""
+
+    system_instruction: str | Content | None
+    generation_config: GenerationConfig | None
+    extra: Mapping[str, Any] | None
 
 
-@attrs.frozen(kw_only=True)
-class StreamPlan(Generic[T]):
-    """A text request whose reply is to be streamed, not yet sent.
+class StreamCall(Generic[T]):
+    """A text request whose reply is streamed: sent once, and what has come of it so far.
 
     Args:
-        service: Where the service is.
         request: The request as it is sent.
         dialect: What the events of its reply are.
+        service: Where the service is.
+        credentials: What takes the key out of what the service says.
         bounds: What it may take.
     """
 
-    service: Service
-    request: HttpRequest
-    dialect: Dialect[T]
-    bounds: Bounds
+    def __init__(
+        self,
+        request: HttpRequest,
+        dialect: Dialect[T],
+        service: Service,
+        credentials: Credentials,
+        bounds: Bounds,
+    ) -> None:
+        self._request = request
+        self._service = service
+        self._credentials = credentials
+        self._timeout = bounds["timeout"]
+        self._reader = StreamReader(
+            dialect, event_limit=bounds["size_limit"], clean=credentials.redact_partial
+        )
+        self._chunks: Iterator[T] = iter(())
+        self._started = False
+        self._ended = False
 
     def start(self, now: float) -> OpenStream:
-        """Return the operation that sends it, at its beginning."""
+        """Return the operation that sends it, at its beginning.
+
+        Raises:
+            RuntimeError: That has been done before.
+        """
+        if self._started:
+            raise RuntimeError("a stream is opened once; make another to ask, and pay, again")
+        self._started = True
         return OpenStream.start(
-            self.request, self.service, now=now, seed=_seed(), timeout=self.bounds.timeout
+            self._request, self._service, now=now, seed=_seed(), timeout=self._timeout
         )
 
-    def reader(self) -> StreamReader[T]:
-        """Return what makes chunks of its reply."""
-        return StreamReader(self.dialect, event_limit=self.bounds.size_limit)
+    def check_opened(self) -> None:
+        """Raise `RuntimeError` if the request has not been sent."""
+        if not self._started:
+            raise RuntimeError("nothing was asked yet: a stream is read inside its `with` block")
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more of the reply is to be read."""
+        return self._ended
+
+    def ready(self) -> T | None:
+        """Return the next chunk that has arrived, or None where more has to come first.
+
+        Raises:
+            StreamInterrupted: The stream ended before the answer was complete.
+        """
+        return next(self._chunks, None)
+
+    def take(self, piece: bytes | None) -> None:
+        """Take the next piece of the reply, or None at its end, once no chunk is ready."""
+        self._ended = piece is None
+        self._chunks = self._reader.end() if piece is None else self._reader.take(piece)
+
+    def leave(self) -> None:
+        """Take note that no more of the reply is to be read."""
+        self._ended = True
+
+    def interruption(self, error: TransportError | ServiceError) -> ServiceError | None:
+        """Return what *error* at the reply's end means: nothing, if the answer is complete.
+
+        It has no traceback yet: the frames of the reader have the reply in their variables.
+        """
+        self._ended = True
+        if isinstance(error, TransportError):
+            return self._reader.fail(self._credentials.redact_failure(error.failure))
+        error.__context__ = None
+        return error.with_traceback(None)
+
+    def received(self) -> tuple[T, ...]:
+        """Return every chunk that has arrived so far."""
+        return tuple(self._reader.received())
+
+    def collect(self: StreamCall[GenerateContentChunk]) -> GenerateContentResponse:
+        """Return one response with all that the stream held.
+
+        Raises:
+            StreamInterrupted: The answer is not complete.
+        """
+        interruption = self._reader.leave()
+        if interruption is not None:
+            raise interruption
+        return collect(self._reader.received())
 
 
 class TextCalls:
@@ -81,87 +157,72 @@ class TextCalls:
 
     Args:
         service: Where the service is.
+        credentials: What takes the key out of what the service says.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, credentials: Credentials) -> None:
         self._service = service
+        self._credentials = credentials
         self._warned = False
 
     def generate(
         self,
         model: str | Unlisted,
         contents: Contents,
-        *,
-        system_instruction: str | Content | None,
-        generation_config: GenerationConfig | None,
-        extra: Mapping[str, Any] | None,
         bounds: Bounds,
+        *,
         now: float,
+        **said: Unpack[Said],
     ) -> TextCall[GenerateContentResponse]:
         """Return the operation that generates text and reads it whole."""
-        request = GenerateContentRequest.build(
-            model,
-            contents,
-            system_instruction=system_instruction,
-            generation_config=generation_config,
-            extra=extra,
-        )
-        sent = encode_content(request, self._service, size_limit=bounds.size_limit)
+        request = GenerateContentRequest.build(model, contents, **said)
+        sent = encode_content(request, self._service, size_limit=bounds["size_limit"])
         return self._call(sent, GenerateContentResponse, bounds, now)
 
     def stream_generate(
-        self,
-        model: str | Unlisted,
-        contents: Contents,
-        *,
-        system_instruction: str | Content | None,
-        generation_config: GenerationConfig | None,
-        extra: Mapping[str, Any] | None,
-        bounds: Bounds,
-    ) -> StreamPlan[GenerateContentChunk]:
-        """Return the plan to generate text in chunks."""
-        request = GenerateContentRequest.build(
-            model,
-            contents,
-            system_instruction=system_instruction,
-            generation_config=generation_config,
-            extra=extra,
-        )
-        sent = encode_content(request, self._service, stream=True, size_limit=bounds.size_limit)
-        return self._plan(sent, NATIVE, bounds)
+        self, model: str | Unlisted, contents: Contents, bounds: Bounds, **said: Unpack[Said]
+    ) -> StreamCall[GenerateContentChunk]:
+        """Return the call that generates text in chunks."""
+        request = GenerateContentRequest.build(model, contents, **said)
+        sent = encode_content(request, self._service, stream=True, size_limit=bounds["size_limit"])
+        return self._stream(sent, NATIVE, bounds)
 
     def mapping(
-        self, body: Mapping[str, Any], path: str, *, bounds: Bounds, now: float
+        self, body: Mapping[str, Any], path: str, bounds: Bounds, *, now: float
     ) -> TextCall[JsonObject]:
         """Return the operation that sends *body* as it is and reads the whole reply."""
-        sent = encode_mapping(body, self._service, path=path, size_limit=bounds.size_limit)
+        sent = encode_mapping(body, self._service, path=path, size_limit=bounds["size_limit"])
         return self._call(sent, _as_it_is, bounds, now)
 
-    def stream_mapping(
-        self,
-        body: Mapping[str, Any],
-        path: str,
-        dialect: Dialect[JsonObject],
-        *,
-        bounds: Bounds,
-    ) -> StreamPlan[JsonObject]:
-        """Return the plan to send *body* as it is and stream the reply."""
+    def stream_chat(self, body: Mapping[str, Any], bounds: Bounds) -> StreamCall[JsonObject]:
+        """Return the call that sends *body* to chat completions and streams the reply."""
         sent = encode_mapping(
-            body, self._service, path=path, stream=True, size_limit=bounds.size_limit
+            body, self._service, path=CHAT_PATH, stream=True, size_limit=bounds["size_limit"]
         )
-        return self._plan(sent, dialect, bounds)
+        return self._stream(sent, CHAT, bounds)
+
+    def stream_messages(
+        self, body: Mapping[str, Any], path: str, bounds: Bounds
+    ) -> StreamCall[JsonObject]:
+        """Return the call that sends *body* to messages at *path* and streams the reply."""
+        sent = encode_mapping(
+            body, self._service, path=path, stream=True, size_limit=bounds["size_limit"]
+        )
+        return self._stream(sent, MESSAGES, bounds)
 
     def _call(
         self, sent: HttpRequest, read: Callable[[JsonObject], T], bounds: Bounds, now: float
     ) -> TextCall[T]:
+        _check(**bounds)
         self._warn_of_clear_text()
         return TextCall[T].start(
-            sent, read, self._service, now=now, seed=_seed(), timeout=bounds.timeout
+            sent, read, self._service, now=now, seed=_seed(), timeout=bounds["timeout"]
         )
 
-    def _plan(self, sent: HttpRequest, dialect: Dialect[T], bounds: Bounds) -> StreamPlan[T]:
+    def _stream(self, sent: HttpRequest, dialect: Dialect[T], bounds: Bounds) -> StreamCall[T]:
+        _check(**bounds)
         self._warn_of_clear_text()
-        return StreamPlan(service=self._service, request=sent, dialect=dialect, bounds=bounds)
+        return StreamCall(sent, dialect, self._service, self._credentials, bounds)
 
     def _warn_of_clear_text(self) -> None:
         """Warn once that the key is readable on its way, unless it stays on this machine."""
@@ -170,10 +231,18 @@ class TextCalls:
             return
         scheme, host, _ = origin_of(url)
         if scheme == "http" and not is_loopback(host):
-            self._warned = True
             warnings.warn(
                 f"The API key travels in clear text to {url}.", PlainHttpWarning, stacklevel=5
             )
+        # Not before: who makes an error of the warning wants nothing sent the next time either.
+        self._warned = True
+
+
+def _check(timeout: float, size_limit: int) -> None:
+    if not 0 < timeout < math.inf:
+        raise ValueError(f"timeout={timeout!r} is no time; give seconds above 0")
+    if size_limit < 1:
+        raise ValueError(f"size_limit={size_limit!r} is no size; give bytes above 0")
 
 
 def _as_it_is(record: JsonObject) -> JsonObject:

@@ -18,7 +18,6 @@ from muybridge.calls import Calls, Moment, link_of
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
 from muybridge.saving import PartFile, SaveTarget, unsaved
-from muybridge.text_calls import TextCalls
 from muybridge.trio_driver import Driven, Driver
 from muybridge.trio_fleet import TrioOutcomes
 from muybridge.trio_text import TrioTextClient
@@ -85,7 +84,6 @@ class TrioClient(TrioTextClient):
             api_key, base_url, text_base_url, allow_plain_http=allow_plain_http
         )
         self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
-        self._text = TextCalls(service)
         self._owns_transport = transport is None
         self._driver = Driver(
             _default_transport() if transport is None else transport,
@@ -368,7 +366,7 @@ class TrioClient(TrioTextClient):
 
     def _join(self, other: TrioClient) -> None:
         """Share the service, key, listeners and connections of *other*, which closes them."""
-        self._calls, self._text = other._calls, other._text
+        self._calls = other._calls
         self._driver = other._driver
         self._wall = other._wall
         self._owns_transport = False

@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 import attrs
 import trio
 
-from muybridge.announcing import UNDER_WAY, Ledger, Listeners, interrupted
+from muybridge.announcing import Ledger, Listeners, interrupted, note_under_way
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile
@@ -120,10 +120,9 @@ class Driver:
         except TransportError as error:
             failure = self.credentials.redact_failure(error.failure)
         except trio.Cancelled:
-            raise  # from before the first byte, where the request is a paid one
+            raise  # from before the first byte, where the request is a shielded one
         except BaseException as error:  # noqa: BLE001  it is raised again
-            if request.paid:
-                error.add_note(UNDER_WAY)
+            note_under_way(error, request)
             # The frames of the libraries below may have the key in their variables.
             raise error.with_traceback(None) from None
         else:
@@ -179,7 +178,7 @@ class Driver:
         except trio.Cancelled:
             raise
         except BaseException as error:  # noqa: BLE001  it is raised again
-            error.add_note(UNDER_WAY)
+            note_under_way(error, request)
             # The frames of the libraries below may have the key in their variables.
             raise error.with_traceback(None) from None
         else:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import trio
 
-from muybridge.text_calls import Bounds, StreamPlan, TextCalls
+from muybridge.announcing import TEXT_UNDER_WAY
+from muybridge.calls import Calls
 from muybridge.trio_driver import Driver
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.operations.text import TEXT_TIMEOUT
-from muybridge_protocol.text.content import Content, GenerationConfig
-from muybridge_protocol.text.dialects import CHAT, MESSAGES
-from muybridge_protocol.text.encoding import CHAT_PATH, MESSAGES_PATH, REPLY_LIMIT
-from muybridge_protocol.text.request import Contents
-from muybridge_protocol.text.responses import (
-    GenerateContentChunk,
-    GenerateContentResponse,
-    collect,
-)
-from muybridge_protocol.text.stream_reader import StreamInterrupted
+from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH, REPLY_LIMIT, TEXT_TIMEOUT
+
+if TYPE_CHECKING:
+    from muybridge.text_calls import Bounds, StreamCall, TextCalls
+    from muybridge_protocol.text.content import Content, GenerationConfig
+    from muybridge_protocol.text.request import Contents
+    from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
 
 T = TypeVar("T")
 
@@ -36,24 +35,20 @@ class TrioTextStream(Generic[T]):
 
     Args:
         driver: What it is driven with.
-        plan: What to send.
+        call: What to send.
     """
 
-    def __init__(self, driver: Driver, plan: StreamPlan[T]) -> None:
+    def __init__(self, driver: Driver, call: StreamCall[T]) -> None:
         self._driver = driver
-        self._plan: StreamPlan[T] | None = plan
-        self._reader = plan.reader()
+        self._call = call
+        self._pieces: AsyncIterator[bytes]
         self._opened = AsyncExitStack()
-        self._pieces: AsyncIterator[bytes] | None = None
-        self._chunks: Iterator[T] = iter(())
 
     async def __aenter__(self) -> Self:
-        plan, self._plan = self._plan, None
-        if plan is None:
-            raise RuntimeError("a stream is opened once; make another to ask, and pay, again")
-        operation = plan.start(trio.current_time())
-        reply = await self._driver.open_stream(operation, self._opened)
-        self._pieces = reply.pieces()
+        operation = self._call.start(trio.current_time())
+        async with AsyncExitStack() as opening:
+            self._pieces = (await self._driver.open_stream(operation, opening)).pieces()
+            self._opened = opening.pop_all()
         return self
 
     async def __aexit__(
@@ -62,49 +57,39 @@ class TrioTextStream(Generic[T]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._end()
+        self._call.leave()
         await self._opened.aclose()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> T:
-        while True:
-            try:
-                for chunk in self._chunks:
-                    return chunk
-                if self._pieces is None:
-                    raise StopAsyncIteration
-                piece = await anext(self._pieces, None)
-            except TransportError as error:
-                interruption = self._reader.fail(error.failure)
-            except StreamInterrupted as error:
-                interruption = error
-            else:
-                self._take(piece)
-                continue
-            # Outside of the handler, so that no frame of a foreign library hangs on the error.
-            self._end()
-            if interruption is not None:
-                raise self._driver.credentials.redact_interruption(interruption)
+        self._call.check_opened()
+        interruption = None
+        try:
+            while (chunk := self._call.ready()) is None and not self._call.ended:
+                # The piece itself is in no variable, which a traceback might show.
+                self._call.take(await anext(self._pieces, None))
+            if chunk is not None:
+                return chunk
+        except (TransportError, ServiceError) as error:
+            interruption = self._call.interruption(error)
+        except trio.Cancelled:
+            raise
+        except BaseException as error:  # noqa: BLE001  it is raised again
+            error.add_note(TEXT_UNDER_WAY)
+            raise error.with_traceback(None) from None
+        # Outside of the handler, so that no frame of a foreign library hangs on the error.
+        if interruption is not None:
+            raise interruption
+        raise StopAsyncIteration
 
     def received(self) -> tuple[T, ...]:
         """Return every chunk that has arrived so far, those already iterated over among them."""
-        return tuple(self._reader.received())
-
-    def _take(self, piece: bytes | None) -> None:
-        """Take the next piece of the body, or its end."""
-        if piece is None:
-            self._pieces = None
-            self._chunks = self._reader.end()
-        else:
-            self._chunks = self._reader.take(piece)
-
-    def _end(self) -> None:
-        self._pieces, self._chunks = None, iter(())
+        return self._call.received()
 
 
-class TrioContentStream(TrioTextStream[GenerateContentChunk]):
+class TrioContentStream(TrioTextStream["GenerateContentChunk"]):
     """A streamed reply in the native protocol."""
 
     async def collect(self) -> GenerateContentResponse:
@@ -115,7 +100,7 @@ class TrioContentStream(TrioTextStream[GenerateContentChunk]):
         """
         async for _ in self:
             pass
-        return collect(self._reader.received())
+        return self._call.collect()
 
 
 class TrioTextClient:
@@ -126,7 +111,13 @@ class TrioTextClient:
     """
 
     _driver: Driver
-    _text: TextCalls
+    _calls: Calls
+
+    @cached_property
+    def _text(self) -> TextCalls:
+        from muybridge.text_calls import TextCalls  # noqa: PLC0415  loading it takes a while
+
+        return TextCalls(self._calls.service, self._driver.credentials)
 
     async def generate_content(
         self,
@@ -160,10 +151,10 @@ class TrioTextClient:
         call = self._text.generate(
             model,
             contents,
+            {"timeout": timeout, "size_limit": size_limit},
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
-            bounds=Bounds(timeout=timeout, size_limit=size_limit),
             now=trio.current_time(),
         )
         return await self._driver.finish(call)
@@ -202,15 +193,15 @@ class TrioTextClient:
             StreamInterrupted: On iterating: the reply ended before the answer was complete. What
                 had arrived is in the error.
         """
-        plan = self._text.stream_generate(
+        call = self._text.stream_generate(
             model,
             contents,
+            {"timeout": timeout, "size_limit": size_limit},
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
-            bounds=Bounds(timeout=timeout, size_limit=size_limit),
         )
-        return TrioContentStream(self._driver, plan)
+        return TrioContentStream(self._driver, call)
 
     async def chat_completions(
         self,
@@ -231,8 +222,9 @@ class TrioTextClient:
         Raises:
             MuybridgeError: As `generate_content`.
         """
-        bounds = Bounds(timeout=timeout, size_limit=size_limit)
-        return await self._call(body, CHAT_PATH, bounds)
+        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        call = self._text.mapping(body, CHAT_PATH, bounds, now=trio.current_time())
+        return await self._driver.finish(call)
 
     def stream_chat_completions(
         self,
@@ -251,9 +243,9 @@ class TrioTextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds = Bounds(timeout=timeout, size_limit=size_limit)
-        plan = self._text.stream_mapping(body, CHAT_PATH, CHAT, bounds=bounds)
-        return TrioTextStream(self._driver, plan)
+        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        call = self._text.stream_chat(body, bounds)
+        return TrioTextStream(self._driver, call)
 
     async def messages(
         self,
@@ -277,8 +269,9 @@ class TrioTextClient:
             InvalidAddress: The path leaves the text base URL's origin.
             MuybridgeError: As `generate_content`.
         """
-        bounds = Bounds(timeout=timeout, size_limit=size_limit)
-        return await self._call(body, path, bounds)
+        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        call = self._text.mapping(body, path, bounds, now=trio.current_time())
+        return await self._driver.finish(call)
 
     def stream_messages(
         self,
@@ -299,10 +292,6 @@ class TrioTextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds = Bounds(timeout=timeout, size_limit=size_limit)
-        plan = self._text.stream_mapping(body, path, MESSAGES, bounds=bounds)
-        return TrioTextStream(self._driver, plan)
-
-    async def _call(self, body: Mapping[str, Any], path: str, bounds: Bounds) -> JsonObject:
-        now = trio.current_time()
-        return await self._driver.finish(self._text.mapping(body, path, bounds=bounds, now=now))
+        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        call = self._text.stream_messages(body, path, bounds)
+        return TrioTextStream(self._driver, call)

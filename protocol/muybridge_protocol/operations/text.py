@@ -17,12 +17,9 @@ from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, Transpo
 from muybridge_protocol.operations.operation import Fetch, Send, Settled, Wait
 from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
+from muybridge_protocol.text.defaults import TEXT_TIMEOUT
 
 T_co = TypeVar("T_co", covariant=True)
-
-TEXT_TIMEOUT = 600.0
-"""Seconds that a text request may take. A long answer takes its time, and giving up early pays
-for it all the same."""
 
 
 @attrs.frozen(kw_only=True)
@@ -34,6 +31,11 @@ class _TextOperation(PaidOperation[T_co]):
     """
 
     http_request: HttpRequest
+
+    def next_action(self, now: float) -> Send | Wait | Settled[T_co]:
+        """Return what to do next, at *now*. Every try ends when the whole of it has to."""
+        action = super().next_action(now)
+        return Send(action.request, self.deadline) if isinstance(action, Send) else action
 
     def _request(self) -> HttpRequest:
         return self.http_request

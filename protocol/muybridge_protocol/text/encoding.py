@@ -7,20 +7,13 @@ from typing import Any
 
 from muybridge_protocol.codec import write_json
 from muybridge_protocol.errors import InvalidRequest
-from muybridge_protocol.http import MEBIBYTE, HttpRequest
+from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.operation import USER_AGENT
 from muybridge_protocol.rules import Problem
 from muybridge_protocol.service import Service
+from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT
 from muybridge_protocol.text.models import path_name
 from muybridge_protocol.text.request import GenerateContentRequest
-
-REPLY_LIMIT = 32 * MEBIBYTE
-"""Most bytes of a whole reply, or of one event of a streamed one: pictures may be inside."""
-SILENCE_LIMIT = 180.0
-"""Seconds that may pass without a byte of a streamed reply: models think before they speak."""
-CHAT_PATH = "/v1/chat/completions"
-MESSAGES_PATH = "/v1/messages"
-"""Not shown in the specification; this is the usual one."""
 
 _EVENTS_AT_ONCE = 2
 """How many events of the largest size a streamed reply may have in all."""

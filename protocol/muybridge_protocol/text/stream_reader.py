@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -72,10 +72,18 @@ class StreamReader(Generic[T]):
     Args:
         dialect: What its events are.
         event_limit: Most bytes that one event may have.
+        clean: Takes out of an event, or of all that has arrived, what nobody is to see.
     """
 
-    def __init__(self, dialect: Dialect[T], *, event_limit: int = EVENT_LIMIT) -> None:
+    def __init__(
+        self,
+        dialect: Dialect[T],
+        *,
+        event_limit: int = EVENT_LIMIT,
+        clean: Callable[[bytes], bytes] = bytes,
+    ) -> None:
         self._dialect = dialect
+        self._clean = clean
         self._parser = StreamParser(event_limit=event_limit)
         self._ending = Ending()
         self._raw = bytearray()
@@ -109,9 +117,15 @@ class StreamReader(Generic[T]):
         """Return what it means that the exchange failed: nothing, if the answer is complete."""
         return None if self.complete else self._interrupted(str(failure), failure=failure)
 
+    def leave(self) -> StreamInterrupted | None:
+        """Return what it means that nobody reads on: nothing, if the answer is complete."""
+        if self.complete:
+            return None
+        return self._interrupted("it was left before the answer was complete")
+
     def received(self) -> Iterator[T]:
         """Yield again every chunk that has arrived whole."""
-        return read_chunks(bytes(self._raw), self._dialect)
+        return read_chunks(self._clean(bytes(self._raw)), self._dialect)
 
     def _chunks(self, payloads: Iterable[bytes]) -> Iterator[T]:
         dialect, ending = self._dialect, self._ending
@@ -133,7 +147,7 @@ class StreamReader(Generic[T]):
                 self._ending.complete()
             return ()
         try:
-            return _objects(read_event(payload))
+            return _objects(read_event(self._clean(payload)))
         except InvalidJson as error:
             raise self._interrupted(f"an event cannot be read: {error}") from None
 
@@ -147,7 +161,7 @@ class StreamReader(Generic[T]):
         return StreamInterrupted(
             reason=reason,
             dialect=self._dialect,
-            raw=bytes(self._raw),
+            raw=self._clean(bytes(self._raw)),
             arrived=self._count,
             failure=failure,
             error=error,
