@@ -76,7 +76,12 @@ def _says_json(headers: Headers) -> bool:
 
 
 def _read_object(body: bytes) -> JsonObject:
-    fields = read_object(body)
+    # As a text: of bytes, the codec reads no more than a reply of the service may have.
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidJson("it is not UTF-8") from None
+    fields = read_object(text)
     if len(fields) > _MOST_FIELDS:
         raise InvalidJson(f"it has more than {_MOST_FIELDS} fields")
     level: list[object] = [fields]
