@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import attrs
@@ -203,3 +204,40 @@ def test_a_second_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> N
             seen.place,
             seen.told,
         )
+
+
+async def _run_all_on_trio(client: muybridge.TrioClient, seen: list[str]) -> None:
+    async with client.run_all(TWO, concurrency=2) as outcomes:
+        async for outcome in outcomes:
+            assert outcome.task is not None
+            seen.append(outcome.task.id)
+
+
+def _run_all(client: muybridge.Client, seen: list[str]) -> None:
+    with client.run_all(TWO, concurrency=2) as outcomes:
+        for outcome in outcomes:
+            assert outcome.task is not None
+            seen.append(outcome.task.id)
+
+
+TWO = [image("one horse"), image("another horse")]
+
+
+@posix
+@pytest.mark.usefixtures("keyboard")
+@pytest.mark.parametrize("every", [pytest.param(1, marks=nightly), 41])
+def test_ctrl_c_in_run_all(driver: str, every: int) -> None:
+    """Ctrl-C at any line of `run_all`: each id was seen or is told, and nothing is paid twice."""
+    for step in range(1, ENDLESS, every):
+        interruption = Interruption(step)
+        world, seen = BookingWorld(interruption), list[str]()
+        call = partial(_run_all_on_trio if driver == "trio" else _run_all, seen=seen)
+        words = LOOPS[driver](world, call, interruption)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert world.arrived <= len(TWO), interruption.place
+        ids = [f"task-{number}" for number, post in enumerate(world.seen, 1) if post in world.posts]
+        lost = [name for name in ids if name not in seen and name not in words]
+        assert not lost or "may be accepted" in words, (interruption.place, words)
+        if interruption.place is None:
+            assert len(seen) == len(TWO)
+            return

@@ -112,12 +112,13 @@ def test_what_is_no_file(
     (tmp_path / "in").mkdir()
     taken = tmp_path / "in" / f"{result.id}.png{suffix}"
     make(taken)
-    before = taken.lstat()
+    before, asked = taken.lstat(), len(world.seen)
     if make is Path.mkdir and not suffix:
         assert client.download(result, tmp_path / "in" / f"{result.id}.png").parent == taken
         (taken / f"{result.id}.png").unlink()
     else:
         refused(client, result, taken.with_suffix("") if suffix else taken)
+        assert len(world.seen) == asked
     if not suffix:  # the same name, made from the task's id
         refused(client, result, tmp_path / "in")
     assert (taken.lstat().st_ino, taken.lstat().st_mode) == (before.st_ino, before.st_mode)

@@ -59,12 +59,15 @@ class TrioOutcomes:
         """The outcomes that the loop has not been given."""
         return list(self._run.settled)[self._handed_out :]
 
+    # Ctrl-C must not come between a nursery and its end: trio could not go on.
+    @trio.lowlevel.enable_ki_protection
     async def __aenter__(self) -> Self:
         self._opened = trio.open_nursery()
         self._nursery = await self._opened.__aenter__()
         self._nursery.start_soon(self._schedule)
         return self
 
+    @trio.lowlevel.enable_ki_protection
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
@@ -124,6 +127,8 @@ class TrioOutcomes:
             self._handed_out = False
             self._run.settled.popleft()
 
+    # Nor between a reply and its place in the run. The task that opened the run is told instead.
+    @trio.lowlevel.enable_ki_protection
     async def _schedule(self) -> None:
         try:
             while not self._over:
@@ -147,6 +152,7 @@ class TrioOutcomes:
             case None:
                 self._send.send_nowait(self._run.settled[-1])
 
+    @trio.lowlevel.enable_ki_protection
     async def _answer(self, sent: Dispatch[int]) -> None:
         answer = Answer()
         try:
