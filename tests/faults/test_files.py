@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -23,6 +24,8 @@ from client.drivers import DRIVERS, AnyClient, MakeClient
 from client.film import MEDIA, OTHER, Film
 from client.in_process import PNG, World
 from client.requests_made import image
+from muybridge import saving
+from muybridge.locks import lock
 from muybridge_protocol.events import DownloadProgress, Event
 from muybridge_protocol.tasks import Result, Status
 from transport.scripted_server import Peer, ScriptedServer
@@ -189,6 +192,28 @@ def test_the_part_is_replaced_meanwhile(make_client: MakeClient, tmp_path: Path)
         assert not target.exists()
         assert client.download(f"{server.url}/film.mp4", target).read_bytes() == MEDIA
     assert list(tmp_path.iterdir()) == [target]
+
+
+@posix
+def test_the_part_becomes_a_file_meanwhile(
+    make_client: MakeClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who opens a part that has become another one's file by the time it is locked lets it be."""
+    target, part = tmp_path / "film.mp4", tmp_path / "film.mp4.part"
+    finished: list[BinaryIO] = []
+
+    def late(file: BinaryIO) -> bool:
+        if not finished:
+            part.write_bytes(OTHER)
+            finished.append(part.replace(target).open("rb"))
+        return lock(file)
+
+    monkeypatch.setattr(saving, "lock", late)
+    with ScriptedServer(Film()) as server:
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    with finished[0] as file:
+        assert file.read() == OTHER
+    assert target.read_bytes() == MEDIA
 
 
 @posix
