@@ -6,15 +6,15 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
 
 RESET = b""
 """An answer that is none: the connection is reset once the request has been read."""
 
-Answer = Callable[[str, str], bytes]
-"""Gives a reply's bytes for a method and a path."""
+Answer = Callable[[str, str], bytes | Iterable[bytes]]
+"""Gives a reply's bytes for a method and a path: all at once, or piece by piece."""
 
 
 def reply(status: int, body: object, *headers: str, kind: str = "application/json") -> bytes:
@@ -28,6 +28,23 @@ def reply(status: int, body: object, *headers: str, kind: str = "application/jso
         *headers,
     ]
     return "\r\n".join([*head, "", ""]).encode() + content
+
+
+def event_stream(*texts: str, finish: str | None = "STOP", **more: Any) -> bytes:
+    """Return a whole streamed reply to a text request, with a chunk for each text."""
+    head = b"HTTP/1.1 200 Whatever\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+    return head + b"".join(
+        chunk(text, finish if number == len(texts) else None, **more)
+        for number, text in enumerate(texts, start=1)
+    )
+
+
+def chunk(text: str, finish: str | None = None, **more: Any) -> bytes:
+    """Return a chunk of a streamed reply to a text request."""
+    candidate: dict[str, Any] = {"content": {"parts": [{"text": text}], "role": "model"}}
+    if finish is not None:
+        candidate["finishReason"] = finish
+    return f"data: {json.dumps({'candidates': [candidate], **more})}\n\n".encode()
 
 
 def record(**values: Any) -> dict[str, Any]:
@@ -55,7 +72,9 @@ class CrookedService:
     def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self.settings = {"MUYBRIDGE_API_KEY": "a-key", "MUYBRIDGE_BASE_URL": self.base_url}
+        key = {"MUYBRIDGE_API_KEY": "a-key"}
+        self.settings = {**key, "MUYBRIDGE_BASE_URL": self.base_url}
+        self.text_settings = {**key, "MUYBRIDGE_TEXT_BASE_URL": self.base_url}
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
         return self
@@ -103,6 +122,7 @@ class CrookedService:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return
         try:
-            connection.sendall(answer)
+            for piece in [answer] if isinstance(answer, bytes) else answer:
+                connection.sendall(piece)
         except OSError:  # whoever asked has gone away
             return

@@ -16,6 +16,7 @@ _COMMANDS = {
     "demo": "demo",
     "run": "generate",
     "create": "generate",
+    "text": "text",
     "get": "tasks",
     "wait": "tasks",
     "download": "tasks",
@@ -101,13 +102,15 @@ def _tell(error: BaseException, errand: Errand) -> int:
 @click.command(cls=Muybridge, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="muybridge", message="%(prog)s %(version)s")
 def muybridge() -> None:
-    """Images and videos from one typed request: never paid twice, never lost.
+    """Images, videos and text from one typed request: never paid twice, never lost.
 
     \b
       muybridge demo                    see it work on this machine, without a key
       muybridge run imgb --help         what a family accepts
       muybridge run imgb --local ...    try a request on this machine
+      muybridge text --help             ask a model, and see it answer
 
     The key comes from MUYBRIDGE_API_KEY or --api-key-file, the service's address from
-    MUYBRIDGE_BASE_URL or --base-url. Progress, task ids and warnings go to stderr.
+    MUYBRIDGE_BASE_URL or --base-url, and for text from MUYBRIDGE_TEXT_BASE_URL or
+    --text-base-url. Progress, task ids and warnings go to stderr.
     """  # noqa: D301  click's own mark for lines that stay as they are

@@ -34,6 +34,7 @@ from muybridge_protocol.tasks import Result, Status, Task
 
 if TYPE_CHECKING:
     from muybridge import Client
+    from muybridge_protocol.text.responses import GenerateContentResponse
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,6 +57,7 @@ class Errand:
         json: Whether to print one JSON document on stdout.
         api_key_file: Where the key is, or None for the environment.
         base_url: Where the service is, or None for the environment.
+        text_base_url: Where its text endpoints are, or None for the environment.
         allow_plain_http: Whether base_url may be plain http on another machine.
         poll_interval: Seconds between result queries, or None for the specification's pace.
         timeout: Seconds for the whole, or None for the library's choice.
@@ -65,6 +67,7 @@ class Errand:
         verb: The command that carries on while there is no result.
         task: The task, once its id is known.
         result: The last that the service said of it.
+        answer: What has arrived of the answer to a text request.
         url: A link to download where no task is known.
         accepted: Whether the service has accepted the task during this very command.
         unanswered: Whether such a request is on its way, or was broken off on it.
@@ -76,6 +79,7 @@ class Errand:
     json: bool = False
     api_key_file: str | None = None
     base_url: str | None = None
+    text_base_url: str | None = None
     allow_plain_http: bool = False
     poll_interval: float | None = None
     timeout: float | None = None
@@ -85,6 +89,7 @@ class Errand:
     verb: str = "wait"
     task: Task | None = None
     result: Result | None = None
+    answer: GenerateContentResponse | None = None
     url: str | None = None
     accepted: bool = False
     unanswered: bool = False
@@ -93,21 +98,26 @@ class Errand:
     progress: Progress = attrs.field(factory=Progress)
 
     @contextmanager
-    def client(self, *, exchange_timeout: float | None = None) -> Generator[Client, None, None]:
+    def client(
+        self, *, exchange_timeout: float | None = None, spinner: bool = True
+    ) -> Generator[Client, None, None]:
         """Open the service: the embedded one, or the one of the options and the environment.
 
         Args:
             exchange_timeout: Seconds that one exchange may take, or None for the library's choice.
+            spinner: Whether a terminal may show one. It would be in the way of what is printed.
         """
         from muybridge import Client, RequestsTransport  # noqa: PLC0415  they load the HTTP libraries
 
         with ExitStack() as stack:
             key, base_url, poll_interval = self.read_key(), self.base_url, self.poll_interval
+            text_base_url = self.text_base_url
             if self.local:
                 from muybridge.local import LocalService  # noqa: PLC0415  an extra of its own
 
                 service = stack.enter_context(LocalService(speed=LOCAL_SPEED))
                 key, base_url = service.api_key, service.base_url
+                text_base_url = service.text_base_url
                 poll_interval = poll_interval or LOCAL_POLL_INTERVAL
             transport = WatchedTransport(RequestsTransport(), self)
             stack.callback(transport.close)
@@ -115,6 +125,7 @@ class Errand:
                 Client(
                     key,
                     base_url,
+                    text_base_url,
                     allow_plain_http=self.allow_plain_http,
                     poll_interval=poll_interval,
                     on_submitted=self._submitted,
@@ -124,7 +135,7 @@ class Errand:
                     clock=WatchedClock(self),
                 )
             )
-            self.progress = stack.enter_context(choose_progress())
+            self.progress = stack.enter_context(choose_progress() if spinner else Progress())
             yield client
 
     def create(self, client: Client, request: MediaRequest) -> Task:

@@ -74,7 +74,7 @@ def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
         if value is not None and value != ():
             body[field.wire] = _read_value(field, value)
     if body.get("prompt") == "-":
-        body["prompt"] = _read_stdin()
+        body["prompt"] = read_stdin()
     unlisted = values.get(UNLISTED)
     if unlisted is not None:
         problems += _put_unlisted(body, unlisted)
@@ -99,13 +99,7 @@ def json_option() -> click.Option:
 def connection_options() -> list[click.Parameter]:
     """Return the options that say where the service is and who asks."""
     return [
-        click.Option(
-            ["--api-key-file"],
-            metavar="FILE",
-            expose_value=False,
-            callback=_stored("api_key_file"),
-            help="Read the API key from FILE, and not from MUYBRIDGE_API_KEY.",
-        ),
+        key_option(),
         click.Option(
             ["--base-url"],
             metavar="URL",
@@ -121,6 +115,28 @@ def connection_options() -> list[click.Parameter]:
             help="Send the key in clear text, if the base URL is http: on another machine.",
         ),
     ]
+
+
+def key_option() -> click.Option:
+    """Return `--api-key-file`."""
+    return click.Option(
+        ["--api-key-file"],
+        metavar="FILE",
+        expose_value=False,
+        callback=_stored("api_key_file"),
+        help="Read the API key from FILE, and not from MUYBRIDGE_API_KEY.",
+    )
+
+
+def text_base_url_option() -> click.Option:
+    """Return `--text-base-url`."""
+    return click.Option(
+        ["--text-base-url"],
+        metavar="URL",
+        expose_value=False,
+        callback=_stored("text_base_url"),
+        help="Where text is, instead of MUYBRIDGE_TEXT_BASE_URL.",
+    )
 
 
 def waiting_options() -> list[click.Parameter]:
@@ -234,15 +250,32 @@ def default_of(field: Field) -> str:
 
 def _read_value(field: Field, value: Any) -> object:
     """Return an option's *value* in the field's type, or as it is where it is not of that type."""
-    if field.kind is Kind.INTEGER and _INTEGER.fullmatch(value):
-        return int(value)
-    if field.kind is Kind.NUMBER and _NUMBER.fullmatch(value):
-        return float(value) if "." in value else int(value)
+    if field.kind in (Kind.INTEGER, Kind.NUMBER):
+        return read_number(value, field.kind)
     return list(value) if field.kind is Kind.STRINGS else value
 
 
-def _read_stdin() -> str:
-    text = sys.stdin.buffer.read()
+def read_number(text: str | None, kind: Kind) -> object:
+    """Return *text* as the number of *kind* that it is, or else as it is."""
+    if text is None:
+        return None
+    if kind is Kind.INTEGER and _INTEGER.fullmatch(text):
+        return int(text)
+    if kind is Kind.NUMBER and _NUMBER.fullmatch(text):
+        return float(text) if "." in text else int(text)
+    return text
+
+
+def read_stdin() -> str:
+    """Return the prompt that is on stdin, without its last line end.
+
+    Raises:
+        click.UsageError: It cannot be read.
+    """
+    try:
+        text = sys.stdin.buffer.read()
+    except OSError as error:
+        raise click.UsageError(f"the prompt cannot be read: {error.strerror}") from None
     # Bytes that are not UTF-8 become what the family's check refuses.
     return text.decode("utf-8", "surrogateescape").rstrip("\r\n")
 

@@ -12,7 +12,7 @@ import click
 
 from muybridge.cli.errand import Errand
 from muybridge.cli.options import option_name
-from muybridge.cli.records import result_record, task_record
+from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.streams import Unprinted
 from muybridge.cli.terminal import document, say
 from muybridge_protocol.errors import (
@@ -31,6 +31,14 @@ from muybridge_protocol.errors import (
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.rules import Problem
 from muybridge_protocol.tasks import Result
+from muybridge_protocol.text.responses import NoText
+from muybridge_protocol.text.stream_reader import StreamInterrupted
+
+TEXT = "text"
+"""What the problems of a text request call its family."""
+
+_TEXT_OPTIONS = {"model": "MODEL", "contents": "PROMPT", "systemInstruction": "--system"}
+"""How the command line gives its fields. The settings are options of their own names."""
 
 DONE, FAILED, INVALID, NOT_SENT, AMBIGUOUS, SAFE, NOT_SAVED = range(7)
 DEFECT = 70
@@ -39,10 +47,12 @@ PIPE_CLOSED = 141
 
 MEANINGS: Mapping[int, str] = {
     DONE: "done",
-    FAILED: "the task failed or was cancelled; for validate: some lines are not valid",
+    FAILED: "the task failed or was cancelled; for text: the reply has none; for validate: some "
+    "lines are not valid",
     INVALID: "the request or the command line is invalid (nothing was sent)",
     NOT_SENT: "refused, unauthorised, rate-limited or not sent",
-    AMBIGUOUS: "ambiguous: it may have been accepted; look before sending it again",
+    AMBIGUOUS: "ambiguous: it may have been accepted; look before sending it again; for text: the "
+    "answer broke off or is lost, and may have been charged",
     SAFE: "no usable result yet, the task is safe (time-out, Ctrl-C, unreachable, ...)",
     NOT_SAVED: "the download or the file system failed, the task is safe",
 }
@@ -50,6 +60,7 @@ MEANINGS: Mapping[int, str] = {
 
 EXIT_CODES: Mapping[type[BaseException], int] = {
     TaskEnded: FAILED,
+    NoText: FAILED,
     LocalError: INVALID,
     click.ClickException: INVALID,
     ImportError: INVALID,
@@ -57,6 +68,7 @@ EXIT_CODES: Mapping[type[BaseException], int] = {
     Refused: NOT_SENT,
     AssetDeleteFailed: NOT_SENT,
     CreateAmbiguous: AMBIGUOUS,
+    StreamInterrupted: AMBIGUOUS,
     AssetDeletePresumed: AMBIGUOUS,
     AssetDeleteUnknown: AMBIGUOUS,
     ServiceError: SAFE,
@@ -68,6 +80,8 @@ EXIT_CODES: Mapping[type[BaseException], int] = {
 
 _ARGUMENTS: Mapping[str, str] = {
     "give base_url": "give --base-url",
+    "raise max_output_tokens": "raise --max-output-tokens",
+    "is in the error's `chunks`": "is on stdout",
     "give api_key": "give --api-key-file",
     "say allow_plain_http=True": "say --allow-plain-http",
 }
@@ -98,14 +112,14 @@ def tell(error: BaseException, errand: Errand) -> int:
     if isinstance(error, InvalidRequest):
         return _tell_problems(error, code, errand)
     message, details = str(error) or type(error).__name__, {}
+    if isinstance(error, LocalError | NoText | StreamInterrupted):
+        for argument, option in _ARGUMENTS.items():
+            message = message.replace(argument, option)
     if isinstance(error, ServiceError):
         details = _details(error)
         errand.learn(error)
         if errand.local and code in (SAFE, NOT_SAVED):
             message = f"{error.what()} The local service has ended, and its tasks with it."
-    elif isinstance(error, LocalError):
-        for argument, option in _ARGUMENTS.items():
-            message = message.replace(argument, option)
     elif isinstance(error, click.ClickException):
         message = error.format_message()
         if isinstance(error, click.UsageError) and error.ctx is not None:
@@ -114,6 +128,8 @@ def tell(error: BaseException, errand: Errand) -> int:
         message = f"{error.filename or 'The file system'}: {error.strerror or error}."
         if errand.task is not None and not errand.local:
             message += f" Task {errand.task.id} is safe."
+        elif errand.answer is not None and not errand.local:
+            message += " The answer may have been charged; asking again may cost again."
     return _tell(type(error).__name__, message, code, errand, details)
 
 
@@ -136,6 +152,8 @@ def _records(errand: Errand) -> dict[str, Any]:
         records["task"] = task_record(errand.task)
     if errand.result is not None:
         records["result"] = result_record(errand.result)
+    if errand.answer is not None:
+        records |= answer_record(errand.answer)
     if errand.warnings:
         records["warnings"] = errand.warnings
     return records
@@ -153,7 +171,7 @@ def _tell_problems(error: InvalidRequest, code: int, errand: Errand) -> int:
     heading = f"{count} problem{'' if count == 1 else 's'} in the {error.family} request"
     problems = [_problem_record(error.family, problem) for problem in error.problems]
     lines = [
-        f"  {where(problem.field)}: {record['message']}; {record['accepted']}"
+        f"  {where(error.family, problem.field)}: {record['message']}; {record['accepted']}"
         for problem, record in zip(error.problems, problems, strict=True)
     ]
     say("\n".join([f"error: {heading} (nothing was sent):", *lines]))
@@ -169,15 +187,23 @@ def _document(value: dict[str, Any]) -> None:
         document(value)
 
 
-def where(wire: str) -> str:
+def where(family: str, wire: str) -> str:
     """Return a field's option, and its name on the wire, for a message."""
-    return f"{option_name(wire)} ({wire})" if wire else "the request"
+    return f"{_option(family, wire)} ({wire})" if wire else "the request"
+
+
+def _option(family: str, wire: str) -> str:
+    """Return how the command line gives the field *wire*."""
+    if family != TEXT:
+        return option_name(wire)
+    field, _, inner = wire.partition(".")
+    return _TEXT_OPTIONS.get(field.partition("[")[0]) or option_name(inner or field)
 
 
 def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
     return {
         "field": problem.field,
-        "option": option_name(problem.field) if problem.field else None,
+        "option": _option(family, problem.field) if problem.field else None,
         "rule": problem.rule,
         "message": problem.message,
         "accepted": _accepted(family, problem),
@@ -186,6 +212,8 @@ def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
 
 def _accepted(family: str, problem: Problem) -> str:
     """Return what would be accepted, and for a wrong type or name what the rules say besides."""
+    if family == TEXT:
+        return problem.accepted.replace("Unlisted(name)", "--unlisted-model")
     known = FAMILIES[family]
     field = known.field(problem.field)
     accepted = problem.accepted
@@ -205,7 +233,7 @@ def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
     notes = " ".join(getattr(error, "__notes__", ()))
     if errand.ambiguous:
         return AMBIGUOUS, f"Interrupted. {notes}"
-    if errand.local and errand.accepted:
+    if errand.local and (errand.accepted or errand.unanswered or errand.answer is not None):
         return INTERRUPTED, "Interrupted. Nothing was charged: the service was a local one."
     if errand.task is not None:
         safe = isinstance(errand.result, Result) and errand.result.is_terminal
@@ -213,10 +241,10 @@ def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
         return SAFE, f"Interrupted. Task {errand.task.id} {state} is safe."
     if errand.url is not None:
         return SAFE, "Interrupted. What has arrived is kept."
-    if errand.unanswered:
+    if errand.unanswered or errand.answer is not None:
         return AMBIGUOUS, (
-            "Interrupted while the reply was on its way: the request may have been accepted. It "
-            "was not sent again. Look at the account before sending it again."
+            "Interrupted while the reply was on its way: the request may have been accepted and "
+            "charged. It was not sent again. Look at the account before sending it again."
         )
     if errand.pays:
         return NOT_SENT, f"Interrupted. {notes or 'Nothing was sent.'}"

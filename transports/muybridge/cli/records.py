@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
 from muybridge_protocol.families import Family, Field, Model, Pacing
 from muybridge_protocol.rules import ValueRule
 from muybridge_protocol.tasks import Result, Task
+
+if TYPE_CHECKING:
+    from muybridge_protocol.text.models import TextModel
+    from muybridge_protocol.text.responses import GenerateContentResponse
 
 
 def task_record(task: Task) -> dict[str, Any]:
@@ -41,6 +45,33 @@ def outcome_record(
     if noted := list(warnings):
         told["warnings"] = noted
     return told
+
+
+def answer_record(answer: GenerateContentResponse) -> dict[str, Any]:
+    """Return what a command says of a text request's answer, or of what has arrived of it."""
+    usage = answer.usage_metadata
+    return {
+        "text": answer.candidates[0].text if answer.candidates else "",
+        "finish_reason": answer.finish_reason,
+        "usage": None
+        if usage is None
+        else {
+            "prompt_token_count": usage.prompt_token_count,
+            "candidates_token_count": usage.candidates_token_count,
+            "total_token_count": usage.total_token_count,
+        },
+        "response": answer.raw,
+    }
+
+
+def text_model_record(model: TextModel) -> dict[str, Any]:
+    """Return all that is known of a text *model*."""
+    return {
+        "family": "text",
+        "name": model.name,
+        "base": model.base,
+        "variant": model.variant.name.lower(),
+    }
 
 
 def family_record(family: Family) -> dict[str, Any]:

@@ -11,6 +11,11 @@ from muybridge.cli.errand import Errand, pass_errand
 from muybridge.cli.options import json_option
 from muybridge.cli.streams import Unprinted
 from muybridge.cli.terminal import answer, document, say
+from muybridge.configuration import (
+    BASE_URL_VARIABLE,
+    KEY_VARIABLE,
+    TEXT_BASE_URL_VARIABLE,
+)
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.service import check_key
 
@@ -30,15 +35,15 @@ from muybridge_protocol.service import check_key
 )
 @pass_errand
 def serve(errand: Errand, host: str, port: int, speed: float, api_key_file: str | None) -> None:
-    r"""Serve the whole service on this machine, with real pictures and videos, until Ctrl-C.
+    """Serve the whole service on this machine, with real pictures and videos, until Ctrl-C.
 
     What is printed on stdout sets this library's environment:
 
     \b
-      export MUYBRIDGE_BASE_URL=... MUYBRIDGE_API_KEY=...
+      export MUYBRIDGE_BASE_URL=... MUYBRIDGE_TEXT_BASE_URL=... MUYBRIDGE_API_KEY=...
 
-    With --json: {ok, base_url, api_key}; the key is null where it is in a file.
-    """
+    With --json: {ok, base_url, text_base_url, api_key}; the key is null where it is in a file.
+    """  # noqa: D301  click's own mark for lines that stay as they are
     from muybridge.local.service import LocalService  # noqa: PLC0415  an extra of its own
     from muybridge.local.service import serve as serve_forever  # noqa: PLC0415  the same
     from muybridge_protocol.emulator import Access  # noqa: PLC0415  no other command needs it
@@ -53,14 +58,18 @@ def serve(errand: Errand, host: str, port: int, speed: float, api_key_file: str 
         # The key of a file may be a real one, so that only its place is printed.
         if errand.json:
             key = service.api_key if api_key_file is None else None
-            document({"ok": True, "base_url": service.base_url, "api_key": key})
+            urls = {"base_url": service.base_url, "text_base_url": service.text_base_url}
+            document({"ok": True, **urls, "api_key": key})
         else:
             shown = (
                 shlex.quote(service.api_key)
                 if api_key_file is None
                 else f'"$(cat {shlex.quote(api_key_file)})"'
             )
-            answer(f"export MUYBRIDGE_BASE_URL={service.base_url} MUYBRIDGE_API_KEY={shown}")
+            answer(
+                f"export {BASE_URL_VARIABLE}={service.base_url} "
+                f"{TEXT_BASE_URL_VARIABLE}={service.text_base_url} {KEY_VARIABLE}={shown}"
+            )
         sys.stdout.flush()
 
     try:

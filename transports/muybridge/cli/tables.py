@@ -9,7 +9,8 @@ import click
 
 from muybridge.cli.errand import Errand, pass_errand
 from muybridge.cli.options import default_of, json_option, option_name
-from muybridge.cli.records import family_record, model_record
+from muybridge.cli.outcomes import TEXT
+from muybridge.cli.records import family_record, model_record, text_model_record
 from muybridge.cli.teaching import (
     model_limits,
     pace_of,
@@ -18,6 +19,13 @@ from muybridge.cli.teaching import (
 )
 from muybridge.cli.terminal import document, show
 from muybridge_protocol.families import FAMILIES, Family, find_family
+from muybridge_protocol.text.models import TEXT_MODELS, Variant
+
+_VERSIONS = {
+    Variant.STANDARD: "standard, stable",
+    Variant.OFFICIAL: "official",
+    Variant.LOW: "budget",
+}
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,15 +64,22 @@ def families(errand: Errand) -> None:
 def models(errand: Errand, family: str | None) -> None:
     """Show the models: limits, defaults, billing, pacing and retention.
 
+    FAMILY text stands for the text models.
+
     With --json: {ok, models: [{family, name, limits, own_limits, defaults, billing, pacing,
-    retention, note, notes}]}; limits hold the family's rules and the model's own.
+    retention, note, notes}]}; limits hold the family's rules and the model's own. A text model is
+    {family, name, base, variant}.
     """
-    chosen = list(FAMILIES.values()) if family is None else [find_family(family)]
+    chosen = list(FAMILIES.values()) if family is None else []
+    if family not in (None, TEXT):
+        chosen = [find_family(family)]
+    texts = TEXT_MODELS.values() if family in (None, TEXT) else ()
     if errand.json:
         told = [model_record(known, model) for known in chosen for model in known.models]
-        document({"ok": True, "models": told})
+        document({"ok": True, "models": [*told, *map(text_model_record, texts)]})
         return
-    show([part for known in chosen for part in _portrait(known)])
+    portraits = [part for known in chosen for part in _portrait(known)]
+    show([*portraits, *(_text_portrait() if texts else ())])
 
 
 def _portrait(family: Family) -> Iterator[RenderableType]:
@@ -90,6 +105,18 @@ def _portrait(family: Family) -> Iterator[RenderableType]:
     yield table
     yield Text("")
     yield from map(Text, sentences(family))
+    yield Text("")
+
+
+def _text_portrait() -> Iterator[RenderableType]:
+    """Yield what is shown of the text models: a heading, and each with its variants."""
+    from rich.text import Text  # noqa: PLC0415  only these tables need it
+
+    yield Text("text: from text, pictures and videos (muybridge text MODEL PROMPT)", style="bold")
+    table = _table("Model", "Version")
+    for model in TEXT_MODELS.values():
+        table.add_row(model.name, _VERSIONS[model.variant])
+    yield table
     yield Text("")
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 4000
 _UNBOUNDED_WIDTH = 1000
 
+_OBEYED = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")})
+"""The control characters but for new lines and tabs, as what `str.translate` takes out."""
+
 
 def say(text: str) -> None:
     """Print *text* on stderr, without anything that a terminal would obey."""
@@ -33,6 +36,13 @@ def answer(text: str) -> None:
         click.echo(shown)
     except UnicodeEncodeError:  # a terminal that does not know the characters of a file's name
         click.echo(shown.encode("ascii", "backslashreplace"))
+
+
+def answer_piece(text: str) -> None:
+    """Print a piece of a text on stdout at once: as it is, but without what a terminal obeys."""
+    if sys.stdout.isatty():
+        text = text.translate(_OBEYED)
+    click.echo(text.encode(sys.stdout.encoding, "backslashreplace"), nl=False)
 
 
 def answer_path(path: str | os.PathLike[str]) -> None:

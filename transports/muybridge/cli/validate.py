@@ -24,7 +24,7 @@ _NAMES = ("family", "body", "extra")
 @click.command()
 @click.argument("file", type=click.File("rb"), default="-")
 def validate(file: BinaryIO) -> None:
-    r"""Check requests without sending anything.
+    """Check requests without sending anything.
 
     FILE, or stdin, holds one JSON object a line, with the family's name and the fields as they
     are sent; "extra" may hold fields that travel unchecked:
@@ -40,7 +40,7 @@ def validate(file: BinaryIO) -> None:
     An error is {"field": ..., "message": ...} with the field's name on the wire, "" where it is
     about the line as a whole. "warnings" of the same form tell settings without effect. Exit code
     0 when all lines are valid, 1 when some are not.
-    """
+    """  # noqa: D301  click's own mark for lines that stay as they are
     if file.isatty():
         say("reading requests from this terminal, one JSON object a line; Ctrl-D ends")
     write = sys.stdout.write

@@ -1,0 +1,568 @@
+"""`text`: what is asked, what is printed while the answer comes, and how each end is told."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from muybridge import ContentStream, GenerateContentChunk
+from muybridge.local import LocalService
+from muybridge_protocol.text.models import TEXT_MODELS
+
+from .conftest import Invoke, Start
+from .crooked_service import RESET, CrookedService, always, chunk, event_stream, reply
+from .test_broken_streams import redirected
+from .test_interrupts import interrupt, read_until
+from .test_streams import on_a_terminal
+
+ASK = ("text", "textg-2.5-pro", "Why does a horse gallop?")
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000002000000030802000000368849d60000000049454e44ae426082"
+)
+HONESTY = "This is Muybridge's local emulator of the service: no model has answered.\n"
+TOKENS = "prompt 6, candidates 55, total 61"
+"""What the local service counts for `ASK` and its answer."""
+USAGE = {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12}
+
+
+@pytest.fixture
+def settings(service: LocalService) -> dict[str, str]:
+    """The environment in which the command asks `service`: a base URL is not among it."""
+    return {"MUYBRIDGE_API_KEY": service.api_key, "MUYBRIDGE_TEXT_BASE_URL": service.text_base_url}
+
+
+class SlowAnswer:
+    """A streamed reply that goes on after its first chunk only when it is told to."""
+
+    def __init__(self, first: str = "A horse ") -> None:
+        self._first = first
+        self.asked = threading.Event()
+        self.go_on = threading.Event()
+
+    def __call__(self, _method: str, _path: str) -> Iterator[bytes]:
+        yield event_stream(self._first, finish=None)
+        self.asked.set()
+        self.go_on.wait(20)
+        yield chunk("gallops.", "STOP")
+
+
+# What is asked, and where the answer goes.
+
+
+@pytest.mark.parametrize("words", [(), ("--no-stream",)])
+def test_the_answer_alone_is_on_stdout(
+    invoke: Invoke, settings: dict[str, str], words: tuple[str, ...]
+) -> None:
+    """The answer, ended by a line end, is on stdout, and what it took in tokens on stderr."""
+    ended = invoke(*ASK, *words, env=settings)
+    assert ended.exit_code == 0
+    assert ended.stdout == (
+        f'{HONESTY}Model: textg-2.5-pro.\nTurns: 1 (user).\nLast user text: "{ASK[2]}".\n'
+    )
+    assert ended.stderr == f"tokens: {TOKENS}\n"
+
+
+def test_it_comes_as_it_is_made(start: Start) -> None:
+    """Each chunk can be read, from a pipe as well, before the next one is sent."""
+    answer = SlowAnswer()
+    with CrookedService(answer) as service:
+        process = start(*ASK, env=service.text_settings)
+        assert process.stdout is not None
+        assert process.stdout.read(8) == "A horse "
+        answer.go_on.set()
+        stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stdout, stderr) == (0, "gallops.\n", "")
+
+
+@pytest.mark.parametrize(("words", "method"), [
+    ((), "streamGenerateContent?alt=sse"), (("--no-stream",), "generateContent"),
+])  # fmt: skip
+@pytest.mark.parametrize("flag", [("--unlisted-model", "textg-9"), ("textg-9", "--unlisted-model")])
+def test_an_unlisted_model_is_asked_on_purpose(
+    invoke: Invoke, words: tuple[str, ...], method: str, flag: tuple[str, ...]
+) -> None:
+    """--unlisted-model sends any name; without --no-stream a stream is asked for."""
+    with CrookedService(always(reply(404, {"error": "no such model"}))) as service:
+        ended = invoke("text", *flag, "A horse", *words, env=service.text_settings)
+    assert ended.exit_code == 3
+    assert service.requests == [f"POST /v1/models/textg-9:{method} HTTP/1.1"]
+
+
+def test_everything_that_can_be_said(
+    invoke: Invoke, settings: dict[str, str], tmp_path: Path
+) -> None:
+    """System instruction, settings, pictures and videos reach the service as such."""
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "b").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(20))
+    ended = invoke(
+        *ASK, "--image", "a.png", "--image", "b", "--system", "Be terse", "--temperature", "0.25",
+        "--top-p", "1", "--max-output-tokens", "500", env=settings,
+    )  # fmt: skip
+    assert ended.exit_code == 0
+    assert 'System instruction: "Be terse".' in ended.stdout
+    assert "Settings: temperature 0.25, topP 1, maxOutputTokens 500." in ended.stdout
+    assert "Files: 2.\n- image/png: " in ended.stdout
+    assert "\n- video/mp4: " in ended.stdout
+    assert f'Last user text: "{ASK[2]}".' in ended.stdout
+
+
+def test_the_prompt_may_come_from_stdin(invoke: Invoke, settings: dict[str, str]) -> None:
+    """A prompt of - is the whole of stdin, without its last line end."""
+    ended = invoke(*ASK[:2], "-", env=settings, input="Why does a horse gallop?\n")
+    assert f'Last user text: "{ASK[2]}".' in ended.stdout
+
+
+def test_it_needs_no_environment(invoke: Invoke) -> None:
+    """--local asks a service of the command's own, without a key or an address."""
+    ended = invoke(*ASK, "--local")
+    assert (ended.exit_code, ended.stdout.startswith(HONESTY)) == (0, True)
+    assert ended.stderr == f"tokens: {TOKENS}\n"
+
+
+def test_the_key_and_the_address_may_be_options(
+    invoke: Invoke, service: LocalService, tmp_path: Path
+) -> None:
+    """--api-key-file and --text-base-url take the place of the environment."""
+    (tmp_path / "key").write_text(f"{service.api_key}\n")
+    options = ("--api-key-file", "key", "--text-base-url", service.text_base_url)
+    assert invoke(*ASK, *options).exit_code == 0
+
+
+def test_serve_sets_the_environment(start: Start) -> None:
+    """What `serve` prints is all that `text` needs."""
+    serving = start("serve", "--port", "0")
+    assert serving.stdout is not None
+    words = shlex.split(serving.stdout.readline())
+    asking = start(*ASK, env=dict(word.split("=", 1) for word in words[1:]))
+    stdout, _ = asking.communicate(timeout=20)
+    assert (asking.returncode, stdout.startswith(HONESTY)) == (0, True)
+
+
+# What is wrong with a command line is found before anything is sent.
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("textg-2.5-por", "x"), "use textg-2.5-pro, if you mean that; --unlisted-model sends"),
+        (("textg-2.5-flash-lite-low", "x"), "textg-2.5-flash-lite has no variant -low"),
+        (("../x", "x", "--unlisted-model"), "is no model name"),
+        ((" ", "x", "--unlisted-model"), "MODEL (model): ' ' is not a known text model"),
+        (("textg-2.5-pro", " \n"), "PROMPT (contents): is blank"),
+        ((*ASK[1:], "--temperature", "hot"), "--temperature (generationConfig.temperature): 'hot'"),
+        ((*ASK[1:], "--temperature", "nan"), "'nan' is not a number"),
+        ((*ASK[1:], "--top-p", ""), "--top-p (generationConfig.topP): '' is not a number"),
+        ((*ASK[1:], "--max-output-tokens", "1.5"), "--max-output-tokens (generationConfig.max"),
+        ((*ASK[1:], "--image", "none"), "--image none: No such file or directory. Nothing was"),
+        ((*ASK[1:], "--image", "."), "--image .: Is a directory."),
+        ((*ASK[1:], "--image", "empty.png"), "--image empty.png: empty.png is empty."),
+        ((*ASK[1:], "--image", "odd"), "what odd is cannot be told; use a picture or video."),
+        ((*ASK[1:], "--timeout", "0"), "is not a number of seconds above 0"),
+        ((*ASK[1:], "--local", "--text-base-url", "http://127.0.0.1:1"), "does not go with"),
+        ((*ASK[1:], "--local", "--api-key-file", "odd"), "does not go with"),
+        ((*ASK[1:], "--text-base-url", "127.0.0.1"), "127.0.0.1 is no http(s) address."),
+        ((ASK[1],), "Missing argument 'PROMPT'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_exits_2(
+    invoke: Invoke, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    """What is wrong is told by its option and exits with 2, before anything is sent."""
+    (tmp_path / "empty.png").touch()
+    (tmp_path / "odd").write_text("no picture")
+    with CrookedService(always(RESET)) as service:
+        ended = invoke("text", *words, env=service.text_settings)
+        assert (ended.exit_code, ended.stdout, service.requests) == (2, "", [])
+    assert said in ended.stderr
+
+
+def test_all_problems_are_told_at_once(invoke: Invoke) -> None:
+    """With --json the document has each problem with its option."""
+    words = ("textg-9", "", "--top-p", "x", "--max-output-tokens", "many")
+    ended = invoke("text", *words, "--json")
+    told = json.loads(ended.stdout)["error"]
+    assert (ended.exit_code, told["type"], told["family"]) == (2, "InvalidRequest", "text")
+    assert {(problem["field"], problem["option"]) for problem in told["problems"]} == {
+        ("model", "MODEL"),
+        ("contents", "PROMPT"),
+        ("generationConfig.topP", "--top-p"),
+        ("generationConfig.maxOutputTokens", "--max-output-tokens"),
+    }
+
+
+def test_a_prompt_that_is_no_text_is_refused(invoke: Invoke) -> None:
+    """Bytes on stdin that are not UTF-8 are not sent."""
+    with CrookedService(always(RESET)) as service:
+        ended = invoke(*ASK[:2], "-", env=service.text_settings, input=b"\xff")
+        assert (ended.exit_code, service.requests) == (2, [])
+    assert "the request: cannot be written" in ended.stderr
+
+
+def test_a_prompt_that_cannot_be_read_exits_2() -> None:
+    """A stdin that cannot be read is told as what it is, and not as an answer that is lost."""
+    ended = redirected("0>/dev/null", *ASK[:2], "-")
+    assert ended.returncode == 2
+    assert "error: the prompt cannot be read: Bad file descriptor" in ended.stderr
+
+
+def test_a_missing_address_or_key_exits_2(invoke: Invoke) -> None:
+    """Without an address or a key the command says which option or variable gives it."""
+    ended = invoke(*ASK, env={"MUYBRIDGE_BASE_URL": "https://service.example"})
+    assert ended.exit_code == 2
+    assert "Set MUYBRIDGE_TEXT_BASE_URL, or give --text-base-url." in ended.stderr
+    ended = invoke(*ASK, "--text-base-url", "http://127.0.0.1:9")
+    assert ended.exit_code == 2
+    assert "Set MUYBRIDGE_API_KEY, or give --api-key-file." in ended.stderr
+
+
+# How it ends.
+
+
+def test_a_whole_answer_in_json(invoke: Invoke, settings: dict[str, str]) -> None:
+    """With --json stdout is one document, with the text and the whole reply in its own words."""
+    plain = invoke(*ASK, env=settings).stdout
+    for words in ((), ("--no-stream",)):
+        told = json.loads(invoke(*ASK, "--json", *words, env=settings).stdout)
+        assert list(told) == ["ok", "text", "finish_reason", "usage", "response"]
+        assert (told["ok"], told["text"], told["finish_reason"]) == (True, plain[:-1], "STOP")
+        assert told["usage"] == {
+            "prompt_token_count": 6, "candidates_token_count": 55, "total_token_count": 61,
+        }  # fmt: skip
+        assert told["response"]["candidates"][0]["content"]["parts"] == [{"text": plain[:-1]}]
+        assert told["response"]["modelVersion"] == "textg-2.5-pro"
+
+
+@pytest.mark.parametrize("words", [(), ("--no-stream",), ("--json",)])
+def test_an_answer_that_was_cut_is_told(
+    invoke: Invoke, settings: dict[str, str], words: tuple[str, ...]
+) -> None:
+    """An answer at the limit of tokens exits with 0, and stderr says that it was cut."""
+    ended = invoke(*ASK, "--max-output-tokens", "5", *words, env=settings)
+    text = "This is Muybridge'"
+    assert ended.exit_code == 0
+    assert (json.loads(ended.stdout)["text"] if "--json" in words else ended.stdout.strip()) == text
+    assert ended.stderr.splitlines() == [
+        "tokens: prompt 6, candidates 5, total 11",
+        "the answer was cut: MAX_TOKENS",
+    ]
+
+
+def test_another_reason_is_told_with_its_message(invoke: Invoke) -> None:
+    """An answer that the model broke off exits with 0: there is a text, and stderr says why."""
+    answer = event_stream("A horse", finish="OTHER")
+    with CrookedService(always(answer)) as service:
+        ended = invoke(*ASK, env=service.text_settings)
+    assert (ended.exit_code, ended.stdout) == (0, "A horse\n")
+    assert ended.stderr == "the answer was cut: OTHER\n"
+
+
+@pytest.mark.parametrize("words", [(), ("--no-stream",)])
+@pytest.mark.parametrize(("marker", "said"), [
+    ("[text:blocked]", "The prompt was blocked (SAFETY)."),
+    ("[text:safety]", "The model stopped without any text (SAFETY)."),
+])  # fmt: skip
+def test_no_text_exits_1(
+    invoke: Invoke, settings: dict[str, str], words: tuple[str, ...], marker: str, said: str
+) -> None:
+    """A reply without text says why and exits with 1; what it took is told all the same."""
+    ended = invoke(*ASK[:2], marker, *words, env=settings)
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("tokens: prompt ")
+    assert ended.stderr.endswith(f"error: {said}\n")
+    told = json.loads(invoke(*ASK[:2], marker, "--json", *words, env=settings).stdout)
+    assert (told["ok"], told["text"], told["error"]["type"]) == (False, "", "NoText")
+    assert (told["error"]["message"], told["error"]["exit_code"]) == (said, 1)
+    assert told["response"]["usageMetadata"]["candidatesTokenCount"] == 0
+
+
+def test_a_limit_before_any_text_names_the_option(invoke: Invoke) -> None:
+    """Where the limit of tokens left no text, the message names the option that raises it."""
+    with CrookedService(always(event_stream("", finish="MAX_TOKENS"))) as service:
+        ended = invoke(*ASK, env=service.text_settings)
+    assert ended.exit_code == 1
+    assert "raise --max-output-tokens." in ended.stderr
+
+
+def test_a_dead_server_exits_3(invoke: Invoke) -> None:
+    """A request that no byte of was sent exits with 3, and says that nothing was charged."""
+    with CrookedService(always(RESET)) as service:
+        settings = service.text_settings
+    ended = invoke(*ASK, "--timeout", "0.1", "--json", env=settings)
+    told = json.loads(ended.stdout)
+    assert ended.exit_code == told["error"]["exit_code"] == 3
+    assert told["error"]["type"] == "NotSent"
+    assert "Nothing was charged" in told["error"]["message"]
+
+
+def test_a_wrong_key_exits_3(invoke: Invoke, settings: dict[str, str], tmp_path: Path) -> None:
+    """A key that the service does not know exits with 3, and is not shown."""
+    (tmp_path / "key").write_text("a-wrong-key-of-mine\n")
+    ended = invoke(*ASK, "--api-key-file", "key", "--json", env=settings)
+    assert ended.exit_code == 3
+    assert json.loads(ended.stdout)["error"]["type"] == "Unauthorized"
+    assert "a-wrong-key" not in ended.output
+
+
+@pytest.mark.parametrize("words", [(), ("--no-stream",)])
+@pytest.mark.parametrize("answer", [RESET, reply(500, {"error": "oops"})], ids=["reset", "500"])
+def test_a_lost_answer_exits_4(invoke: Invoke, words: tuple[str, ...], answer: bytes) -> None:
+    """A request that may have been answered exits with 4, and is sent once."""
+    with CrookedService(always(answer)) as service:
+        ended = invoke(*ASK, "--json", *words, env=service.text_settings)
+    told = json.loads(ended.stdout)
+    assert ended.exit_code == told["error"]["exit_code"] == 4
+    assert (told["error"]["type"], service.posts) == ("TextAmbiguous", 1)
+    assert "asking again may cost again" in told["error"]["message"]
+
+
+@pytest.mark.parametrize(("marker", "said"), [
+    ("[text:cut]", "it ended without saying that the answer is complete"),
+    ("[text:stream-error]", "the service told an error: the marker [text:stream-error] asks"),
+])  # fmt: skip
+def test_a_stream_that_breaks_off_exits_4(
+    invoke: Invoke, settings: dict[str, str], marker: str, said: str
+) -> None:
+    """What has come of a broken answer is printed; with --json it is in the one document."""
+    ended = invoke(*ASK[:2], marker, env=settings)
+    assert (ended.exit_code, ended.stdout) == (4, f"{HONESTY}Model: textg-2.5-pro.\n")
+    assert f"error: The stream was cut off: {said}" in ended.stderr
+    assert "What had arrived, 4 chunks, is on stdout. It may have been charged" in ended.stderr
+    told = json.loads(invoke(*ASK[:2], marker, "--json", env=settings).stdout)
+    assert (told["ok"], told["error"]["exit_code"]) == (False, 4)
+    assert told["error"]["type"] == "StreamInterrupted"
+    assert told["text"] == ended.stdout
+    assert told["response"]["modelVersion"] == "textg-2.5-pro"
+
+
+def test_a_last_line_is_ended_before_an_error(invoke: Invoke) -> None:
+    """Where both streams are one terminal, the error begins on a line of its own."""
+    with CrookedService(always(event_stream("A horse", finish=None))) as service:
+        ended = invoke(*ASK, env=service.text_settings)
+    assert ended.output.startswith("A horse\nerror: The stream was cut off")
+
+
+def test_clear_text_is_warned_of_in_one_line(invoke: Invoke) -> None:
+    """A key that travels in clear text is told in one line, and in the document."""
+    with CrookedService(always(event_stream("A horse"))) as service:
+        settings = service.text_settings
+        url = service.base_url.replace("127.0.0.1", "0.0.0.0")  # noqa: S104  no loopback by its name
+        ended = invoke(*ASK, "--json", "--text-base-url", url, env=settings)
+        assert service.posts == 1
+    assert ended.stderr == f"warning: The API key travels in clear text to {url}.\n"
+    told = json.loads(ended.stdout)
+    assert (told["ok"], told["warnings"]) == (True, [ended.stderr[9:-1]])
+
+
+# Ctrl-C.
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_ctrl_c_within_the_answer_exits_4(start: Start, words: tuple[str, ...]) -> None:
+    """Ctrl-C breaks the answer off at once, and says that it may have been charged."""
+    answer = SlowAnswer()
+    with CrookedService(answer) as service:
+        process = start(*ASK, *words, env=service.text_settings)
+        assert process.stdout is not None
+        assert answer.asked.wait(20)
+        interrupt(process)
+        stdout, stderr = process.communicate(timeout=20)
+        answer.go_on.set()
+    assert (process.returncode, service.posts) == (4, 1)
+    assert "error: Interrupted while the reply was on its way" in stderr
+    assert "accepted and charged" in stderr
+    if words:
+        told = json.loads(stdout)
+        assert (told["error"]["type"], told["error"]["exit_code"]) == ("Interrupted", 4)
+
+
+@pytest.mark.parametrize("words", [(), ("--no-stream",)])
+def test_ctrl_c_before_the_answer_exits_4(start: Start, words: tuple[str, ...]) -> None:
+    """Ctrl-C while the model thinks breaks off at once: no id could be lost by that."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def answer(*_: str) -> bytes:
+        asked.set()
+        go_on.wait(20)
+        return RESET
+
+    with CrookedService(answer) as service:
+        process = start(*ASK, *words, env=service.text_settings)
+        assert asked.wait(20)
+        interrupt(process)
+        stdout, stderr = process.communicate(timeout=20)
+        go_on.set()
+    assert (process.returncode, stdout) == (4, "")
+    assert "accepted and charged" in stderr
+
+
+def test_ctrl_c_before_anything_was_sent_exits_3(start: Start) -> None:
+    """Ctrl-C between two tries that never reached the service costs nothing."""
+    with CrookedService(always(b"")) as service:
+        settings = service.text_settings
+    process = start(*ASK, env=settings)
+    read_until(process, "text request is tried again")
+    interrupt(process)
+    _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 3
+    assert "error: Interrupted. Nothing was sent." in stderr
+
+
+def interrupting(_: str) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_ctrl_c_keeps_what_has_come(
+    invoke: Invoke,
+    settings: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+) -> None:
+    """What has come before Ctrl-C is on stdout, its line ended, or in the one document."""
+    read = ContentStream.__next__
+    chunks: list[GenerateContentChunk] = []
+
+    def read_two(stream: ContentStream) -> GenerateContentChunk:
+        if len(chunks) == 2:
+            raise KeyboardInterrupt
+        chunks.append(read(stream))
+        return chunks[-1]
+
+    monkeypatch.setattr(ContentStream, "__next__", read_two)
+    ended = invoke(*ASK, *words, env=settings)
+    come = "".join(chunk.text for chunk in chunks)
+    assert HONESTY.startswith(come)
+    assert ended.exit_code == 4
+    if words:
+        # What the connection brought beyond that has come as well.
+        assert json.loads(ended.stdout)["text"].startswith(come)
+    else:
+        assert ended.stdout == f"{come}\n"
+
+
+def test_ctrl_c_on_a_local_service_exits_130(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while a local service answers has cost nothing."""
+    monkeypatch.setattr("muybridge.cli.text.answer_piece", interrupting)
+    ended = invoke(*ASK, "--local")
+    assert ended.exit_code == 130
+    assert "Nothing was charged: the service was a local one." in ended.stderr
+
+
+def test_ctrl_c_after_the_answer_exits_4(
+    invoke: Invoke, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C once the answer is there, but not all told, does not say that nothing was sent."""
+    monkeypatch.setattr("muybridge.cli.text.answer_piece", interrupting)
+    ended = invoke(*ASK, "--no-stream", env=settings)
+    assert ended.exit_code == 4
+    assert "Nothing was sent" not in ended.stderr
+
+
+# Streams.
+
+
+def test_a_reader_that_has_gone_ends_it_quietly(start: Start) -> None:
+    """When the reader of stdout has gone, the command ends without a word and with 141."""
+    answer = SlowAnswer()
+    with CrookedService(answer) as service:
+        process = start(*ASK, env=service.text_settings)
+        assert process.stdout is not None
+        process.stdout.read(8)
+        process.stdout.close()
+        process.stdout = None
+        answer.go_on.set()
+        _, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stderr) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_full_stdout_exits_6(words: tuple[str, ...]) -> None:
+    """An answer that cannot be printed exits with 6, and says that it may have been charged."""
+    with CrookedService(always(event_stream("A horse"))) as service:
+        ended = redirected(">/dev/full", *ASK, *words, env=service.text_settings)
+    assert ended.returncode == 6
+    assert ended.stderr == (
+        "error: stdout: No space left on device. The answer may have been charged; asking again "
+        "may cost again.\n"
+    )
+
+
+EVIL = "\x1b[31mred\x07\x9b1m\r\n\ttab \u200d"
+
+
+def test_a_terminal_gets_no_control_characters(start: Start) -> None:
+    """A terminal is given text, new lines and tabs, whatever the answer holds."""
+    with CrookedService(always(event_stream(EVIL))) as service:
+        seen, _, code = on_a_terminal(start, "stdout", *ASK, env=service.text_settings)
+    assert code == 0
+    assert seen.replace("\r\n", "\n") == "[31mred1m\n\ttab \u200d\n"
+
+
+def test_a_file_gets_the_answer_as_it_is(start: Start, tmp_path: Path) -> None:
+    """What goes elsewhere is the answer to the byte; only its last line is ended."""
+    written = tmp_path / "answer.txt"
+    with (
+        CrookedService(always(event_stream(EVIL, "\n"))) as service,
+        written.open("wb") as file,
+    ):
+        process = start(*ASK, env=service.text_settings, stdout=file)
+        process.communicate(timeout=20)
+    assert written.read_bytes() == f"{EVIL}\n".encode()
+
+
+def test_characters_that_stdout_does_not_know_are_escaped(start: Start) -> None:
+    """An answer that cannot be encoded is printed all the same."""
+    with CrookedService(always(event_stream("\ud83d caf\xe9"))) as service:
+        env = {**service.text_settings, "PYTHONIOENCODING": "ascii"}
+        process = start(*ASK, env=env)
+        stdout, _ = process.communicate(timeout=20)
+    assert (process.returncode, stdout) == (0, "\\ud83d caf\\xe9\n")
+
+
+def test_no_spinner_is_in_the_way(start: Start) -> None:
+    """While the answer is printed, nothing is drawn on the terminal that stderr is."""
+    answer = event_stream("A horse", usageMetadata=USAGE)
+    with CrookedService(always(answer)) as service:
+        seen, stdout, _ = on_a_terminal(start, "stderr", *ASK, env=service.text_settings)
+    assert (seen, stdout) == ("tokens: prompt 5, candidates 7, total 12\r\n", "A horse\n")
+
+
+# What can be learnt before.
+
+
+def test_the_help_teaches(invoke: Invoke) -> None:
+    """The help has examples on lines of their own, and names every option."""
+    shown = invoke("text", "--help").stdout
+    lines = [line.strip() for line in shown.splitlines()]
+    examples = [shlex.split(line, comments=True) for line in lines if line.startswith("muybridge")]
+    assert len(examples) == 4
+    assert all(words[2] in TEXT_MODELS for words in examples)
+    for word in ("--image", "--system", "--top-p", "--unlisted-model", "muybridge models text"):
+        assert word in shown
+    assert "  text " in invoke("--help").stdout
+
+
+def test_the_text_models_are_shown(invoke: Invoke) -> None:
+    """`models text` shows each model with its version, as `models` does among all."""
+    for words in (("models", "text"), ("models",)):
+        lines = invoke(*words).stdout.splitlines()
+        shown = {line.split()[0]: line for line in lines if line.startswith("textg-")}
+        assert list(shown) == list(TEXT_MODELS)
+        assert shown["textg-2.5-pro-low"].endswith("budget")
+    told = json.loads(invoke("models", "text", "--json").stdout)["models"]
+    assert [model["name"] for model in told] == list(TEXT_MODELS)
+    assert told[3] == {
+        "family": "text", "name": "textg-2.5-pro-low", "base": "textg-2.5-pro", "variant": "low",
+    }  # fmt: skip
+    everything = json.loads(invoke("models", "--json").stdout)["models"]
+    assert everything[-len(told) :] == told
+    assert len(everything) > len(told)

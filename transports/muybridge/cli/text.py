@@ -1,0 +1,281 @@
+"""`text`: a prompt in, and the answer out as it comes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.options import (
+    json_option,
+    key_option,
+    read_number,
+    read_stdin,
+    text_base_url_option,
+    timeout_option,
+)
+from muybridge.cli.records import answer_record
+from muybridge.cli.terminal import answer_piece, document
+from muybridge.configuration import TEXT_BASE_URL_VARIABLE
+from muybridge_protocol.errors import InvalidAddress, InvalidRequest
+from muybridge_protocol.families import Unlisted
+from muybridge_protocol.rules import Kind, Problem
+from muybridge_protocol.text.content import GenerationConfig, Part
+from muybridge_protocol.text.request import GenerateContentRequest
+from muybridge_protocol.text.responses import (
+    FinishReason,
+    GenerateContentResponse,
+    NoText,
+    collect,
+)
+
+if TYPE_CHECKING:
+    from muybridge import Client, ContentStream
+
+_TIMEOUT = "Seconds that the answer may take; giving up may cost as much [default: 600]"
+
+
+@attrs.frozen(kw_only=True)
+class _Question:
+    """What is asked, and how the client is to ask it.
+
+    Args:
+        model: A model.
+        prompt: What the user says.
+        images: What the user shows.
+        system: What the model is told about its task, or None.
+        config: Settings for the answer.
+        timeout: Seconds that it may take, or None for the library's choice.
+    """
+
+    model: str | Unlisted
+    prompt: str
+    images: tuple[Part, ...]
+    system: str | None
+    config: GenerationConfig
+    timeout: float | None
+
+    def check(self) -> None:
+        """Refuse what the service would not accept, before it is looked for or started.
+
+        Raises:
+            InvalidRequest: It has problems; all are listed.
+        """
+        problems: list[Problem] = []
+        if not self.prompt.strip():
+            blank = Problem("contents", self.prompt, "required", "is blank", "ask something")
+            problems.append(blank)
+        try:
+            GenerateContentRequest.build(
+                self.model,
+                self.prompt,
+                system_instruction=self.system,
+                generation_config=self.config,
+            )
+        except InvalidRequest as error:
+            problems += error.problems
+        if problems:
+            raise InvalidRequest("text", problems)
+
+    def ask(self, client: Client) -> GenerateContentResponse:
+        """Return the answer, which comes in one piece."""
+        return client.generate_content(self.model, [*self.images, self.prompt], **self._arguments())
+
+    def stream(self, client: Client) -> ContentStream:
+        """Return the context in which the answer comes in chunks."""
+        return client.stream_generate_content(
+            self.model, [*self.images, self.prompt], **self._arguments()
+        )
+
+    def _arguments(self) -> dict[str, Any]:
+        given = {"system_instruction": self.system, "generation_config": self.config}
+        return given if self.timeout is None else {**given, "timeout": self.timeout}
+
+
+@click.command(
+    params=[json_option(), timeout_option(_TIMEOUT), key_option(), text_base_url_option()]
+)
+@click.argument("model", metavar="MODEL")
+@click.argument("prompt", metavar="PROMPT")
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    metavar="PATH",
+    help="A picture or a video to look at; may be given several times.",
+)
+@click.option("--system", metavar="TEXT", help="What the model is told about its task.")
+@click.option("--temperature", metavar="NUMBER", help="Randomness; lower is more deterministic.")
+@click.option("--top-p", metavar="NUMBER", help="Probability mass of nucleus sampling.")
+@click.option("--max-output-tokens", metavar="INTEGER", help="Most tokens to generate.")
+@click.option("--unlisted-model", is_flag=True, help="Send MODEL although it is not listed.")
+@click.option("--no-stream", is_flag=True, help="Ask for the whole answer in one reply.")
+@click.option(
+    "--local",
+    is_flag=True,
+    help="Use a service that is started for this command: no key, nothing is charged.",
+)
+@pass_errand
+def text(
+    errand: Errand,
+    model: str,
+    prompt: str,
+    *,
+    images: tuple[str, ...],
+    system: str | None,
+    temperature: str | None,
+    top_p: str | None,
+    max_output_tokens: str | None,
+    unlisted_model: bool,
+    no_stream: bool,
+    local: bool,
+) -> None:
+    """Ask a model, and print its answer as it comes.
+
+    \b
+      muybridge text textg-2.5-pro "Why does a horse gallop?"
+      muybridge text textg-2.5-pro "What is this?" --image horse.png
+      muybridge text textg-3-flash-preview - --system "Be terse" < question.txt
+      muybridge text textg-2.5-pro "Just a try" --local
+
+    PROMPT is read from stdin where it is -. `muybridge models text` shows the models.
+
+    The answer alone is on stdout. What it took in tokens, and why it was cut if it was, is told on
+    stderr.
+
+    The service is at MUYBRIDGE_TEXT_BASE_URL. That may be plain http, as the service offers it:
+    the key then travels in clear text, and you are warned.
+
+    Exit codes: 0 there is a text, even if the model cut it short; 1 there is none, and why; 4 the
+    answer broke off, or is lost: asking again may cost again.
+
+    With --json: {ok, text, finish_reason, usage, response: {the reply's fields}}.
+    """  # noqa: D301  click's own mark for lines that stay as they are
+    if local and (errand.text_base_url is not None or errand.api_key_file is not None):
+        raise click.UsageError("--local does not go with --text-base-url or --api-key-file")
+    errand.local = local
+    question = _Question(
+        model=_unlisted(model) if unlisted_model else model,
+        images=tuple(map(_load, images)),
+        prompt=read_stdin() if prompt == "-" else prompt,
+        system=system,
+        config=_config(temperature, top_p, max_output_tokens),
+        timeout=errand.timeout,
+    )
+    question.check()
+    if not (local or errand.text_base_url or os.environ.get(TEXT_BASE_URL_VARIABLE)):
+        raise InvalidAddress(
+            f"There is no text base URL. Set {TEXT_BASE_URL_VARIABLE}, or give --text-base-url. "
+            "Nothing was sent."
+        )
+    printing = not errand.json and not no_stream
+    with errand.client(spinner=not printing) as client:
+        errand.pays = True
+        if no_stream:
+            errand.answer = question.ask(client)
+        else:
+            with question.stream(client) as stream:
+                errand.answer = _read(errand, stream, printing=printing)
+    _tell(errand, errand.answer, printed=printing)
+
+
+def _unlisted(model: str) -> str | Unlisted:
+    try:
+        return Unlisted(model)
+    except ValueError:
+        return model  # the check says what is wrong with it, as with any model
+
+
+def _load(path: str) -> Part:
+    from muybridge import load_part  # noqa: PLC0415  few prompts need it
+
+    try:
+        return load_part(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except ValueError as error:
+        reason = str(error).replace("give mime_type, such as image/png", "use a picture or video")
+    raise click.UsageError(f"--image {path}: {reason}. Nothing was sent.")
+
+
+def _config(
+    temperature: str | None, top_p: str | None, max_output_tokens: str | None
+) -> GenerationConfig:
+    # What is no number stays a text, which the check refuses.
+    read: dict[str, Any] = {
+        "temperature": read_number(temperature, Kind.NUMBER),
+        "top_p": read_number(top_p, Kind.NUMBER),
+        "max_output_tokens": read_number(max_output_tokens, Kind.INTEGER),
+    }
+    return GenerationConfig(**read)
+
+
+def _read(errand: Errand, stream: ContentStream, *, printing: bool) -> GenerateContentResponse:
+    """Read *stream* to its end, and print what comes. What has come is kept, whatever happens."""
+    with _printer() as put:
+        try:
+            for chunk in stream:
+                if printing:
+                    with suppress(NoText):  # the whole answer says why
+                        put(chunk.text)
+        except BaseException:
+            errand.answer = collect(stream.received())
+            raise
+        return stream.collect()
+
+
+@contextmanager
+def _printer() -> Generator[Callable[[str], None], None, None]:
+    """Give what prints the pieces of a text, and end its last line."""
+    last = ""
+
+    def put(piece: str) -> None:
+        nonlocal last
+        last = piece[-1:] or last
+        answer_piece(piece)
+
+    try:
+        yield put
+    finally:
+        if last not in ("", "\n"):
+            answer_piece("\n")
+
+
+def _tell(errand: Errand, answer: GenerateContentResponse, *, printed: bool) -> None:
+    """Tell the answer, what it took, and whether it was cut.
+
+    Raises:
+        NoText: There is none.
+    """
+    if not printed and not errand.json:
+        with suppress(NoText), _printer() as put:
+            put(answer.text)
+    counted = _counted(answer)
+    if counted:
+        errand.progress.say(f"tokens: {counted}")
+    answer.text  # noqa: B018  it raises where there is none
+    reason = answer.finish_reason
+    if reason is not None and reason != FinishReason.STOP:
+        message = answer.candidates[0].finish_message
+        errand.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
+    if errand.json:
+        noted = {"warnings": errand.warnings} if errand.warnings else {}
+        document({"ok": True, **answer_record(answer), **noted})
+
+
+def _counted(answer: GenerateContentResponse) -> str:
+    """Return the counts of tokens, for people."""
+    usage = answer.usage_metadata
+    if usage is None:
+        return ""
+    counts = (
+        ("prompt", usage.prompt_token_count),
+        ("candidates", usage.candidates_token_count),
+        ("total", usage.total_token_count),
+    )
+    return ", ".join(f"{name} {count}" for name, count in counts if count is not None)
