@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 _PATIENCE = 10.0  # seconds after which a script that nobody speaks to gives up
+_SENT_KEPT = 64 * 1024
 
 
 class Peer:
@@ -29,6 +30,8 @@ class Peer:
         sock: The connected socket, or the TLS socket on it.
         number: How many connections came before this one.
         received: Every byte of requests that was read.
+        sent: The beginning of what was sent, at most 64 KiB.
+        was_reset: Whether it was closed by a reset, which may overtake what was sent.
     """
 
     def __init__(self, sock: socket.socket, number: int, stopping: threading.Event) -> None:
@@ -36,6 +39,8 @@ class Peer:
         self.number = number
         self.stopping = stopping
         self.received = bytearray()
+        self.sent = bytearray()
+        self.was_reset = False
         self._unread = b""
 
     def receive(self, size: int = 65536) -> bytes:
@@ -69,6 +74,7 @@ class Peer:
 
     def send(self, data: bytes) -> None:
         """Send *data*."""
+        self.sent += data[: max(0, _SENT_KEPT - len(self.sent))]
         self.sock.sendall(data)
 
     def drip(self, data: bytes, *, every: float, size: int = 1) -> None:
@@ -85,6 +91,7 @@ class Peer:
 
     def reset(self) -> None:
         """Close the connection so that the client meets a reset."""
+        self.was_reset = True
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()
 

@@ -1,0 +1,1 @@
+"""Faults and attacks, really committed, against both drivers; `table.py` lists them."""

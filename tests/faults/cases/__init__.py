@@ -1,0 +1,1 @@
+"""The table's rows, a module for each chapter of cases."""

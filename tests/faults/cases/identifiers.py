@@ -1,0 +1,135 @@
+"""Cases 61 to 71: ids and links that lead elsewhere."""
+
+from __future__ import annotations
+
+import json
+
+from faults.acts import changed, status
+from faults.hostile_server import SIGNATURE
+from faults.rows import ALL, Elsewhere, Entry, Point, Row, every
+
+_IDS = {
+    61: ("..", "."),
+    62: ("a/b", "a?b", "a#b", "a%2e", "a\\b", "a;b"),
+    63: ("a\r\nX: y",),
+    64: ("\N{HORSE}", "x" * 5000, ""),
+}
+_PLACES = {
+    65: ("file:///etc/passwd", "ftp://127.0.0.1/a", "data:image/png;base64,AA==", "//10.0.0.1/a"),
+    66: (
+        "https://localhost/a",
+        "https://169.254.169.254/a",
+        "https://10.1.2.3/a",
+        "https://2130706433/a",
+        "https://[::1]/a",
+        "https://[::ffff:10.0.0.1]/a",
+    ),
+    69: ("http://93.184.215.14/a",),
+    70: ("https://u:p@93.184.215.14/a",),
+}
+
+
+def odd_id(number: int, text: str) -> Row:
+    """Return the row of an id that cannot stand in a path."""
+
+    def named(body: bytes) -> bytes:
+        return json.dumps({**json.loads(body), "id": text}).encode()
+
+    return Row(
+        numbers=(number,),
+        name=f"id {ascii(text)[:12]}",
+        point=Point.MEANING,
+        does="gives a task an id that cannot stand in a path",
+        on_request=changed(named),
+        closes=False,
+        always={
+            **every("CreateAmbiguous", ("create", "batch")),
+            **every("ProtocolViolation", ("get", "wait")),
+        },
+        once={
+            **every("CreateAmbiguous", ("create", "batch")),
+            **every("ProtocolViolation", ("get", "wait")),
+        },
+        without=dict.fromkeys(("call", "delete", "download"), "reads no id"),
+    )
+
+
+def _place(number: int, place: str) -> Row:
+    link = f"{place}?{SIGNATURE}"
+    return Row(
+        numbers=(number,),
+        name=f"a link to {place}",
+        point=Point.LOCAL,
+        does="gives a link that leads where nothing is downloaded from",
+        link=lambda _: link,
+        # What has no scheme and host is taken for a task's id.
+        always={"download": "InvalidAddress" if "://" in place else "InvalidIdentifier"},
+        without=dict.fromkeys([name for name in ALL if name != "download"], "takes no link"),
+    )
+
+
+def _redirect(number: int, place: str) -> Row:
+    location = f"{place}?{SIGNATURE}"
+    # `//host` and what has a scheme of its own is another place; the rest is the same host.
+    return Row(
+        numbers=(number, 68),
+        name=f"a redirect to {place}",
+        point=Point.MEANING,
+        does="redirects a download to where nothing is downloaded from",
+        on_request=status(302, b"", location=location),
+        closes=False,
+        always={"download": "DownloadFailed"},
+        once={"download": "DownloadFailed"},
+        without=dict.fromkeys([name for name in ALL if name != "download"], "follows nothing"),
+    )
+
+
+ROWS: tuple[Entry, ...] = (
+    *(odd_id(number, text) for number, texts in _IDS.items() for text in texts),
+    Elsewhere(
+        numbers=(61, 62, 63, 64),
+        tests=(
+            "client/test_robustness.py::test_identifiers",
+            "core/test_service.py::test_no_identifiers",
+        ),
+    ),
+    *(_place(number, place) for number, places in _PLACES.items() for place in places),
+    *(_redirect(number, place) for number, places in _PLACES.items() for place in places),
+    Elsewhere(
+        numbers=(65, 66, 68, 69, 70),
+        tests=(
+            "core/test_service.py::test_no_downloads",
+            "core/test_service.py::test_private_hosts",
+            "client/test_downloads.py::test_places_that_are_not_downloaded_from",
+        ),
+    ),
+    Elsewhere(
+        numbers=(67,),
+        tests=(
+            "transport/test_connections.py::test_name_is_resolved_once",
+            "transport/test_connections.py::test_one_private_address_among_public_ones",
+            "transport/test_connections.py::test_private_address",
+        ),
+    ),
+    *(
+        Row(
+            numbers=(71,),
+            name=f"a dead link, {code}",
+            point=Point.MEANING,
+            does=f"answers {code} to a download",
+            on_request=status(code),
+            closes=False,
+            always={"download": "LinkExpired"},
+            once={"download": "LinkExpired"},
+            without=dict.fromkeys([name for name in ALL if name != "download"], "has no link"),
+        )
+        for code in (403, 404, 410)
+    ),
+    Elsewhere(
+        numbers=(71,),
+        tests=(
+            "client/test_downloads.py::test_a_fresh_link",
+            "client/test_downloads.py::test_fresh_links_are_asked_for_once",
+        ),
+    ),
+)

@@ -1,0 +1,117 @@
+"""The clients under test, on real transports, behind the one face that the tests know."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+import muybridge
+from client.drivers import AnyClient
+from client.in_process import SkippingClock
+from client.on_trio import BlockingTrioClient, TrioClock
+from muybridge import batch
+from muybridge.batch import Report
+from muybridge.wire.h11_transport import H11Transport
+from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.transport import Transport
+
+KEY = "sk-canary-5e1fa0b7c2d94"
+
+
+class PatientClock(SkippingClock):
+    """Skips every wait, and remembers the longest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        """Skip a wait."""
+        self.longest = max(self.longest, seconds)
+        super().sleep(seconds)
+
+
+@attrs.frozen(kw_only=True)
+class Driven:
+    """A client of one driver, and what else is to be known of it.
+
+    Attributes:
+        client: The client.
+        clock: Its clock.
+        batch: Runs a batch with it, given the items and a folder.
+        hang_up: Closes its idle connections.
+    """
+
+    client: AnyClient
+    clock: PatientClock
+    batch: Callable[[list[Any], Path], Report]
+    hang_up: Callable[[], None]
+
+
+MakeDriven = Callable[..., Driven]
+"""Makes a client, given a base URL and the client's options."""
+
+MakeTransport = Callable[[ssl.SSLContext | None], Transport]
+"""Makes a blocking transport, given what it trusts."""
+
+
+def requests_driver(
+    closing: ExitStack,
+    trust: ssl.SSLContext | None,
+    make_transport: MakeTransport = lambda trust: RequestsTransport(ssl_context=trust),
+) -> MakeDriven:
+    """Return what makes clients on requests, to be closed by *closing*."""
+
+    def make(url: str, **options: Any) -> Driven:
+        clock = PatientClock()
+        transport = make_transport(trust)
+        closing.callback(transport.close)
+        client = muybridge.Client(KEY, url, transport=transport, clock=clock, **options)
+        return Driven(
+            client=client,
+            clock=clock,
+            batch=lambda items, folder: batch.run(client, items, folder, timeout=60),
+            hang_up=transport.close,
+        )
+
+    return make
+
+
+def trio_driver(closing: ExitStack, trust: ssl.SSLContext | None) -> MakeDriven:
+    """Return what makes clients for trio, to be closed by *closing*."""
+
+    def make(url: str, **options: Any) -> Driven:
+        clock = PatientClock()
+        transport = H11Transport(ssl_context=trust)
+        hang_up = partial(trio.run, transport.close)
+        closing.callback(hang_up)
+        client = muybridge.TrioClient(KEY, url, transport=transport, wall=clock.wall, **options)
+
+        def run_batch(items: list[Any], folder: Path) -> Report:
+            run = partial(batch.run_trio, client, items, folder, timeout=60)
+            return trio.run(run, clock=TrioClock(clock))
+
+        return Driven(
+            client=BlockingTrioClient(client, clock),
+            clock=clock,
+            batch=run_batch,
+            hang_up=hang_up,
+        )
+
+    return make
+
+
+MakeDriver = Callable[[ExitStack, ssl.SSLContext | None], MakeDriven]
+"""Makes what makes clients, given what closes them and what they trust."""
+
+DRIVERS: dict[str, MakeDriver] = {
+    "requests": requests_driver,
+    "trio": trio_driver,
+}
