@@ -34,6 +34,7 @@ def test_examples_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MUYBRIDGE_API_KEY", service.api_key)
     monkeypatch.setenv("MUYBRIDGE_BASE_URL", service.base_url)
+    monkeypatch.setenv("MUYBRIDGE_TEXT_BASE_URL", service.text_base_url)
 
     def printed_at_last(example: Example) -> None:
         assert capsys.readouterr().out.endswith(str(example.parsed))

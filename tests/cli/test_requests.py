@@ -148,6 +148,14 @@ def test_help_teaches_every_family(invoke: Invoke, family: Family, verb: str) ->
     assert "There is no base URL." in ended.stderr
 
 
+@pytest.mark.parametrize("command", ["serve", "text", "validate"])
+def test_examples_stand_on_lines_of_their_own(invoke: Invoke, command: str) -> None:
+    """No mark of click's own is shown, and what follows one is not wrapped."""
+    shown = invoke(command, "--help").stdout
+    assert "\\b" not in shown
+    assert any(line.startswith("    ") for line in shown.partition("Options:")[0].splitlines())
+
+
 @pytest.mark.parametrize(
     ("family", "said"),
     [
