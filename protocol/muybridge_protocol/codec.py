@@ -17,6 +17,8 @@ from typing import Any, Final, TypeVar, cast
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
+from muybridge_protocol.json_size import decode, holds_more_than, is_too_wide
+
 JsonObject = dict[str, Any]
 
 RAW_LIMIT: Final = 64 * 1024
@@ -25,12 +27,10 @@ NESTING_LIMIT: Final = 100
 """Most arrays and objects inside one another that are read: whoever writes, copies or shows the
 value later may have less stack left than its reader had."""
 VALUES_LIMIT: Final = 100_000
-"""Most commas, colons and opening brackets that are read between values: a reply of 8 MiB that is
-nothing but empty objects would take twenty times as much of the memory."""
-
-TEXT_LIMIT: Final = 8 * 1024 * 1024
-"""Most bytes that a reply may take as a text in memory. One rare character makes it four times as
-long."""
+"""Most commas, colons and opening brackets that a record may have between its texts: 8 MiB of
+nothing but empty objects would take twenty times as much memory."""
+EVENT_VALUES_LIMIT: Final = 1_000_000
+"""The same for an answer or an event of a stream, which may tell a probability of each token."""
 
 
 class InvalidJson(ValueError):
@@ -67,27 +67,30 @@ def read_json(body: bytes | str) -> Any:
     """Return the JSON value that *body* is.
 
     Raises:
-        InvalidJson: It is no JSON, or not strictly.
+        InvalidJson: It is no JSON, or not strictly, or would take far more memory than its bytes.
     """
-    return _read(body, _DECODER)
+    return _read(body, _DECODER, VALUES_LIMIT)
 
 
 def read_event(body: bytes | str) -> Any:
-    """Return the JSON value that *body*, one of many events, is.
+    """Return the JSON value that *body*, an answer or one of many events, is.
 
     A name may stand in it twice, and the last one counts: looking for it would double the cost.
 
     Raises:
-        InvalidJson: It is no JSON.
+        InvalidJson: It is no JSON, or would take far more memory than its bytes.
     """
-    return _read(body, _EVENT_DECODER)
+    return _read(body, _EVENT_DECODER, EVENT_VALUES_LIMIT)
 
 
-def _read(body: bytes | str, decoder: json.JSONDecoder) -> Any:
+def _read(body: bytes | str, decoder: json.JSONDecoder, values_limit: int) -> Any:
     # Before anything is made of it: the frames of an error keep what was made.
-    _check_size(body)
+    if holds_more_than(values_limit, body):
+        raise InvalidJson("it holds too many values")
+    if isinstance(body, bytes) and is_too_wide(body):
+        raise InvalidJson("its texts are too long")
     try:
-        text = body if isinstance(body, str) else body.decode("utf-8-sig")
+        text = body if isinstance(body, str) else decode(body)
         value = decoder.decode(text)
     except InvalidJson:
         raise
@@ -101,40 +104,6 @@ def _read(body: bytes | str, decoder: json.JSONDecoder) -> Any:
     if text.count("[") + text.count("{") > NESTING_LIMIT and _is_nested_too_deeply(value):
         raise InvalidJson("it is nested too deeply")
     return value
-
-
-# The closing quote may be missing, so that broken JSON costs no more than other.
-_TEXT = r'"(?:[^"\\]++|\\.)*+"?'
-_TEXTS = re.compile(_TEXT, re.DOTALL)
-_TEXTS_IN_BYTES = re.compile(_TEXT.encode(), re.DOTALL)
-# Characters, escaped or not, of which one makes Python take four bytes, or two, for each of a text.
-_FOUR_BYTES = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")
-_TWO_BYTES = re.compile(rb"[\xc4-\xef]|\\u(?!00)")
-
-
-def _check_size(body: bytes | str) -> None:
-    """Refuse what would take far more memory than its own bytes."""
-    # Texts are taken out only where they matter: few replies have that many marks at all.
-    if _marks(body) > VALUES_LIMIT and (
-        _quotes(body) > 4 * VALUES_LIMIT or _marks(_without_texts(body)) > VALUES_LIMIT
-    ):
-        raise InvalidJson("it holds too many values")
-    if isinstance(body, bytes) and len(body) > TEXT_LIMIT // 4:
-        width = 4 if _FOUR_BYTES.search(body) else 2 if _TWO_BYTES.search(body) else 1
-        if len(body) * width > TEXT_LIMIT:
-            raise InvalidJson("its text is too long")
-
-
-def _marks(body: bytes | str) -> int:
-    return sum(map(body.count, ",:[{") if isinstance(body, str) else map(body.count, b",:[{"))
-
-
-def _quotes(body: bytes | str) -> int:
-    return body.count('"') if isinstance(body, str) else body.count(b'"')
-
-
-def _without_texts(body: bytes | str) -> bytes | str:
-    return _TEXTS.sub("", body) if isinstance(body, str) else _TEXTS_IN_BYTES.sub(b"", body)
 
 
 def _is_nested_too_deeply(value: Any) -> bool:

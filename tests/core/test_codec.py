@@ -13,16 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muybridge_protocol.codec import (
-    TEXT_LIMIT,
+    EVENT_VALUES_LIMIT,
     VALUES_LIMIT,
     InvalidJson,
     error_message,
     find_id,
+    read_event,
     read_json,
     read_object,
     readable,
     write_json,
 )
+from muybridge_protocol.json_size import SPARE
 
 DEEP = 10**5
 
@@ -135,19 +137,45 @@ def test_marks_in_texts() -> None:
     assert read_json(json.dumps([text])) == read_json(json.dumps([text]).encode()) == [text]
 
 
-@pytest.mark.parametrize(
-    ("mark", "width"),
-    [("y", 1), ("\xe9", 1), ("\N{EURO SIGN}", 2), ("\u4e2d", 2), ("\N{HORSE}", 4)],
-)
+WIDTHS = [("y", 1), ("\xe9", 1), ("\N{EURO SIGN}", 2), ("\u4e2d", 2), ("\N{HORSE}", 4)]
+
+
+@pytest.mark.parametrize(("mark", "width"), WIDTHS)
 @pytest.mark.parametrize("escaped", [True, False])
-def test_wide_texts(mark: str, width: int, escaped: bool) -> None:  # noqa: FBT001  a case
-    """One rare character makes a text as long in memory as it makes the limit shorter."""
+def test_a_wide_text(mark: str, width: int, escaped: bool) -> None:  # noqa: FBT001  a case
+    """A text that a rare character makes much longer in memory than it is as JSON is refused."""
     start = json.dumps(mark, ensure_ascii=escaped).encode()[:-1]
-    room = TEXT_LIMIT // width - len(start) - 1
+    room = SPARE + 1 if width == 1 else SPARE // (width - 1) - len(start) - 1
     assert len(read_json(start + b"y" * room + b'"')) == room + 1
     if width > 1:
         with pytest.raises(InvalidJson, match="too long"):
             read_json(start + b"y" * (room + 1) + b'"')
+
+
+@pytest.mark.parametrize(("mark", "width"), WIDTHS)
+@pytest.mark.parametrize("escaped", [True, False])
+def test_a_wide_text_beside_a_long_one(mark: str, width: int, escaped: bool) -> None:  # noqa: FBT001  a case
+    """A picture may stand beside a text with any character, however large it is."""
+    picture = "iVBORw0KGgo/" * (SPARE * 5 // 4 // 12)
+    record = {"text": f"{mark} {width} \\ {mark}", "data": picture, "more": [mark, "\n"]}
+    body = b"\xef\xbb\xbf" + json.dumps(record, ensure_ascii=escaped).encode()
+    assert read_json(body) == record
+
+
+def test_a_long_text_that_is_not_utf8() -> None:
+    """What is not UTF-8 is told so, also where it is long and has rare characters."""
+    with pytest.raises(InvalidJson, match="UTF-8"):
+        read_json(b'["\xf0\x9f\x90\x8e","' + b"y" * SPARE + b'","\xff"]')
+
+
+def test_an_event_may_hold_more() -> None:
+    """An event may hold more values than a record, and no more than its own limit."""
+    body = b"[" + b"1," * (VALUES_LIMIT + 1) + b"1]"
+    assert len(read_event(body)) == VALUES_LIMIT + 2
+    with pytest.raises(InvalidJson, match="too many values"):
+        read_json(body)
+    with pytest.raises(InvalidJson, match="too many values"):
+        read_event(b"[" + b"1," * EVENT_VALUES_LIMIT + b"1]")
 
 
 @pytest.mark.parametrize("body", [b"[]", b'"a"', b"1", b"null", b"true", b"1.5"])
