@@ -29,7 +29,7 @@ from muybridge_protocol.operations import (
     Wait,
 )
 from muybridge_protocol.operations.download import Part, Stage
-from muybridge_protocol.operations.text import TextCall
+from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Task
 from muybridge_protocol.text.encoding import encode_content
@@ -145,10 +145,22 @@ def _react(run: Run, action: Send | Fetch, reaction: Reaction) -> Operation[Any]
             body = b"".join(reaction.pieces)
             reaction = HttpResponse(reaction.head.status, reaction.head.headers, body)
         return operation.receive(reaction, run.now)
-    assert isinstance(operation, Download)
     if isinstance(reaction, HttpResponse):
         reaction = Streamed(HttpHead(reaction.status, reaction.headers), (reaction.body,))
+    if isinstance(operation, OpenStream):
+        return _open(run, operation, reaction)
+    assert isinstance(operation, Download)
     return _stream(run, operation, reaction)
+
+
+def _open(run: Run, operation: OpenStream, reply: Streamed) -> OpenStream:
+    operation = operation.accept(reply.head, run.now)
+    if operation.settled is not None:
+        return operation
+    if reply.failure is not None:
+        return operation.fail(reply.failure, run.now)
+    body = b"".join(reply.pieces)
+    return operation.receive(HttpResponse(reply.head.status, reply.head.headers, body), run.now)
 
 
 def _stream(run: Run, operation: Download, reply: Streamed) -> Download:
@@ -205,7 +217,14 @@ def call(method: str = "POST", path: str = "/v1/chat/completions", **options: An
 
 def text_call(**options: Any) -> TextCall[GenerateContentResponse]:
     sent = encode_content(TEXT_REQUEST, SERVICE)
-    return TextCall.start(sent, GenerateContentResponse, SERVICE, now=0, **options)
+    return TextCall[GenerateContentResponse].start(
+        sent, GenerateContentResponse, SERVICE, now=0, **options
+    )
+
+
+def open_stream(**options: Any) -> OpenStream:
+    sent = encode_content(TEXT_REQUEST, SERVICE, stream=True)
+    return OpenStream.start(sent, SERVICE, now=0, **options)
 
 
 def download(

@@ -11,13 +11,14 @@ from typing import Self, TypeVar
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, JsonObject, error_text, read_object
+from muybridge_protocol.codec import InvalidJson, JsonObject, as_object, error_text, read_event
 from muybridge_protocol.errors import CreateAmbiguous, TextAmbiguous
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Fetch, Send, Settled, Wait
 from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import TEXT_TIMEOUT
+from muybridge_protocol.text.dialects import tells_error
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -96,10 +97,12 @@ class TextCall(_TextOperation[T_co]):
 
     def _read(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  as every operation
         try:
-            record = read_object(response.body)
+            record = as_object(read_event(response.body))
         except InvalidJson as error:
             return self._ambiguous(f"the reply cannot be read: {error}", response=response)
-        if record.get("error"):
+        if record is None:
+            return self._ambiguous("the reply is not a JSON object", response=response)
+        if tells_error(record):
             said = error_text(record)
             return self._ambiguous(f"the reply tells an error: {said}", response=response)
         return self._settle(self.read(record))

@@ -1,7 +1,8 @@
 """What a text request says: turns made of parts, and the settings for the answer.
 
 A plain string is a user's turn. Parts of an unknown kind, and fields that the specification does
-not show, travel in `extra` and come back in it.
+not show, travel in `extra` and come back in it. Nothing is checked here: a value of a wrong type
+stays as it is, and the request that it goes into names it together with all other problems.
 """
 
 from __future__ import annotations
@@ -10,17 +11,27 @@ from base64 import b64encode
 from binascii import Error as NotBase64
 from binascii import a2b_base64
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any, Self, cast
 
 import attrs
 
 from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.rules import shown
 
 USER = "user"
 MODEL = "model"
 ROLES = (USER, MODEL)
 
 _BASE64_FOR_URLS = bytes.maketrans(b"-_", b"+/")
+
+
+def _sized(data: object) -> str:
+    return f"<{len(data)} bytes>" if isinstance(data, bytes) else shown(data)
+
+
+def _as_bytes(data: Any) -> Any:
+    return bytes(cast("memoryview", data)) if isinstance(data, bytearray | memoryview) else data
 
 
 @attrs.frozen
@@ -32,7 +43,7 @@ class Blob:
         mime_type: Its type, such as `image/png`.
     """
 
-    data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
+    data: bytes = attrs.field(converter=_as_bytes, repr=_sized)
     mime_type: str
 
 
@@ -53,14 +64,14 @@ class Part:
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False)
 
     @classmethod
-    def from_bytes(cls, data: bytes, mime_type: str) -> Self:
+    def from_bytes(cls, data: bytes | bytearray | memoryview, mime_type: str) -> Self:
         """Return the part that holds a file.
 
         Args:
             data: Its bytes.
             mime_type: Its type, such as `image/png` or `video/mp4`.
         """
-        return cls(inline_data=Blob(bytes(data), mime_type))
+        return cls(inline_data=Blob(data, mime_type))
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
@@ -92,7 +103,7 @@ class Part:
             }
         if self.thought:
             record["thought"] = True
-        return record | dict(self.extra)
+        return {**record, **self.extra}
 
 
 def _read_blob(record: object) -> Blob | None:
@@ -116,9 +127,25 @@ def decode_base64(text: str) -> bytes | None:
         return None
 
 
-def _parts(parts: str | Part | Iterable[str | Part]) -> tuple[Part, ...]:
-    several = (parts,) if isinstance(parts, str | Part) else tuple(parts)
-    return tuple(Part(text=part) if isinstance(part, str) else part for part in several)
+AnyPart = str | Part | Mapping[str, Any]
+"""A part as a user writes it. A string is one of text, a mapping is in its form on the wire."""
+
+
+def _as_parts(parts: AnyPart | Iterable[AnyPart]) -> tuple[Part, ...]:
+    return tuple(cast("Part", _as_part(part)) for part in _each(parts))
+
+
+def _as_part(part: object) -> object:
+    if isinstance(part, str):
+        return Part(text=part)
+    return Part.from_record(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else part
+
+
+def _each(given: object) -> Iterable[object]:
+    """Return the items of *given*, or *given* itself as the only one."""
+    if isinstance(given, str | bytes | bytearray | memoryview | Mapping):
+        return (cast("object", given),)
+    return cast("Iterable[object]", given) if isinstance(given, Iterable) else (given,)
 
 
 @attrs.frozen
@@ -126,26 +153,25 @@ class Content:
     """One turn (spec, "Text request and response").
 
     Args:
-        parts: Its parts; a string is one of text.
+        parts: Its parts. A string is one of text, a mapping is one in its form on the wire.
         role: `user` or, for an earlier answer, `model`. None leaves it out.
         extra: Its other fields by their names on the wire.
     """
 
-    parts: tuple[Part, ...] = attrs.field(converter=_parts)
+    parts: tuple[Part, ...] = attrs.field(converter=_as_parts)
     role: str | None = USER
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False, kw_only=True)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the turn that *record*, in its form on the wire, stands for."""
+        """Return the turn that *record*, in its form on the wire, stands for.
+
+        What is of an unexpected type stays in `extra`.
+        """
         extra = dict(record)
-        role = extra.pop("role") if isinstance(record.get("role"), str) else None
-        parts = record.get("parts")
-        if not isinstance(parts, list):
-            return cls((), role, extra=extra)
-        del extra["parts"]
-        several = cast("list[object]", parts)
-        return cls([_part_of(part) for part in several], role, extra=extra)
+        role = extra.pop("role", None) if isinstance(record.get("role"), str | None) else None
+        parts = extra.pop("parts") if isinstance(record.get("parts"), list | tuple) else ()
+        return cls(parts, role, extra=extra)
 
     @property
     def text(self) -> str:
@@ -158,10 +184,23 @@ class Content:
         return {**record, "parts": [part.to_record() for part in self.parts], **self.extra}
 
 
-def _part_of(record: object) -> Part:
-    if isinstance(record, Mapping):
-        return Part.from_record(cast("Mapping[str, Any]", record))
-    return Part(text=record) if isinstance(record, str) else Part()
+Turn = AnyPart | Content
+"""A turn, or a part of the user's turn. A mapping is a turn in its form on the wire."""
+
+
+def as_turns(turns: Turn | Iterable[Turn]) -> tuple[Content, ...]:
+    """Return *turns* as such: strings and parts that follow each other are one of the user."""
+    found: list[Any] = []
+    for are_parts, items in groupby(_each(turns), lambda item: isinstance(item, str | Part)):
+        several: list[Any] = list(items)
+        found += [Content(several)] if are_parts else map(_as_turn, several)
+    return tuple(found)
+
+
+def _as_turn(turn: object) -> object:
+    if isinstance(turn, Mapping):
+        return Content.from_record(cast("Mapping[str, Any]", turn))
+    return turn
 
 
 @attrs.frozen(kw_only=True)
@@ -180,16 +219,19 @@ class GenerationConfig:
     max_output_tokens: int | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False)
 
-    def to_record(self) -> JsonObject:
-        """Return the settings in their form on the wire."""
-        known = {
+    @property
+    def known(self) -> JsonObject:
+        """The settings that the specification shows and that are set, in their form on the wire."""
+        values = {
             "temperature": self.temperature,
             "topP": self.top_p,
             "maxOutputTokens": self.max_output_tokens,
         }
-        return {name: value for name, value in known.items() if value is not None} | dict(
-            self.extra
-        )
+        return {name: value for name, value in values.items() if value is not None}
+
+    def to_record(self) -> JsonObject:
+        """Return the settings in their form on the wire."""
+        return {**self.known, **self.extra}
 
 
 @attrs.frozen
@@ -197,8 +239,8 @@ class Conversation:
     """The turns of a conversation so far; each step returns the next value.
 
         talk = Conversation("You are terse.").say("What is a zoopraxiscope?")
-        talk = talk.hear(client.generate_content(model, talk))
-        talk = talk.say("Who built it?")
+        answer = client.generate_content(model, talk)
+        talk = talk.hear(answer.content).say("Who built it?")
 
     Args:
         system_instruction: What the model is told about its task, or None.
@@ -206,13 +248,12 @@ class Conversation:
     """
 
     system_instruction: str | Content | None = None
-    turns: tuple[Content, ...] = ()
+    turns: tuple[Content, ...] = attrs.field(default=(), converter=as_turns)
 
-    def say(self, turn: str | Part | Content | Iterable[str | Part]) -> Self:
-        """Return the conversation after the user has said *turn*."""
-        said = turn if isinstance(turn, Content) else Content(turn)
-        return attrs.evolve(self, turns=(*self.turns, said))
+    def say(self, turns: Turn | Iterable[Turn]) -> Self:
+        """Return the conversation after *turns*: strings and parts are the user's."""
+        return attrs.evolve(self, turns=(*self.turns, *as_turns(turns)))
 
     def hear(self, answer: Content) -> Self:
         """Return the conversation after the model's *answer*, `response.content`."""
-        return attrs.evolve(self, turns=(*self.turns, answer))
+        return attrs.evolve(self, turns=(*self.turns, attrs.evolve(answer, role=MODEL)))

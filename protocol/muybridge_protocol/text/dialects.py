@@ -1,12 +1,12 @@
 """What the events of a streamed reply are, in each of the protocols that the service speaks.
 
 Chunks are "not shown" in the specification, so that no more is asked of them than to tell whether
-the answer is complete.
+the answer is complete, or an error has come in its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -18,25 +18,32 @@ T = TypeVar("T")
 
 
 class Ending:
-    """Watches a stream's events for the end of the answer. It may have several candidates."""
+    """Watches a stream's events for the end of the answer, which may have several candidates."""
 
     def __init__(self) -> None:
-        self._begun: set[object] = set()
-        self._ended: set[object] = set()
-        self._complete = False
+        self._begun: set[int] = set()
+        self._ended: set[int] = set()
+        self._whole = False
 
     @property
     def seen(self) -> bool:
-        """Whether every candidate that has begun has ended."""
-        return self._complete or bool(self._ended and self._begun <= self._ended)
+        """Whether the answer is complete: as a whole, or every candidate that has begun."""
+        return self._whole or bool(self._ended and self._begun <= self._ended)
 
-    def complete(self) -> None:
-        """Take note that the whole stream is complete."""
-        self._complete = True
+    def end(self) -> None:
+        """Take note that the answer as a whole is complete."""
+        self._whole = True
 
-    def candidate(self, index: object, *, ended: bool) -> None:
-        """Take note of an event of the candidate *index*."""
-        (self._ended if ended else self._begun).add(index)
+    def watch(self, candidates: Any, reason: str) -> None:
+        """Take note of an event's *candidates*: those that have a *reason* to stop have ended."""
+        for candidate in map(as_object, as_array(candidates)):
+            if candidate is None:
+                continue
+            index: object = candidate.get("index")
+            number = index if isinstance(index, int) else 0
+            self._begun.add(number)
+            if candidate.get(reason):
+                self._ended.add(number)
 
 
 @attrs.frozen
@@ -47,43 +54,42 @@ class Dialect(Generic[T]):
         name: Its name.
         chunk: Makes a chunk of an event.
         watch: Tells whether the answer is complete.
-        done_ends: Whether the event `[DONE]` says that it is.
+        done_ends: Whether `[DONE]` says that it is.
     """
 
     name: str
     chunk: Callable[[JsonObject], T]
     watch: Callable[[JsonObject, Ending], None]
-    done_ends: bool = True
+    done_ends: bool = False
+
+
+def tells_error(record: JsonObject) -> bool:
+    """Whether *record*, a whole reply or an event, tells an error in place of an answer."""
+    return bool(record.get("error")) or record.get("type") == "error"
 
 
 def _watch_native(event: JsonObject, ending: Ending) -> None:
-    for candidate in _records(event.get("candidates")):
-        ending.candidate(candidate.get("index", 0), ended=bool(candidate.get("finishReason")))
+    ending.watch(event.get("candidates"), "finishReason")
     feedback = as_object(event.get("promptFeedback"))
     if feedback is not None and feedback.get("blockReason"):
-        ending.complete()
+        ending.end()
 
 
 def _watch_chat(event: JsonObject, ending: Ending) -> None:
-    for choice in _records(event.get("choices")):
-        ending.candidate(choice.get("index", 0), ended=bool(choice.get("finish_reason")))
+    ending.watch(event.get("choices"), "finish_reason")
 
 
 def _watch_messages(event: JsonObject, ending: Ending) -> None:
-    delta = as_object(event.get("delta"))
-    stopped = delta is not None and bool(delta.get("stop_reason"))
-    if stopped or event.get("type") == "message_stop":
-        ending.complete()
-
-
-def _records(values: Any) -> Iterable[JsonObject]:
-    return [record for record in map(as_object, as_array(values)) if record is not None]
+    # A service that does not stream gives the message itself, with the reason at its top.
+    delta = as_object(event.get("delta")) or event
+    if delta.get("stop_reason") or event.get("type") == "message_stop":
+        ending.end()
 
 
 def _as_it_is(event: JsonObject) -> JsonObject:
     return event
 
 
-NATIVE = Dialect("generateContent", GenerateContentChunk, _watch_native, done_ends=False)
-CHAT = Dialect("chat completions", _as_it_is, _watch_chat)
+NATIVE = Dialect("generateContent", GenerateContentChunk, _watch_native)
+CHAT = Dialect("chat completions", _as_it_is, _watch_chat, done_ends=True)
 MESSAGES = Dialect("messages", _as_it_is, _watch_messages)

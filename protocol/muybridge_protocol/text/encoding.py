@@ -9,7 +9,7 @@ from muybridge_protocol.codec import write_json
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.operation import USER_AGENT
-from muybridge_protocol.rules import Problem
+from muybridge_protocol.rules import Problem, unwritable
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT
 from muybridge_protocol.text.models import path_name
@@ -37,11 +37,10 @@ def encode_content(
     Raises:
         InvalidAddress: There is no text base URL.
         InvalidIdentifier: The model's name holds what a path may not.
-        ValueError: What the request's `extra` holds was changed to what is not JSON.
     """
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     path = f"/v1/models/{path_name(request.model)}:{method}"
-    return _post(service, path, request.to_body(), stream=stream, size_limit=size_limit)
+    return _post(service, path, request.body, stream=stream, size_limit=size_limit)
 
 
 def encode_mapping(
@@ -63,33 +62,30 @@ def encode_mapping(
 
     Raises:
         InvalidAddress: There is no text base URL, or the path leaves its origin.
-        InvalidRequest: The body is none, or asks for the other kind of reply.
+        InvalidRequest: The body is none, cannot be written, or asks for the other kind of reply.
     """
-    problems = list(_problems(body, stream=stream))
-    if problems:
-        raise InvalidRequest("text", problems)
-    fields = {**body, "stream": True} if stream else dict(body)
-    return _post(service, path, fields, stream=stream, size_limit=size_limit)
-
-
-def _problems(body: Mapping[str, Any], *, stream: bool) -> list[Problem]:
     if not isinstance(body, Mapping) or not body:  # pyright: ignore[reportUnnecessaryIsInstance]  callers are not all typed
-        return [Problem("", None, "type", "the body is no mapping", "use the fields by name")]
-    asked: object = body.get("stream", stream)
-    if bool(asked) is not stream:
+        raise _invalid("", body, "type", "the body is no mapping of fields", "give them by name")
+    asked: object = body.get("stream")
+    if asked is not None and bool(asked) is not stream:
         other = "the streaming method" if asked else "the method for a whole reply"
-        return [
-            Problem("stream", asked, "stream", "asks for the other kind of reply", f"use {other}")
-        ]
-    try:
-        write_json(dict(body))
-    except ValueError as error:
-        return [Problem("", None, "json", f"cannot be written: {error}", "use plain JSON values")]
-    return []
+        raise _invalid(
+            "stream", asked, "stream", "asks for the other kind of reply", f"use {other}"
+        )
+    problems = [unwritable(name, value) for name, value in body.items()]
+    found = [problem for problem in problems if problem is not None]
+    if found:
+        raise InvalidRequest("text", found)
+    fields = {**body, "stream": True} if stream else dict(body)
+    return _post(service, path, write_json(fields), stream=stream, size_limit=size_limit)
+
+
+def _invalid(field: str, value: object, rule: str, message: str, accepted: str) -> InvalidRequest:
+    return InvalidRequest("text", [Problem(field, value, rule, message, accepted)])
 
 
 def _post(
-    service: Service, path: str, fields: Mapping[str, Any], *, stream: bool, size_limit: int
+    service: Service, path: str, body: bytes, *, stream: bool, size_limit: int
 ) -> HttpRequest:
     accept = "text/event-stream, application/json" if stream else "application/json"
     return HttpRequest(
@@ -101,7 +97,7 @@ def _post(
             ("User-Agent", USER_AGENT),
             ("Content-Type", "application/json"),
         ),
-        body=write_json(fields),
+        body=body,
         authorized=True,
         paid=True,
         interruptible=True,

@@ -77,13 +77,13 @@ def model_problem(model: object) -> Problem | None:
             f"use {either([f'{base}{known}' for known in VARIANTS[base]])}",
         )
     close = get_close_matches(model, TEXT_MODELS, n=1) if isinstance(model, str) else []
-    hint = f"use {close[0]}, if you mean that" if close else f"use {either(list(TEXT_MODELS))}"
+    hint = f"did you mean {close[0]}?" if close else f"use {either(list(TEXT_MODELS))};"
     return Problem(
         "model",
         model,
         "one_of",
         f"{shown(model)} is not a known text model",
-        f"{hint}; Unlisted(name) sends another on purpose",
+        f"{hint} Unlisted(name) sends another on purpose",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 import attrs
@@ -11,7 +11,7 @@ import attrs
 from muybridge_protocol.codec import JsonObject, write_json
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.rules import Kind, Problem, either, shown, with_article
+from muybridge_protocol.rules import Kind, Problem, either, shown, unwritable, with_article
 from muybridge_protocol.text.content import (
     MODEL,
     ROLES,
@@ -21,63 +21,35 @@ from muybridge_protocol.text.content import (
     Conversation,
     GenerationConfig,
     Part,
+    Turn,
+    as_turns,
 )
 from muybridge_protocol.text.models import model_problem
 
-Turn = str | Part | Content | Mapping[str, Any]
-"""A turn, or a part of the user's turn. A mapping is a turn in its form on the wire."""
-Contents = Turn | Conversation | Sequence[Turn]
+Contents = Conversation | Turn | Iterable[Turn]
+"""What a request says, as a user writes it."""
 
-_KNOWN_FIELDS = ("contents", "systemInstruction", "generationConfig")
-_SETTINGS = {
-    "temperature": ("temperature", Kind.NUMBER),
-    "topP": ("top_p", Kind.NUMBER),
-    "maxOutputTokens": ("max_output_tokens", Kind.INTEGER),
-}
 _MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.ASCII | re.IGNORECASE)
-
-
-def as_turns(contents: Contents) -> tuple[Content, ...]:
-    """Return *contents* as turns: strings and parts that follow each other are one of the user.
-
-    Raises:
-        InvalidRequest: Something among them is no turn and no part.
-    """
-    if isinstance(contents, Conversation):
-        return contents.turns
-    single = isinstance(contents, str | Part | Content | Mapping)
-    turns: list[Content] = []
-    parts: list[str | Part] = []
-    for item in (contents,) if single else cast("Sequence[object]", contents):
-        if isinstance(item, str | Part):
-            parts.append(item)
-            continue
-        if parts:
-            turns.append(Content(parts))
-            parts = []
-        if isinstance(item, Content):
-            turns.append(item)
-        elif isinstance(item, Mapping):
-            turns.append(Content.from_record(cast("Mapping[str, Any]", item)))
-        else:
-            raise InvalidRequest(
-                "text",
-                [
-                    Problem(
-                        "contents",
-                        item,
-                        "type",
-                        f"{shown(item)} is no turn",
-                        "use strings, Part and Content",
-                    )
-                ],
-            )
-    return (*turns, Content(parts)) if parts else tuple(turns)
+_SETTINGS = {
+    "temperature": Kind.NUMBER,
+    "topP": Kind.NUMBER,
+    "maxOutputTokens": Kind.INTEGER,
+}
+_FIELDS = ("contents", "systemInstruction", "generationConfig")
+_TYPES: Mapping[str, tuple[type, str]] = {
+    "role": (str, "a string"),
+    "parts": (list, "an array of parts"),
+    "text": (str, "a string"),
+    "thought": (bool, "a boolean"),
+}
+"""What a record's fields are. What is of another type is kept in `extra` until the check."""
 
 
 @attrs.frozen(kw_only=True)
 class GenerateContentRequest:
     """A request to generate text, in the native protocol.
+
+    It is written when it is made: what becomes of an `extra` later does not change what is sent.
 
     Args:
         model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
@@ -95,6 +67,8 @@ class GenerateContentRequest:
     system_instruction: Content | None = None
     generation_config: GenerationConfig | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False)
+    body: bytes = attrs.field(init=False, eq=False, repr=False)
+    """The request's JSON: what was set, and nothing else."""
 
     @classmethod
     def build(
@@ -108,13 +82,15 @@ class GenerateContentRequest:
     ) -> GenerateContentRequest:
         """Return the request, given as a user writes it; see the class for its arguments.
 
-        A `Conversation` as *contents* brings its own system instruction.
+        A `Conversation` as *contents* brings its own system instruction, unless one is given.
 
         Raises:
             InvalidRequest: The service would not accept it.
         """
-        if system_instruction is None and isinstance(contents, Conversation):
-            system_instruction = contents.system_instruction
+        if isinstance(contents, Conversation):
+            if system_instruction is None:
+                system_instruction = contents.system_instruction
+            contents = contents.turns
         if isinstance(system_instruction, str):
             system_instruction = Content(system_instruction, None)
         return cls(
@@ -129,16 +105,16 @@ class GenerateContentRequest:
         problems = list(self._problems())
         if problems:
             raise InvalidRequest("text", problems)
+        object.__setattr__(self, "body", write_json(self._record()))
 
-    def to_body(self) -> JsonObject:
-        """Return the request's JSON body: what was set, and nothing else."""
-        body: JsonObject = {"contents": [content.to_record() for content in self.contents]}
+    def _record(self) -> JsonObject:
+        record: JsonObject = {"contents": [content.to_record() for content in self.contents]}
         if self.system_instruction is not None:
-            system = attrs.evolve(self.system_instruction, role=None)
-            body["systemInstruction"] = system.to_record()
+            without_role = attrs.evolve(self.system_instruction, role=None)
+            record["systemInstruction"] = without_role.to_record()
         if self.generation_config is not None:
-            body["generationConfig"] = self.generation_config.to_record()
-        return body | dict(self.extra)
+            record["generationConfig"] = self.generation_config.to_record()
+        return {**record, **self.extra}
 
     def _problems(self) -> Iterable[Problem]:
         if not isinstance(self.model, Unlisted):
@@ -150,18 +126,34 @@ class GenerateContentRequest:
                 "contents", None, "required", "is required", "say something for the model to answer"
             )
         for number, content in enumerate(self.contents):
-            yield from _content_problems(content, f"contents[{number}]")
-            if content.role is not None and content.role not in ROLES:
-                yield _unknown_role(content.role, f"contents[{number}].role")
+            yield from _content_problems(content, f"contents[{number}]", ROLES)
         if self.system_instruction is not None:
-            yield from _content_problems(self.system_instruction, "systemInstruction")
+            yield from _content_problems(self.system_instruction, "systemInstruction", None)
         if self.generation_config is not None:
             yield from _config_problems(self.generation_config)
-        yield from _misplaced(self.extra, _KNOWN_FIELDS, "")
-        try:
-            write_json(self.to_body())
-        except (ValueError, TypeError, AttributeError) as error:
-            yield Problem("", None, "json", f"cannot be written: {error}", "use plain JSON values")
+        yield from _extra_problems(self.extra, _FIELDS, "")
+
+
+# Callers are not all typed, so that these checks take anything.
+
+
+def _content_problems(
+    content: object, field: str, roles: tuple[str, ...] | None
+) -> Iterable[Problem]:
+    """Yield what is wrong with a turn, which may have one of *roles* if there are any."""
+    if not isinstance(content, Content):
+        hint = "use strings, Part and Content" if roles else "use a string or Content"
+        yield Problem(field, content, "type", f"{shown(content)} is no turn", hint)
+        return
+    role: object = content.role
+    if roles is not None and role is not None and role not in roles:
+        yield _unknown_role(role, f"{field}.role")
+    extra = cast("object", content.extra)
+    if not content.parts and not (isinstance(extra, Mapping) and "parts" in extra):
+        yield Problem(f"{field}.parts", None, "required", "is required", "use at least one part")
+    for number, part in enumerate(content.parts):
+        yield from _part_problems(part, f"{field}.parts[{number}]")
+    yield from _extra_problems(content.extra, ("role", "parts"), field)
 
 
 def _unknown_role(role: object, field: str) -> Problem:
@@ -173,67 +165,87 @@ def _unknown_role(role: object, field: str) -> Problem:
     return Problem(field, role, "one_of", f"{shown(role)} is not a known role", hint)
 
 
-def _content_problems(content: Content, field: str) -> Iterable[Problem]:
-    if not content.parts:
-        yield Problem(f"{field}.parts", None, "required", "is required", "use at least one part")
-    for number, part in enumerate(content.parts):
-        yield from _part_problems(part, f"{field}.parts[{number}]")
-
-
 def _part_problems(part: object, field: str) -> Iterable[Problem]:
     if not isinstance(part, Part):
         yield Problem(field, part, "type", f"{shown(part)} is no part", "use strings and Part")
         return
-    text = cast("object", part.text)  # callers are not all typed
-    if text is not None and not isinstance(text, str):
-        yield _wrong_type(f"{field}.text", text, Kind.STRING)
-    if part.inline_data is not None:
-        yield from _blob_problems(part.inline_data, f"{field}.inlineData")
-    if part.text is None and part.inline_data is None and not part.extra:
+    text, blob = part.text, part.inline_data
+    thought = cast("object", part.thought)
+    if text is not None:
+        yield from _value_problems(text, Kind.STRING, f"{field}.text")
+    if not isinstance(thought, bool):
+        yield _wrong_type(thought, with_article(Kind.BOOLEAN), f"{field}.thought")
+    if blob is not None:
+        yield from _blob_problems(blob, f"{field}.inlineData")
+    if text is None and blob is None and not part.extra:
         yield Problem(field, None, "required", "is empty", "use a text or a file")
-    yield from _misplaced(part.extra, ("text", "inlineData"), field)
+    # A file that is more than its type and data is kept as it came, and travels.
+    own = ("text", "thought") if blob is None else ("text", "thought", "inlineData", "inline_data")
+    yield from _extra_problems(part.extra, own, field)
 
 
-def _blob_problems(blob: Blob, field: str) -> Iterable[Problem]:
-    data = cast("object", blob.data)  # callers are not all typed
-    if not isinstance(data, bytes) or not data:
-        yield Problem(f"{field}.data", None, "required", "is empty", "use the file's bytes")
-    if not _MIME_TYPE.fullmatch(str(blob.mime_type)):
+def _blob_problems(blob: object, field: str) -> Iterable[Problem]:
+    if not isinstance(blob, Blob):
+        yield Problem(field, blob, "type", f"{shown(blob)} is no file", "use Part.from_bytes")
+        return
+    data, mime_type = cast("object", blob.data), cast("object", blob.mime_type)
+    if not isinstance(data, bytes):
+        yield _wrong_type(data, "bytes", f"{field}.data")
+    elif not data:
+        yield Problem(f"{field}.data", data, "required", "is empty", "use the file's bytes")
+    if not isinstance(mime_type, str) or not _MIME_TYPE.fullmatch(mime_type):
         yield Problem(
             f"{field}.mimeType",
-            blob.mime_type,
+            mime_type,
             "mime_type",
-            f"{shown(blob.mime_type)} is no media type",
+            f"{shown(mime_type)} is no media type",
             "use one such as image/png or video/mp4",
         )
 
 
-def _config_problems(config: GenerationConfig) -> Iterable[Problem]:
-    for wire, (name, kind) in _SETTINGS.items():
-        value = getattr(config, name)
-        if value is not None and not kind.accepts(value):
-            yield _wrong_type(f"generationConfig.{wire}", value, kind)
-    yield from _misplaced(config.extra, tuple(_SETTINGS), "generationConfig")
+def _config_problems(config: object) -> Iterable[Problem]:
+    field = "generationConfig"
+    if not isinstance(config, GenerationConfig):
+        message = f"{shown(config)} is no GenerationConfig"
+        yield Problem(field, config, "type", message, "use GenerationConfig(temperature=...)")
+        return
+    for name, value in config.known.items():
+        yield from _value_problems(value, _SETTINGS[name], f"{field}.{name}")
+    yield from _extra_problems(config.extra, _SETTINGS, field)
 
 
-def _wrong_type(field: str, value: object, kind: Kind) -> Problem:
-    return Problem(
-        field,
-        value,
-        "type",
-        f"{shown(value)} is not {with_article(kind)}",
-        f"use {with_article(kind)}",
-    )
+def _value_problems(value: object, kind: Kind, field: str) -> Iterable[Problem]:
+    if not kind.accepts(value):
+        yield _wrong_type(value, with_article(kind), field)
+        return
+    problem = unwritable(field, value)
+    if problem is not None:
+        yield problem
 
 
-def _misplaced(extra: Mapping[str, Any], known: tuple[str, ...], within: str) -> Iterable[Problem]:
-    for name in extra:
-        if name in known:
-            field = f"{within}.{name}" if within else name
-            yield Problem(
-                field,
-                extra[name],
-                "extra",
-                "is a known field and does not belong in extra",
-                "set it by its own argument",
-            )
+def _extra_problems(extra: object, own: Collection[str], within: str) -> Iterable[Problem]:
+    """Yield what is wrong with further fields; those of *own* are set by an argument."""
+    if not isinstance(extra, Mapping):
+        yield _wrong_type(extra, "a mapping of fields by name", _inside(within, "extra"))
+        return
+    for name, value in cast("Mapping[object, object]", extra).items():
+        field = _inside(within, name) if isinstance(name, str) else name
+        if not isinstance(name, str) or name not in own:
+            problem = unwritable(field, value)
+            if problem is not None:
+                yield problem
+            continue
+        kind, words = _TYPES.get(name, (object, ""))
+        if isinstance(value, kind):
+            message = "is a known field and does not belong in extra"
+            yield Problem(str(field), value, "extra", message, "set it by its own argument")
+        else:
+            yield _wrong_type(value, words, str(field))
+
+
+def _inside(within: str, name: str) -> str:
+    return f"{within}.{name}" if within else name
+
+
+def _wrong_type(value: object, words: str, field: str) -> Problem:
+    return Problem(field, value, "type", f"{shown(value)} is not {words}", f"use {words}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Self
 
 import attrs
@@ -59,7 +60,9 @@ class Candidate:
     def content(self) -> Content:
         """What it says; without parts where it says nothing."""
         record = as_object(self.raw.get("content"))
-        return Content((), MODEL) if record is None else Content.from_record(record)
+        if record is None:
+            return Content((), MODEL)
+        return Content.from_record({**record, "parts": _records(record.get("parts"))})
 
     @property
     def finish_reason(self) -> FinishReason | str | None:
@@ -85,6 +88,7 @@ class Candidate:
         return self.content.text
 
 
+_COUNT_BITS = 64  # a longer integer is no count
 _KNOWN_REASONS: Mapping[str, FinishReason] = {reason.value: reason for reason in FinishReason}
 
 
@@ -149,8 +153,7 @@ class GenerateContentResponse:
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """The answers; none where the prompt was blocked."""
-        records = map(as_object, as_array(self.raw.get("candidates")))
-        return tuple(Candidate(record) for record in records if record is not None)
+        return tuple(map(Candidate, _records(self.raw.get("candidates"))))
 
     @cached_property
     def usage_metadata(self) -> UsageMetadata | None:
@@ -198,8 +201,8 @@ class GenerateContentResponse:
         return text
 
     def __repr__(self) -> str:
-        shown = readable(_text_of(self.raw), 60)
-        return f"<{type(self).__name__} {str(self.finish_reason)!r} {shown!r}>"
+        reason = readable(self.finish_reason or "unfinished", 40)
+        return f"<{type(self).__name__} {reason} {readable(_text_of(self.raw), 60)!r}>"
 
     def _why_no_text(self) -> str:
         feedback = self.prompt_feedback
@@ -215,12 +218,10 @@ class GenerateContentResponse:
                 "The limit of output tokens was reached before any text; raise max_output_tokens."
             )
         if reason is not None and reason != FinishReason.STOP:
-            return (
-                f"The model stopped without any text ({_said(reason, candidate.finish_message)})."
-            )
-        others = sorted(_kinds(candidate.content.parts))
-        if others:
-            return f"The answer holds no text, but {', '.join(others)}; look at its parts."
+            return f"The model broke off ({_said(reason, candidate.finish_message)})."
+        kinds = sorted(_kinds(candidate.content.parts))
+        if kinds:
+            return f"The answer holds no text; its parts hold {readable(', '.join(kinds), 200)}."
         return "The answer is empty."
 
 
@@ -256,94 +257,84 @@ def collect(chunks: Iterable[GenerateContentResponse]) -> GenerateContentRespons
     else the last that was said counts.
     """
     whole: JsonObject = {}
-    candidates: dict[int, JsonObject] = {}
+    candidates: dict[int, _CandidatePieces] = {}
     for chunk in chunks:
-        whole.update(chunk.raw)
+        _tell(whole, chunk.raw)
         for candidate in chunk.candidates:
-            _join(candidates.setdefault(candidate.index, {}), candidate.raw)
+            candidates.setdefault(candidate.index, _CandidatePieces()).add(candidate.raw)
     if candidates:
-        whole["candidates"] = [_joined(candidates[index]) for index in sorted(candidates)]
+        whole["candidates"] = [candidates[index].joined() for index in sorted(candidates)]
     return GenerateContentResponse(whole)
 
 
-def _join(candidate: JsonObject, piece: JsonObject) -> None:
-    """Add *piece* to *candidate*, whose texts are `_Texts` until `_joined`."""
-    candidate.update({name: value for name, value in piece.items() if name != "content"})
-    content = as_object(piece.get("content"))
-    if content is None:
-        return
-    whole: JsonObject = candidate.setdefault("content", {})
-    parts: list[Any] = whole.get("parts", [])
-    for part in as_array(content.get("parts")):
-        if not _is_plain_text(part):
-            parts.append(part)
-        elif parts and isinstance(parts[-1], _Texts) and parts[-1].goes_on_with(part):
-            parts[-1].texts.append(part["text"])
-        else:
-            parts.append(_Texts(part, [part["text"]]))
-    whole.update(content, parts=parts)
+def _tell(record: JsonObject, said: JsonObject) -> None:
+    """Let what was *said* later replace what *record* holds. A null says nothing."""
+    record.update({k: v for k, v in said.items() if v is not None or k not in record})
 
 
-def _joined(candidate: JsonObject) -> JsonObject:
-    content = candidate.get("content")
-    if content is not None:
-        parts = content["parts"]
-        content["parts"] = [p.record() if isinstance(p, _Texts) else p for p in parts]
-    return candidate
+class _CandidatePieces:
+    """What the chunks of a stream hold of one candidate."""
+
+    def __init__(self) -> None:
+        self._fields: JsonObject = {}
+        self._content: JsonObject = {}
+        self._parts: list[Any] = []
+
+    def add(self, piece: JsonObject) -> None:
+        _tell(self._fields, piece)
+        content = as_object(piece.get("content"))
+        if content is not None:
+            _tell(self._content, content)
+            self._parts += as_array(content.get("parts"))
+
+    def joined(self) -> JsonObject:
+        parts: list[Any] = []
+        for kind, several in groupby(self._parts, _kind_of_text):
+            if kind is None:
+                parts += several
+            else:
+                first, *others = several
+                text = "".join([first["text"], *(other["text"] for other in others)])
+                parts.append({**first, "text": text})
+        content = {**self._content, "parts": parts} if parts else self._content
+        return {**self._fields, "content": content} if content else self._fields
 
 
-def _is_plain_text(part: Any) -> bool:
+def _kind_of_text(part: Any) -> str | None:
+    """Return what kind of text *part* is, or None if it is another part, or more than a text."""
     record = as_object(part)
-    return (
-        record is not None
-        and isinstance(record.get("text"), str)
-        and record.keys() <= {"text", "thought"}
-    )
-
-
-@attrs.frozen
-class _Texts:
-    """Text parts that follow each other and become one.
-
-    Args:
-        first: The first of them.
-        texts: The text of each.
-    """
-
-    first: JsonObject
-    texts: list[str]
-
-    def goes_on_with(self, part: JsonObject) -> bool:
-        """Whether *part* is of the same text: thoughts and the answer are not."""
-        return bool(self.first.get("thought")) == bool(part.get("thought"))
-
-    def record(self) -> JsonObject:
-        """Return the one part."""
-        return {**self.first, "text": "".join(self.texts)}
+    if record is None or not isinstance(record.get("text"), str):
+        return None
+    if not record.keys() <= {"text", "thought"}:
+        return None
+    return "thought" if record.get("thought") is True else "answer"
 
 
 def _text_of(raw: JsonObject) -> str:
     """Return the text of the first answer, read straight from the record: streams have many."""
     try:
         parts = raw["candidates"][0]["content"]["parts"]
-        texts = [part["text"] for part in parts if "text" in part and not part.get("thought")]
-        return "".join(texts)
-    except (KeyError, IndexError, TypeError, AttributeError):
+        return "".join(
+            [part["text"] for part in parts if part.get("thought") is not True and "text" in part]
+        )
+    except (KeyError, IndexError, TypeError, AttributeError):  # it is not as it usually is
         candidates = GenerateContentResponse(raw).candidates
         return candidates[0].text if candidates else ""
 
 
-def _kinds(parts: Iterable[Part]) -> Iterable[str]:
-    for part in parts:
-        if part.inline_data is not None:
-            yield part.inline_data.mime_type
-        if part.thought:
-            yield "the model's thoughts"
-        yield from part.extra
+def _kinds(parts: Iterable[Part]) -> set[str]:
+    """Return what *parts* hold beside the text of an answer."""
+    kinds = {name for part in parts for name in part.extra}
+    kinds |= {part.inline_data.mime_type for part in parts if part.inline_data is not None}
+    return kinds | {"thoughts" for part in parts if part.thought}
 
 
 def _said(reason: str, message: str | None) -> str:
     return readable(f"{reason}: {message}" if message else reason, 200)
+
+
+def _records(values: Any) -> list[JsonObject]:
+    return [record for record in map(as_object, as_array(values)) if record is not None]
 
 
 def _string(value: object) -> str | None:
@@ -351,4 +342,6 @@ def _string(value: object) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if value.bit_length() <= _COUNT_BITS else None

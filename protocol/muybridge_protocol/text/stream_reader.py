@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import attrs
 
-from muybridge_protocol.codec import (
-    InvalidJson,
-    JsonObject,
-    as_array,
-    as_object,
-    error_text,
-    read_event,
-)
+from muybridge_protocol.codec import InvalidJson, JsonObject, as_array, error_text, read_event
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import TransportFailure
-from muybridge_protocol.text.dialects import Dialect, Ending
+from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
 from muybridge_protocol.text.stream_parser import DONE, EVENT_LIMIT, MalformedStream, StreamParser
 
 T = TypeVar("T")
@@ -46,7 +41,8 @@ class StreamInterrupted(ServiceError):
     @property
     def chunks(self) -> tuple[Any, ...]:
         """Every chunk that had arrived whole, as the stream gave them."""
-        return tuple(read_chunks(self.raw, self.dialect))
+        again = _read_again(self.raw, self.dialect, max(EVENT_LIMIT, len(self.raw)))
+        return tuple(islice(again, self.arrived))
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -84,6 +80,7 @@ class StreamReader(Generic[T]):
     ) -> None:
         self._dialect = dialect
         self._clean = clean
+        self._event_limit = event_limit
         self._parser = StreamParser(event_limit=event_limit)
         self._ending = Ending()
         self._raw = bytearray()
@@ -104,18 +101,27 @@ class StreamReader(Generic[T]):
         return self._chunks(self._parser.feed(piece))
 
     def end(self) -> Iterator[T]:
-        """Yield what is left at the end of the body.
+        """Yield what is left at the end of the body. After a complete answer that may be a stump.
 
         Raises:
-            StreamInterrupted: The answer is not complete.
+            StreamInterrupted: The answer is not complete, or the service told an error.
         """
-        yield from self._chunks(self._parser.end())
+        try:
+            yield from self._chunks(self._parser.end())
+        except StreamInterrupted as interruption:
+            if interruption.error is not None or not self.complete:
+                raise
         if not self.complete:
             raise self._interrupted("it ended without saying that the answer is complete")
 
     def fail(self, failure: TransportFailure) -> StreamInterrupted | None:
         """Return what it means that the exchange failed: nothing, if the answer is complete."""
-        return None if self.complete else self._interrupted(str(failure), failure=failure)
+        if self.complete:
+            return None
+        with suppress(StreamInterrupted):  # of a whole event that lacks only what ends it
+            for _ in self._chunks(self._parser.end()):
+                pass
+        return self._interrupted(str(failure), failure=failure)
 
     def leave(self) -> StreamInterrupted | None:
         """Return what it means that nobody reads on: nothing, if the answer is complete."""
@@ -125,14 +131,18 @@ class StreamReader(Generic[T]):
 
     def received(self) -> Iterator[T]:
         """Yield again every chunk that has arrived whole."""
-        return read_chunks(self._clean(bytes(self._raw)), self._dialect)
+        return _read_again(self._clean(bytes(self._raw)), self._dialect, self._event_limit)
 
     def _chunks(self, payloads: Iterable[bytes]) -> Iterator[T]:
         dialect, ending = self._dialect, self._ending
         try:
             for payload in payloads:
-                for event in self._events(payload):
-                    if _tells_error(event):
+                if payload == DONE:
+                    if dialect.done_ends:
+                        ending.end()
+                    continue
+                for event in _events(self._clean(payload)):
+                    if tells_error(event):
                         said = error_text(event)
                         raise self._interrupted(f"the service told an error: {said}", error=event)
                     dialect.watch(event, ending)
@@ -140,14 +150,6 @@ class StreamReader(Generic[T]):
                     yield dialect.chunk(event)
         except MalformedStream as error:
             raise self._interrupted(str(error)) from None
-
-    def _events(self, payload: bytes) -> Iterable[JsonObject]:
-        if payload == DONE:
-            if self._dialect.done_ends:
-                self._ending.complete()
-            return ()
-        try:
-            return _objects(read_event(self._clean(payload)))
         except InvalidJson as error:
             raise self._interrupted(f"an event cannot be read: {error}") from None
 
@@ -168,24 +170,22 @@ class StreamReader(Generic[T]):
         )
 
 
-def read_chunks(raw: bytes, dialect: Dialect[T]) -> Iterator[T]:
+def _read_again(raw: bytes, dialect: Dialect[T], event_limit: int) -> Iterator[T]:
     """Yield the chunks that *raw*, the beginning of a streamed reply, holds whole."""
-    reader = StreamReader(dialect, event_limit=max(EVENT_LIMIT, len(raw)))
-    try:
+    reader = StreamReader(dialect, event_limit=event_limit)
+    with suppress(StreamInterrupted):
         yield from reader.take(raw)
         yield from reader.end()
-    except StreamInterrupted:
-        return
 
 
-def _objects(value: Any) -> Iterable[JsonObject]:
-    """Return the objects that an event's value is: one, or an array of them."""
-    several = list(map(as_object, as_array(value) if type(value) is list else [value]))
-    objects = [one for one in several if one is not None]
-    if len(objects) < len(several):
+def _events(payload: bytes) -> list[JsonObject]:
+    """Return the objects that an event is: one, or an array of them.
+
+    Raises:
+        InvalidJson: It is something else.
+    """
+    value = read_event(payload)
+    events = as_array(value) if isinstance(value, list) else [value]
+    if not all(isinstance(event, dict) for event in events):
         raise InvalidJson("it is not a JSON object")
-    return objects
-
-
-def _tells_error(event: JsonObject) -> bool:
-    return bool(event.get("error")) or event.get("type") == "error"
+    return events
