@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextlib import suppress
 from typing import Any
 
 from transport.scripted_server import Peer, Step, read_request, reply_bytes, send
@@ -84,3 +86,14 @@ def answering(peer: Peer) -> None:
             peer.send(STREAM)
         else:
             peer.send(reply_bytes(200, json.dumps(WHOLE).encode()))
+
+
+def hang_until_closed(closed: threading.Event) -> Step:
+    """Return a step that does nothing until the client closes its end, and then sets *closed*."""
+
+    def step(peer: Peer) -> None:
+        with suppress(OSError):  # a reset, where the client has not read all
+            peer.hang()
+        closed.set()
+
+    return step

@@ -23,7 +23,7 @@ from muybridge import (
     Unauthorized,
 )
 from muybridge_protocol.events import Event, Throttled, WillRetry
-from muybridge_protocol.http import HttpResponse, Reason
+from muybridge_protocol.http import HttpRequest, HttpResponse, Reason
 from muybridge_protocol.operations import Fetch, Send, Wait
 from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.service import Service
@@ -275,10 +275,10 @@ def test_every_try_is_within_the_time(stream: bool) -> None:  # noqa: FBT001  a 
     """Each try ends with the time of the whole, whatever was waited before it."""
     service = Service(base_url="https://a.test", text_base_url="https://text.test")
     sent = encode_mapping(ASKED, service, path="/v1/messages", stream=stream)
-    operation: OpenStream | TextCall[dict[str, Any]] = (
+    operation: OpenStream | TextCall[HttpRequest] = (
         OpenStream.start(sent, service, now=1000.0, timeout=60)
         if stream
-        else TextCall.start(sent, dict, service, now=1000.0, timeout=60)
+        else TextCall[HttpRequest].start(sent, lambda _: sent, service, now=1000.0, timeout=60)
     )
     assert operation.next_action(1000.0) == (Fetch if stream else Send)(sent, 1060.0)
     later = operation.receive(HttpResponse(429, (("Retry-After", "50"),)), 1001.0)

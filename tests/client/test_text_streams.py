@@ -16,7 +16,6 @@ from transport.scripted_server import (
     Peer,
     ScriptedServer,
     Step,
-    hang,
     in_turn,
     read_request,
     reply_bytes,
@@ -36,6 +35,7 @@ from .answers import (
     TEXTS,
     answering,
     event,
+    hang_until_closed,
     part,
     spend,
     streaming,
@@ -99,8 +99,7 @@ def test_left_early(make_client: MakeClient, given: int) -> None:
     def script(peer: Peer) -> None:
         peer.read_request()
         peer.send(HEAD + part(EVENTS[0]))
-        hang(peer)
-        gone.set()
+        hang_until_closed(gone)(peer)
 
     with ScriptedServer(in_turn(script, answering)) as server:
         client = make_client(server.url)
@@ -121,8 +120,7 @@ def test_left_by_an_error(make_client: MakeClient) -> None:
     def script(peer: Peer) -> None:
         peer.read_request()
         peer.send(HEAD + part(EVENTS[0]))
-        hang(peer)
-        gone.set()
+        hang_until_closed(gone)(peer)
 
     with ScriptedServer(script) as server:
         client = make_client(server.url)

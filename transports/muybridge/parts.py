@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import mimetypes
 import os
+import re
 from pathlib import Path
 
 from muybridge_protocol.text.content import Part
 
-_BEGINNINGS = (
-    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
-    (b"\xff\xd8\xff", 0, "image/jpeg"),
-    (b"GIF8", 0, "image/gif"),
-    (b"WEBP", 8, "image/webp"),
-    (b"\x1aE\xdf\xa3", 0, "video/webm"),
-    (b"ftypqt", 4, "video/quicktime"),
-    (b"ftyp", 4, "video/mp4"),
+_BEGINNINGS = tuple(
+    (re.compile(beginning, re.DOTALL), mime_type)
+    for beginning, mime_type in (
+        (rb"\x89PNG\r\n\x1a\n", "image/png"),
+        (rb"\xff\xd8\xff", "image/jpeg"),
+        (rb"GIF8", "image/gif"),
+        (rb"RIFF....WEBP", "image/webp"),
+        (rb"....ftypavi[fs]", "image/avif"),
+        (rb"....ftyp(hei[cx]|mif1)", "image/heic"),
+        (rb"....ftypqt", "video/quicktime"),
+        (rb"....ftyp", "video/mp4"),
+        (rb"\x1aE\xdf\xa3.{,60}webm", "video/webm"),
+    )
 )
-"""How files of each type begin, and at which byte. The first that fits counts."""
+"""How files of each type begin. The first that fits counts."""
 
 
 def load_part(path: str | os.PathLike[str], mime_type: str | None = None) -> Part:
@@ -34,7 +40,7 @@ def load_part(path: str | os.PathLike[str], mime_type: str | None = None) -> Par
     data = Path(path).read_bytes()
     if not data:
         raise ValueError(f"{os.fspath(path)} is empty")
-    found = mime_type or _type_of(data) or mimetypes.guess_type(os.fspath(path))[0]
+    found = mime_type or _told_by_content(data) or _told_by_name(Path(path).name)
     if found is None:
         raise ValueError(
             f"what {os.fspath(path)} is cannot be told; give mime_type, such as image/png"
@@ -42,8 +48,13 @@ def load_part(path: str | os.PathLike[str], mime_type: str | None = None) -> Par
     return Part.from_bytes(data, found)
 
 
-def _type_of(data: bytes) -> str | None:
-    for beginning, place, mime_type in _BEGINNINGS:
-        if data.startswith(beginning, place):
+def _told_by_content(data: bytes) -> str | None:
+    for beginning, mime_type in _BEGINNINGS:
+        if beginning.match(data):
             return mime_type
     return None
+
+
+def _told_by_name(name: str) -> str | None:
+    mime_type, packed = mimetypes.guess_type(name)
+    return None if packed else mime_type

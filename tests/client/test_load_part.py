@@ -1,0 +1,71 @@
+"""Files as parts: their types told by what is in them before their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from muybridge import Part, load_part
+
+from .in_process import MP4, PNG
+
+BEGINNINGS: dict[str, bytes] = {
+    "image/png": PNG,
+    "image/jpeg": b"\xff\xd8\xff\xe0\x00\x10JFIF",
+    "image/gif": b"GIF89a\x05\x00\x02\x00",
+    "image/webp": b"RIFF\x24\x00\x00\x00WEBPVP8 ",
+    "image/avif": b"\x00\x00\x00\x1cftypavif\x00\x00\x00\x00",
+    "image/heic": b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00",
+    "video/mp4": MP4,
+    "video/quicktime": b"\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00",
+    "video/webm": b"\x1aE\xdf\xa3\x9fB\x86\x81\x01B\xf7\x81\x01B\x82\x84webmB\x87",
+}
+
+
+@pytest.mark.parametrize("name", ["horse", "horse.bin", "horse.txt", "horse.png"])
+@pytest.mark.parametrize("mime_type", BEGINNINGS)
+def test_told_by_content(tmp_path: Path, mime_type: str, name: str) -> None:
+    """What a file holds tells its type, whatever its name says."""
+    path = tmp_path / name
+    path.write_bytes(BEGINNINGS[mime_type])
+    assert load_part(path) == load_part(str(path)) == Part.from_bytes(path.read_bytes(), mime_type)
+
+
+@pytest.mark.parametrize(
+    ("name", "mime_type"),
+    [("horse.bmp", "image/bmp"), ("horse.PNG", "image/png"), ("horse.pdf", "application/pdf")],
+)
+def test_told_by_name(tmp_path: Path, name: str, mime_type: str) -> None:
+    """Where the content does not tell the type, the name does."""
+    path = tmp_path / name
+    path.write_bytes(b"BM junk")
+    assert load_part(path) == Part.from_bytes(b"BM junk", mime_type)
+
+
+def test_told_by_the_caller(tmp_path: Path) -> None:
+    """A type that is given counts before content and name."""
+    path = tmp_path / "horse.gif"
+    path.write_bytes(PNG)
+    assert load_part(path, "image/x-horse") == Part.from_bytes(PNG, "image/x-horse")
+
+
+@pytest.mark.parametrize("name", ["horse", "horse.unknown", "horse.png.gz", "RIFF"])
+def test_untold(tmp_path: Path, name: str) -> None:
+    """A type that cannot be told is an error that says what to give, and not a guess."""
+    path = tmp_path / name
+    path.write_bytes(b"RIFF\x24\x00\x00\x00WAVEfmt ")
+    with pytest.raises(ValueError, match="mime_type"):
+        load_part(path)
+
+
+@pytest.mark.parametrize("mime_type", [None, "image/png"])
+def test_no_file(tmp_path: Path, mime_type: str | None) -> None:
+    """An empty file, a directory and a missing file are told as such, with their names."""
+    empty = tmp_path / "empty.png"
+    empty.touch()
+    with pytest.raises(ValueError, match=r"empty\.png is empty"):
+        load_part(empty, mime_type)
+    for path in (tmp_path, tmp_path / "missing.png"):
+        with pytest.raises(OSError, match=path.name):
+            load_part(path, mime_type)
