@@ -36,11 +36,14 @@ class Interruption:
     Args:
         step: Which step, from 1.
         opcodes: Whether each opcode is a step, and not each line and call alone.
+        calls: Whether each call alone is a step. A line may begin where the interpreter looks for
+            no signal, which matters where a lock is about to be let go.
     """
 
-    def __init__(self, step: int, *, opcodes: bool = False) -> None:
+    def __init__(self, step: int, *, opcodes: bool = False, calls: bool = False) -> None:
         self._step = step
         self._opcodes = opcodes
+        self._events = ("call",) if calls else ("call", "line", "opcode")
         self.steps: int = 0
         """How many have been taken."""
         self.place: str | None = None
@@ -61,7 +64,7 @@ class Interruption:
 
     def _trace(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
-        if not code.co_filename.startswith(_WATCHED) or event not in ("call", "line", "opcode"):
+        if not code.co_filename.startswith(_WATCHED) or event not in self._events:
             return self._trace
         if self._opcodes:
             frame.f_trace_opcodes = True

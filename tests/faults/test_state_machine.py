@@ -242,4 +242,4 @@ def _none(*tasks: Task) -> Any:
 def test_the_books_are_right(driver: str) -> None:
     """Whatever is called in whatever order, and whatever becomes of it, the books are right."""
     caller = type("Caller", (CallerOfTheService,), {"driver": driver})
-    run_state_machine_as_test(caller, settings=settings(stateful_step_count=30))
+    run_state_machine_as_test(caller, settings=settings(stateful_step_count=20))
