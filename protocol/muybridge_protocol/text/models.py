@@ -76,7 +76,8 @@ def model_problem(model: object) -> Problem | None:
             f"{base} has no variant {variant}",
             f"use {either([f'{base}{known}' for known in VARIANTS[base]])}",
         )
-    close = get_close_matches(model, TEXT_MODELS, n=1) if isinstance(model, str) else []
+    short = isinstance(model, str) and len(model) < 100  # noqa: PLR2004  comparing takes its time
+    close = get_close_matches(str(model), TEXT_MODELS, n=1) if short else []
     hint = f"did you mean {close[0]}?" if close else f"use {either(list(TEXT_MODELS))};"
     return Problem(
         "model",

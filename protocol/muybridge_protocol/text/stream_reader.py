@@ -9,7 +9,14 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, JsonObject, as_array, error_text, read_event
+from muybridge_protocol.codec import (
+    InvalidJson,
+    JsonObject,
+    as_array,
+    as_object,
+    error_text,
+    read_event,
+)
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import TransportFailure
 from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
@@ -185,7 +192,9 @@ def _events(payload: bytes) -> list[JsonObject]:
         InvalidJson: It is something else.
     """
     value = read_event(payload)
-    events = as_array(value) if isinstance(value, list) else [value]
-    if not all(isinstance(event, dict) for event in events):
+    one = as_object(value)
+    if one is not None:
+        return [one]
+    if not isinstance(value, list) or not all(isinstance(event, dict) for event in as_array(value)):
         raise InvalidJson("it is not a JSON object")
-    return events
+    return as_array(value)
