@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,21 @@ def test_importing_the_client_is_cheap() -> None:
     assert found & heavy == set()
     assert not any(name.startswith("muybridge_protocol") for name in found)
     assert {name for name in found if name.startswith("muybridge")} == {"muybridge"}
+
+
+@pytest.mark.parametrize("name", ["Client", "TrioClient"])
+def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
+    """A client that is not asked for text does not load what makes text requests."""
+    made = f"import muybridge\nclient = muybridge.{name}('key', 'https://a.test', 'https://b.test')"
+    found = {name for name in imported_by(made) if re.match(r"muybridge.*text", name)}
+    assert found <= {
+        "muybridge.sync_text",
+        "muybridge.trio_text",
+        "muybridge_protocol.text",
+        "muybridge_protocol.text.defaults",
+    }
+    asked = f"{made}\nclient.stream_generate_content('textg-2.5-pro', 'a horse')"
+    assert "muybridge.text_calls" in imported_by(asked)
 
 
 def test_public_names() -> None:

@@ -32,10 +32,16 @@ from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Call, Create, DeleteAsset, Download, Fetch, Poll, Send
 from muybridge_protocol.operations.download import Part
 from muybridge_protocol.operations.operation import Operation
+from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Task
+from muybridge_protocol.text import content
+from muybridge_protocol.text.content import Content, Conversation, GenerationConfig
+from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH
+from muybridge_protocol.text.encoding import encode_content, encode_mapping
+from muybridge_protocol.text.request import GenerateContentRequest
 
-SERVICE = Service(base_url="https://api.example.com")
+SERVICE = Service(base_url="https://api.example.com", text_base_url="http://text.example.com/v")
 
 
 def pictures(count: int) -> list[str]:
@@ -323,3 +329,57 @@ def test_calls(method: str, snapshot: SnapshotAssertion) -> None:
     body = {"messages": [{"role": "user", "content": PROMPT}]} if method == "POST" else None
     call = Call.start(method, "/v1/chat/completions?x=1", SERVICE, json=body, now=0)
     assert shown(call) == snapshot
+
+
+TALK = (
+    Conversation("be terse").say("What is it?").hear(Content("A horse.", "model")).say("And now?")
+)
+TEXTS: dict[str, dict[str, Any]] = {
+    "smallest": {"model": "textg-2.5-flash-lite", "contents": "a horse"},
+    "fullest": {
+        "model": "textg-3.1-pro-preview-official",
+        "contents": [
+            Content([PROMPT, content.Part.from_bytes(b"\x89PNG\r\n\x1a\n\xfb\xff", "image/png")]),
+            Content([content.Part(text="It gallops.", thought=True), "A horse."], "model"),
+            "And this?",
+            content.Part.from_bytes(b"\x00\x00\x00\x18ftyp", "video/mp4"),
+            content.Part(extra={"fileData": {"fileUri": FIRST}}),
+        ],
+        "system_instruction": "be terse",
+        "generation_config": GenerationConfig(
+            temperature=0.5, top_p=1, max_output_tokens=100, extra={"candidateCount": 2}
+        ),
+        "extra": {"safetySettings": [{"category": "any", "threshold": None}]},
+    },
+    "conversation": {"model": "textg-2.5-pro-low", "contents": TALK},
+    "unlisted model": {"model": Unlisted("textg-9"), "contents": "a horse"},
+}
+
+
+def shown_text(request: HttpRequest, *, stream: bool) -> dict[str, Any]:
+    """Return a text request as its operation sends it, and whether it may be broken off."""
+    operation: Operation[Any] = (
+        OpenStream.start(request, SERVICE, now=0)
+        if stream
+        else TextCall[Any].start(request, lambda record: record, SERVICE, now=0)
+    )
+    action = operation.next_action(0)
+    assert isinstance(action, Fetch if stream else Send)
+    return {**shown(operation), "interruptible": action.request.interruptible}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name: str, stream: bool, snapshot: SnapshotAssertion) -> None:  # noqa: FBT001  a case
+    """A request for text, in its smallest and its fullest form, plain and streamed, is stored."""
+    request = GenerateContentRequest.build(**TEXTS[name])
+    assert shown_text(encode_content(request, SERVICE, stream=stream), stream=stream) == snapshot
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+@pytest.mark.parametrize("path", [CHAT_PATH, MESSAGES_PATH, "/v2/messages?beta=true"])
+def test_mappings(path: str, stream: bool, snapshot: SnapshotAssertion) -> None:  # noqa: FBT001  a case
+    """A chat's or messages' request is the stored one: what is given, and whether it streams."""
+    body = {"model": "textg-2.5-pro", "messages": [{"role": "user", "content": PROMPT}], "n": None}
+    request = encode_mapping(body, SERVICE, path=path, stream=stream, size_limit=1000)
+    assert shown_text(request, stream=stream) == snapshot

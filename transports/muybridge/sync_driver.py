@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import ExitStack
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -21,7 +21,9 @@ from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Download, Fetch, Operation, Send, Wait
 from muybridge_protocol.operations.download import Saved, Stage
-from muybridge_protocol.operations.text import OpenStream
+
+if TYPE_CHECKING:
+    from muybridge_protocol.operations.text import OpenStream
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])

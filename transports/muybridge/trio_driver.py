@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import AsyncExitStack
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import attrs
 import trio
@@ -29,7 +29,9 @@ from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Download, Fetch, Operation, Send, Settled, Wait
 from muybridge_protocol.operations.download import Saved, Stage
-from muybridge_protocol.operations.text import OpenStream
+
+if TYPE_CHECKING:
+    from muybridge_protocol.operations.text import OpenStream
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
