@@ -7,15 +7,21 @@ import datetime as dt
 import errno
 import os
 import resource
+import select
 import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
 import trustme
 
+import muybridge.wire._h11_exchange as h11_exchange
+from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
@@ -240,6 +246,55 @@ def test_not_http(transport: Transport, tls: ssl.SSLContext | None) -> None:
     assert (failure.phase, failure.sent, failure.reason) == (Phase.HEAD, True, Reason.MALFORMED)
     assert failure.partial == b"SSH-2.0-OpenSSH_9.6\r\n"
     assert failure.status is None
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set once a connection is there; then what comes on it comes before a request is sent."""
+    ready = threading.Event()
+    connect, send = socket.socket.connect, h11_exchange.Exchange._send  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
+
+    def connect_and_wait(sock: socket.socket, address: Any) -> None:
+        connect(sock, address)
+        if sock.gettimeout() == 0:
+            return  # trio's, which is not connected yet
+        ready.set()
+        select.select([sock], [], [], 5)
+
+    async def sent(exchange: h11_exchange.Exchange) -> None:
+        connection = exchange._connection  # pyright: ignore[reportPrivateUsage]  # the same
+        assert connection is not None
+        ready.set()
+        await trio.lowlevel.wait_readable(connection._socket.fileno())  # pyright: ignore[reportPrivateUsage]  # the same
+        await send(exchange)
+
+    monkeypatch.setattr(socket.socket, "connect", connect_and_wait)
+    monkeypatch.setattr(h11_exchange.Exchange, "_send", sent)
+    return ready
+
+
+def test_reset_before_the_first_byte(transport: Transport, connected: threading.Event) -> None:
+    """A connection that is reset before it took a byte leaves the request unsent."""
+    with ScriptedServer([lambda _: connected.wait(5), reset]) as server:
+        failure = failure_of(transport, post(server.url))
+        assert server.received == b""
+    assert (failure.phase, failure.sent, failure.reason) == (Phase.SEND, False, Reason.RESET)
+    assert failure.bytes_sent == 0
+
+
+def test_an_alarm_right_after_sending(
+    requests_transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a handler of signals raises once all is sent does not make the request unsent."""
+    send = socket.socket.send
+
+    def interrupted(sock: socket.socket, data: memoryview) -> int:
+        send(sock, data)
+        raise ConnectionResetError("made up by a handler")
+
+    monkeypatch.setattr(socket.socket, "send", interrupted)
+    with ScriptedServer(serve()) as server:
+        assert failure_of(requests_transport, post(server.url)).sent
 
 
 def test_reset_while_sending(transport: Transport, tls: ssl.SSLContext | None) -> None:

@@ -15,7 +15,7 @@ from muybridge.wire._addressing import Origin, Proxy
 from muybridge.wire._environment import proxy_for
 from muybridge.wire._h11_progress import Progress
 from muybridge.wire._tunnel import TunnelReply, connect_request
-from muybridge.wire._watched_exchange import Fault
+from muybridge.wire._watched_exchange import Fault, took_nothing
 from muybridge.wire.transport import FRESH
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
@@ -56,6 +56,27 @@ class Connection:
             if received.pending or self.stream.pending():
                 return False
         return not self._socket.is_readable()
+
+    async def send(self, data: memoryview) -> int:
+        """Send some of *data*, a part of a request, and return how many bytes of it.
+
+        Raises:
+            trio.BrokenResourceError: The connection broke.
+        """
+        if isinstance(self.stream, trio.SSLStream):
+            await self.stream.send_all(data)
+            return len(data)
+        # The socket itself tells whether it took anything; its stream does not.
+        try:
+            return await self._socket.send(data)
+        except OSError as error:
+            raise trio.BrokenResourceError from error
+
+    def took_nothing(self, error: trio.BrokenResourceError) -> bool:
+        """Whether *error*, raised by `send`, says that nothing was handed to the network."""
+        cause = error.__cause__
+        plain = not isinstance(self.stream, trio.SSLStream)
+        return plain and isinstance(cause, OSError) and took_nothing(self._socket, cause)
 
     def close(self) -> None:
         """Close it at once: there is no farewell to wait for, and no checkpoint."""

@@ -166,15 +166,18 @@ class Exchange:
         connection, progress = self._in_use(), self._progress
         wire = self._wire(connection.http)
         progress.phase = Phase.SEND
+        rest = wire
         try:
-            for start in range(0, len(wire), PIECE):
-                piece = wire[start : start + PIECE]
+            while rest:
                 progress.sent = True
-                await connection.stream.send_all(piece)
-                progress.bytes_sent += len(piece)
+                count = await connection.send(rest[:PIECE])
+                progress.bytes_sent += count
+                rest = rest[count:]
         except trio.BrokenResourceError as error:
+            if not progress.bytes_sent and connection.took_nothing(error):
+                progress.sent = False
             # A server that refuses early closes its end, and has said why.
-            self._progress.send_error = error
+            progress.send_error = error
 
     def _wire(self, http: h11.Connection) -> memoryview:
         """Return the request as it goes out. A traceback shows no more of it than that."""

@@ -18,7 +18,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.connection import allowed_gai_family
 
 from muybridge.wire._tunnel import TunnelReply, connect_request
-from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange
+from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange, took_nothing
 from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
@@ -250,6 +250,8 @@ class WatchedConnection(HTTPConnection):
             # urllib3 then looks for a reply that may have come before the end.
             raise BrokenPipeError(errno.EPIPE, "closed") from None
         except (OSError, ValueError) as error:
+            if not exchange.bytes_sent and took_nothing(sock, error):
+                exchange.sent = False
             exchange.note(error)
             raise
 

@@ -168,6 +168,20 @@ def current_exchange() -> Exchange:
     return exchange
 
 
+def took_nothing(carrier: object, error: Exception) -> bool:
+    """Whether *error* says that a call to send handed nothing to the network.
+
+    A lost connection, told by the system of a socket without TLS, does. TLS may have written a
+    part, and what a handler of signals raises comes when all may have been sent.
+
+    Args:
+        carrier: The socket or stream that the call was made on.
+        error: What it raised.
+    """
+    told = isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
+    return told and not isinstance(carrier, ssl.SSLSocket)
+
+
 def reason_of(error: Exception) -> Reason:
     """Return what *error*, met at a socket, means."""
     match error:
