@@ -31,6 +31,7 @@ from .driving import (
     lost,
     next_action,
     poll,
+    query,
     repeat,
     reply,
     result,
@@ -362,3 +363,16 @@ def test_the_last_call_is_made_once() -> None:
 def test_the_pace_of_a_bare_id_is_told_as_ours() -> None:
     """The pace for a task of which only the id is known is marked as our choice."""
     assert (UNKNOWN_PACING.assumed, UNKNOWN_PACING.minimum) == (True, None)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 77])
+def test_a_single_query_waits_by_its_seed(seed: int | None) -> None:
+    """The tries of a single query are as far apart as those of a poll with the same seed."""
+    asked = query() if seed is None else query(seed=seed)
+    assert asked.fail(lost(), 3).due == 3 + backoff(seed or 0, 1)
+
+
+def test_a_result_without_its_link_is_asked_for_at_the_ordinary_pace() -> None:
+    """A completed result that lacks its URL is asked for again after one interval each time."""
+    run = drive(poll(newborn("vidv", "vidv_3_1_pro")), *repeat(3, result("completed")), DONE)
+    assert run.gaps == [30, 30, 30]
