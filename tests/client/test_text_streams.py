@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -72,16 +73,21 @@ def test_forms(make_client: MakeClient, form: str) -> None:
                 assert [chunk.raw for chunk in stream] == list(CHUNKS)
 
 
-def test_chunks_come_as_they_are_sent(make_client: MakeClient) -> None:
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_chunks_come_as_they_are_sent(make_client: MakeClient, coding: str) -> None:
     """A chunk is given as soon as it is there, before the server goes on with the next one."""
     given = [threading.Event() for _ in EVENTS]
 
     def script(peer: Peer) -> None:
+        packing = zlib.compressobj(wbits=31)
         peer.read_request()
-        peer.send(HEAD)
+        peer.send(HEAD.replace(b"\r\n\r\n", f"\r\nContent-Encoding: {coding}\r\n\r\n".encode()))
         for data, seen in zip(EVENTS, given, strict=True):
-            peer.send(part(data))
+            packed = packing.compress(data) + packing.flush(zlib.Z_SYNC_FLUSH)
+            peer.send(part(packed if coding == "gzip" else data))
             assert seen.wait(10)
+        if coding == "gzip":
+            peer.send(part(packing.flush()))
         peer.send(LAST)
 
     with ScriptedServer(script) as server, opened(make_client(server.url)) as stream:

@@ -43,7 +43,8 @@ class TrioClient(TrioTextClient):
     behind. One that costs money is shielded, within its time-out, from its first byte until its
     reply has been read and `on_submitted` was called, and then returns without a checkpoint: no
     cancelled scope loses a paid id. Before its first byte it is cancelled like any other, and
-    then nothing was sent.
+    then nothing was sent. A text request has no id to lose: it is broken off at any time, and
+    may have been charged.
 
     Args:
         api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
