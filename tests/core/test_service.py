@@ -561,7 +561,6 @@ def test_text_alone() -> None:
     assert service.text_url("/v1/x") == "http://text.example.com/below/v1/x"
     assert service.owns("http://text.example.com/")
     assert not service.owns("https://api.example.com/")
-    assert not service.is_local
     assert str(service) == "http://text.example.com/below"
     for needed in (service.require_base_url, lambda: service.url("/v1/x")):
         with pytest.raises(InvalidAddress, match="MUYBRIDGE_BASE_URL"):
@@ -573,6 +572,7 @@ def test_text_alone_still_downloads_from_public_hosts() -> None:
     service = Service(text_base_url="http://127.0.0.1:8000")
     assert service.check_download("https://cdn.example.net/a")
     assert not service.is_own_host("http://127.0.0.1:8000/a")
+    assert not service.is_local
     with pytest.raises(InvalidAddress):
         service.check_download("http://127.0.0.1:8000/a")
 
