@@ -209,6 +209,7 @@ ROWS: tuple[Entry, ...] = (
         },
         once={**every("CreateAmbiguous|ok", PAID), **every("ok", FREE)},
     ),
+    Elsewhere(numbers=(8,), tests=("transport/test_faults.py::test_reset_before_the_first_byte",)),
     Row(
         numbers=(9,),
         name="reset in a long body",
