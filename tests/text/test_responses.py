@@ -8,7 +8,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from muybridge_protocol.text.content import Content, Part
@@ -269,6 +269,28 @@ def slow_text(response: GenerateContentResponse) -> str:
     return response.candidates[0].content.text if response.candidates else ""
 
 
+ODD_PARTS: list[list[Any]] = [
+    [{"text": "a", "thought": "yes"}, {"text": "b", "thought": 1}, {"text": "c", "thought": True}],
+    [{"text": "a"}, "b", {"text": "c"}],
+    ["text"],
+    [{"text": "a"}, 5, None, [], ["text"], {"text": "b"}],
+    [{"text": "a"}, {"text": 5}, {"text": None}, {}],
+]
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"), list(zip(ODD_PARTS, ["ab", "ac", "", "ab", "a"], strict=True)), ids=str
+)
+def test_odd_parts(parts: list[Any], text: str) -> None:
+    """Parts that are no objects are no parts, and only `true` makes a text a thought."""
+    chunk = GenerateContentChunk(candidate(*parts))
+    assert chunk.text == slow_text(chunk) == chunk.content.text == text
+    assert len(chunk.parts) == sum(isinstance(part, dict) for part in parts)
+    assert chunk.content.to_record()["parts"] == [part for part in parts if isinstance(part, dict)]
+
+
+@example(candidate(*ODD_PARTS[0]))
+@example(candidate(*ODD_PARTS[3]))
 @given(raws)
 def test_any_object_is_a_response(raw: dict[str, Any]) -> None:
     """Whatever a reply holds, each property has its type, and nothing is raised but NoText."""
