@@ -95,4 +95,4 @@ OPERATIONS: Mapping[str, Operation] = {
     "delete": Operation(run=lambda driven, _: driven.client.delete_asset(ASSET_ID)),
     "download": Operation(run=_download),
 }
-"""By name. Text joins here, as one more that costs money."""
+"""By name. One more entry is one more column: `test_table.py` then asks each row about it."""

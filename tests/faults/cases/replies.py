@@ -26,7 +26,6 @@ from faults.rows import (
     UNREADABLE_ONCE,
     Elsewhere,
     Entry,
-    NotApplicable,
     Point,
     Row,
     every,
@@ -38,7 +37,6 @@ from transport.scripted_server import reply_bytes
 from .identifiers import odd_id
 
 MEBIBYTE = 1024**2
-LATER = "the client has no text endpoints yet, and nothing else reads server-sent events"
 
 
 def _unreadable(number: int, name: str, change: Callable[[bytes], bytes], **headers: str) -> Row:
@@ -284,7 +282,22 @@ ROWS: tuple[Entry, ...] = (
         numbers=(32, 43, 46, 47),
         tests=("faults/test_memory.py::test_replies", "faults/test_memory.py::test_downloads"),
     ),
-    NotApplicable(numbers=(48, 49, 50), reason=LATER),
+    Elsewhere(
+        numbers=(48,),
+        tests=(
+            "text/test_stream_parser.py::test_an_endless_line_ends_at_the_limit",
+            "text/test_stream_parser.py::test_memory_of_a_large_event",
+            "client/test_text_streams.py::test_an_event_that_is_too_large",
+        ),
+    ),
+    Elsewhere(
+        numbers=(49,),
+        tests=(
+            "text/test_stream_parser.py::test_every_split_point",
+            "text/test_stream_reader.py::test_every_split_point",
+        ),
+    ),
+    Elsewhere(numbers=(50,), tests=("client/test_text_streams.py::test_times",)),
     _of(
         51,
         "another task's id",
