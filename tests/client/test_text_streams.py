@@ -148,6 +148,22 @@ def test_read_to_the_end(make_client: MakeClient) -> None:
         assert len(server.peers) == 1
 
 
+@pytest.mark.parametrize("method", ["messages", "stream_messages"])
+def test_connections_that_are_not_fresh(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """What costs money does not go out on a connection that was idle for too long."""
+    for home in ("h11_connections", "watched_pools"):
+        monkeypatch.setattr(f"muybridge.wire._{home}.FRESH", -1.0)
+    with ScriptedServer(answering) as server:
+        client = make_client(server.url)
+        client.get("task-1")
+        assert spend(client, method)
+        assert len(server.peers) == 2
+        client.get("task-1")
+        assert len(server.peers) == 2
+
+
 def test_read_beyond_the_last_chunk(make_client: MakeClient) -> None:
     """Whoever stops at the last chunk has not read to the end: the connection is closed."""
     with ScriptedServer(in_turn(streaming(*EVENTS, end=b""), answering)) as server:
