@@ -54,7 +54,7 @@ def on_small_disk(url: str, folder: Path) -> dict[str, list[str]]:
         env=_environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     if done.returncode in (1, 77) and not done.stdout:
@@ -83,7 +83,7 @@ def on_failing_disk(call: str, error: str, name: str, url: str, folder: Path) ->
     done = subprocess.run(  # noqa: S603  our own script
         [strace, "-f", "-qq", "-o", os.devnull, *paths, "-e", f"trace={call}",
          "-e", f"inject={call}:error={error}", *_THIS, "download", *_orders(url, folder)],
-        env=_environment(), capture_output=True, text=True, timeout=60, check=False,
+        env=_environment(), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if "ptrace" in done.stderr or "Operation not permitted" in done.stderr:
         pytest.skip("strace may not trace here")

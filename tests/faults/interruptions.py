@@ -26,8 +26,9 @@ _LIBRARY = tuple(
 )
 # A context manager of the library's is left by way of this file.
 _WATCHED = (*_LIBRARY, str(contextlib.__file__))
-# Between a call's return and its caller's next call the interpreter looks for no signal.
-_UNSEEN = opmap["RETURN_VALUE"]
+# The interpreter looks for no signal before a call has returned to its caller, nor between an
+# exception and its handler.
+_UNSEEN = (opmap["RETURN_VALUE"], opmap["PUSH_EXC_INFO"])
 
 
 class Interruption:
@@ -68,7 +69,7 @@ class Interruption:
             return self._trace
         if self._opcodes:
             frame.f_trace_opcodes = True
-            if event == "opcode" and code.co_code[frame.f_lasti] == _UNSEEN:
+            if event == "opcode" and code.co_code[frame.f_lasti] in _UNSEEN:
                 return self._trace
         self.steps += 1
         if self.steps == self._step:

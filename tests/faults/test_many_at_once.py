@@ -331,7 +331,7 @@ def test_a_process_id_that_is_used_again(tmp_path: Path) -> None:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PLACES))},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         if not done.stdout:
