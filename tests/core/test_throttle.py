@@ -87,6 +87,7 @@ def test_what_was_sent_before_says_nothing_of_the_new_pace() -> None:
     late = told(throttle, reply(429, Retry_After="9"), sent=1.5, now=2.5)
     assert late == attrs.evolve(throttle, until=11.5)
     assert told(throttle, reply(200), sent=1.5, now=2.5) == throttle
+    assert told(throttle, reply(429), sent=2.0, now=2.5).gap == 0.5
 
 
 def test_a_success_eases() -> None:
