@@ -137,10 +137,6 @@ EQUIVALENT: dict[_Key, str] = {
         "the number is the primary key: one item has it",
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.journal", "(state, len(passed) + 1),", ("1", "2")),
-        "one row more is read than can be needed",
-    ),
-    **dict.fromkeys(
         _swapped(
             f"{_BATCH}.journal",
             "return Entry(**dict(zip(_COLUMNS, row, strict=True)))",
