@@ -12,6 +12,7 @@ import pytest
 
 from muybridge import StreamInterrupted
 from muybridge.announcing import TEXT_UNDER_WAY
+from muybridge.text_calls import StreamCall
 from muybridge_protocol.http import HttpResponse
 from transport.scripted_server import Peer, ScriptedServer, hang, read_request, send
 
@@ -66,25 +67,32 @@ def test_ctrl_c_before_the_reply(
     assert capsys.readouterr().err == ""
 
 
-def test_ctrl_c_within_a_stream(make_client: MakeClient) -> None:
+def test_ctrl_c_within_a_stream(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C between two chunks breaks the stream off; what came before can still be had."""
     gone = threading.Event()
-    given = threading.Event()
+    reading = threading.Event()
+    first: Any = None
+
+    def ended(_: StreamCall[Any]) -> bool:
+        if first is not None:  # not before the second chunk is asked for, and about to be read
+            reading.set()
+        return False
 
     def script(peer: Peer) -> None:
         peer.read_request()
         peer.send(HEAD + part(EVENTS[0]))
-        assert given.wait(10)
+        assert reading.wait(10)
         ctrl_c(peer)
         peer.send(b"1")
         hang_until_closed(gone)(peer)
 
     with ScriptedServer(script) as server:
         with make_client(server.url).stream_generate_content(MODEL, PROMPT) as stream:
-            first = next(stream)
-            given.set()
-            with pytest.raises(KeyboardInterrupt) as caught:
-                next(stream)
+            with monkeypatch.context() as patched:
+                patched.setattr(StreamCall, "ended", property(ended))
+                first = next(stream)
+                with pytest.raises(KeyboardInterrupt) as caught:
+                    next(stream)
             with pytest.raises(StreamInterrupted):
                 list(stream)
             with pytest.raises(StreamInterrupted):
