@@ -88,12 +88,14 @@ def _post(
     service: Service, path: str, body: bytes, *, stream: bool, size_limit: int
 ) -> HttpRequest:
     accept = "text/event-stream, application/json" if stream else "application/json"
+    # Whoever compresses on the way holds back what has come until there is enough of it.
+    coding = "identity" if stream else "gzip"
     return HttpRequest(
         method="POST",
         url=service.text_url(path),
         headers=(
             ("Accept", accept),
-            ("Accept-Encoding", "gzip"),
+            ("Accept-Encoding", coding),
             ("User-Agent", USER_AGENT),
             ("Content-Type", "application/json"),
         ),
