@@ -13,8 +13,9 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 
-from benchmarks import fleet, lifecycle, lost_replies, streams, validation
+from benchmarks import fleet, lifecycle, lost_replies, streams, trio_lifecycle, validation
 
 BENCHMARKS: Mapping[str, Callable[[], AbstractContextManager[lifecycle.Benchmark]]] = {
     "fleet": fleet.benchmark,
@@ -22,19 +23,28 @@ BENCHMARKS: Mapping[str, Callable[[], AbstractContextManager[lifecycle.Benchmark
     "streams": streams.benchmark,
     "streams-array": streams.array,
     "streams-large": streams.large_events,
+    **{
+        f"trio-lifecycle-{at_once}": partial(trio_lifecycle.lifecycles, at_once)
+        for at_once in trio_lifecycle.LIFECYCLES
+    },
+    "trio-polls": trio_lifecycle.polls,
     "validation": validation.benchmark,
 }
 COUNTS: Mapping[str, Callable[[], lost_replies.Count]] = {"lost_replies": lost_replies.count}
 
 
 def measure(benchmark: lifecycle.Benchmark, rounds: int) -> dict[str, float]:
-    """Return each contestant's median CPU seconds for one unit of work."""
+    """Return each contestant's median CPU seconds for one unit of work.
+
+    A contestant that returns a float has measured its seconds itself.
+    """
     spent: dict[str, list[float]] = {name: [] for name in benchmark.contestants}
     for _ in range(rounds + 1):
         for name, contestant in benchmark.contestants.items():
             began = time.process_time()
-            contestant()
-            spent[name].append((time.process_time() - began) / benchmark.units)
+            own = contestant()
+            seconds = own if isinstance(own, float) else time.process_time() - began
+            spent[name].append(seconds / benchmark.units)
     return {name: statistics.median(times[1:]) for name, times in spent.items()}
 
 

@@ -1,0 +1,256 @@
+"""Many tasks at once under trio: from a create to a result, and what one query costs.
+
+The floor is a loop on h11 and trio's streams, written by hand: it keeps its connections, and knows
+of no time-outs, faults or cancellations. All connections are open before time is taken. Peers that
+are not installed are left out: `pip install httpx2 requests`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from functools import partial
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import h11
+import trio
+
+from benchmarks.lifecycle import Benchmark
+from benchmarks.loopback import QUERIES, serving
+from muybridge import ImgbRequest, TrioClient
+
+LIFECYCLES = {1: 200, 50: 500, 500: 1_000, 2_000: 2_000}
+"""How many make one round, by how many are under way at once."""
+_WAITS = 2_000
+_OK = 200
+_KEY = "the-key-of-a-benchmark"
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip",
+    "User-Agent": "benchmark",
+    "Authorization": f"Bearer {_KEY}",
+}
+_POST_HEADERS = {**_HEADERS, "Content-Type": "application/json"}
+
+
+class Client(Protocol):
+    """What takes part, as `TrioClient` has it."""
+
+    def get(self, task: str) -> Awaitable[Any]:
+        """Ask for a task once."""
+        ...
+
+    def wait(self, task: str) -> Awaitable[Any]:
+        """Ask for a task until it ends."""
+        ...
+
+    def run(self, request: ImgbRequest) -> Awaitable[Any]:
+        """Create a task and wait until it ends."""
+        ...
+
+
+class ByHand:
+    """The loop that a user writes.
+
+    Args:
+        call: Sends a request, given a method, a path and a body, and returns the reply's JSON.
+    """
+
+    def __init__(self, call: Callable[[str, str, bytes | None], Awaitable[Any]]) -> None:
+        self._call = call
+
+    async def get(self, task: str) -> Any:
+        """Ask for a task once."""
+        return await self._call("GET", f"/v1/result/{task}", None)
+
+    async def wait(self, task: str) -> Any:
+        """Ask for a task until it ends."""
+        while True:
+            result = await self.get(task)
+            if result["status"] in ("completed", "failed"):
+                return result
+
+    async def run(self, request: ImgbRequest) -> Any:
+        """Create a task and wait until it ends."""
+        body = {"model": request.model, "prompt": request.prompt}
+        task = await self._call("POST", "/v1/image2/images", json.dumps(body).encode())
+        return await self.wait(task["id"])
+
+
+Opened = AbstractAsyncContextManager[Client]
+Contestant = Callable[[str, int], Opened]
+"""Opens a client, given the base URL, for so many tasks at once."""
+
+
+@asynccontextmanager
+async def _h11(base_url: str, _: int) -> AsyncIterator[Client]:
+    parts = urlsplit(base_url)
+    host, port = str(parts.hostname), int(parts.port or 80)
+    idle: list[tuple[trio.SocketStream, h11.Connection]] = []
+
+    async def call(method: str, path: str, body: bytes | None) -> Any:
+        if idle:
+            stream, http = idle.pop()
+        else:
+            stream, http = await trio.open_tcp_stream(host, port), h11.Connection(h11.CLIENT)
+        headers = {"Host": f"{host}:{port}", **(_HEADERS if body is None else _POST_HEADERS)}
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
+        wire = http.send(h11.Request(method=method, target=path, headers=list(headers.items())))
+        if body is not None:
+            wire += http.send(h11.Data(body))
+        await stream.send_all(wire + http.send(h11.EndOfMessage()))
+        received = b""
+        while not isinstance(event := http.next_event(), h11.EndOfMessage):
+            if event is h11.NEED_DATA:
+                http.receive_data(await stream.receive_some())
+            elif isinstance(event, h11.Data):
+                received += event.data
+            else:
+                assert event.status_code == _OK
+        http.start_next_cycle()
+        idle.append((stream, http))
+        return json.loads(received)
+
+    try:
+        yield ByHand(call)
+    finally:
+        for stream, _http in idle:
+            await stream.aclose()
+
+
+def _ours(base_url: str, _: int) -> TrioClient:
+    return TrioClient(_KEY, base_url, poll_interval=0)
+
+
+@asynccontextmanager
+async def _httpx2(base_url: str, _: int) -> AsyncIterator[Client]:
+    httpx2 = importlib.import_module("httpx2")
+    async with httpx2.AsyncClient(base_url=base_url, timeout=60) as client:
+
+        async def call(method: str, path: str, body: bytes | None) -> Any:
+            headers = _HEADERS if body is None else _POST_HEADERS
+            reply = await client.request(method, path, content=body, headers=headers)
+            assert reply.status_code == _OK
+            return reply.json()
+
+        yield ByHand(call)
+
+
+@asynccontextmanager
+async def _requests(base_url: str, at_once: int) -> AsyncIterator[Client]:
+    requests = importlib.import_module("requests")
+    with requests.Session() as session:
+        session.mount("http://", requests.adapters.HTTPAdapter(pool_maxsize=at_once))
+
+        def send(method: str, path: str, body: bytes | None) -> Any:
+            headers = _HEADERS if body is None else _POST_HEADERS
+            url = f"{base_url}{path}"
+            reply = session.request(method, url, data=body, headers=headers, timeout=60)
+            assert reply.status_code == _OK
+            return reply.json()
+
+        limiter = trio.CapacityLimiter(at_once)
+        yield ByHand(partial(trio.to_thread.run_sync, send, limiter=limiter))
+
+
+_FLOOR_AND_OURS: dict[str, Contestant] = {
+    "a loop on h11 and trio": _h11,
+    "muybridge.TrioClient": _ours,
+}
+_PEERS: dict[str, Contestant] = {"httpx2": _httpx2, "requests": _requests}
+_PEERS_NAMES = {"httpx2": "a loop on httpx2", "requests": "a loop on requests in threads"}
+
+
+def _contestants() -> dict[str, Contestant]:
+    """Return all but the peers that are not installed, and tell which are not."""
+    found = dict(_FLOOR_AND_OURS)
+    for module, peer in _PEERS.items():
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            print(f"left out: {module} ({error})", file=sys.stderr)
+        else:
+            found[_PEERS_NAMES[module]] = peer
+    return found
+
+
+async def _all(tasks: Sequence[Callable[[], Awaitable[object]]]) -> None:
+    async with trio.open_nursery() as nursery:
+        for task in tasks:
+            nursery.start_soon(task)
+
+
+def _round(
+    contestant: Contestant,
+    base_url: str,
+    at_once: int,
+    work: Callable[[Client, int], Awaitable[object]],
+) -> Callable[[], float]:
+    """Return what does *work* in so many tasks at once, and returns the CPU seconds it took."""
+
+    async def spent() -> float:
+        async with contestant(base_url, at_once) as client:
+            await _all([partial(client.get, "any")] * at_once)
+            began = time.process_time()
+            await _all([partial(work, client, number) for number in range(at_once)])
+            return time.process_time() - began
+
+    return partial(trio.run, spent)
+
+
+def lifecycles(at_once: int) -> AbstractContextManager[Benchmark]:
+    """Return the benchmark of lifecycles, so many at once."""
+    return _lifecycles(at_once)
+
+
+@contextmanager
+def _lifecycles(at_once: int) -> Iterator[Benchmark]:
+    count, request = LIFECYCLES[at_once], ImgbRequest(model="imgb-2", prompt="a horse")
+
+    async def run(client: Client, _: int) -> None:
+        for _ in range(count // at_once):
+            await client.run(request)
+
+    with serving() as base_url:
+        contestants = {
+            name: _round(contestant, base_url, at_once, run)
+            for name, contestant in _contestants().items()
+        }
+        unit = f"create, {QUERIES} polls and result; {at_once:,} at once"
+        yield Benchmark(unit, count, contestants)
+
+
+def polls() -> AbstractContextManager[Benchmark]:
+    """Return the benchmark of queries, while 50 and 2,000 tasks are waited for at once."""
+    return _polls()
+
+
+@contextmanager
+def _polls() -> Iterator[Benchmark]:
+    def waiting(times: int) -> Callable[[Client, int], Awaitable[object]]:
+        async def wait(client: Client, number: int) -> None:
+            for _ in range(times):
+                await client.wait(f"task-{number}")
+
+        return wait
+
+    with serving() as base_url:
+        contestants = {
+            f"{name}, {at_once:,} at once": _round(
+                contestant, base_url, at_once, waiting(_WAITS // at_once)
+            )
+            for name, contestant in reversed(_FLOOR_AND_OURS.items())
+            for at_once in (50, 2_000)
+        }
+        yield Benchmark("poll", _WAITS * QUERIES, contestants)
