@@ -26,9 +26,8 @@ _LIBRARY = tuple(
 )
 # A context manager of the library's is left by way of this file.
 _WATCHED = (*_LIBRARY, str(contextlib.__file__))
-# The interpreter looks for no signal before a call has returned to its caller, nor between an
-# exception and its handler.
-_UNSEEN = (opmap["RETURN_VALUE"], opmap["PUSH_EXC_INFO"])
+# The interpreter looks for no signal before a call has returned to its caller.
+_UNSEEN = opmap["RETURN_VALUE"]
 
 
 class Interruption:
@@ -69,7 +68,9 @@ class Interruption:
             return self._trace
         if self._opcodes:
             frame.f_trace_opcodes = True
-            if event == "opcode" and code.co_code[frame.f_lasti] in _UNSEEN:
+            unseen = code.co_code[frame.f_lasti] == _UNSEEN
+            # Nor in what the compiler adds around handlers, which stands in no line.
+            if event == "opcode" and (unseen or frame.f_lineno is None):
                 return self._trace
         self.steps += 1
         if self.steps == self._step:
