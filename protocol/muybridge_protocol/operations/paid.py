@@ -6,7 +6,7 @@ from typing import Self, TypeVar
 
 import attrs
 
-from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, find_id, read_object
+from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, error_message, find_id, read_object
 from muybridge_protocol.delivery import (
     CREATE,
     LONGEST_WAIT,
@@ -57,7 +57,9 @@ class PaidOperation(Operation[T_co]):
             return self._throttle(response, now)
         if verdict is Verdict.REFUSED:
             return self._settle(refusal(response))
-        return self._ambiguous(f"status {response.status}", response=response)
+        said = error_message(response.body)
+        reason = f"status {response.status}: {said}" if said else f"status {response.status}"
+        return self._ambiguous(reason, response=response)
 
     def fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange without a whole reply."""
