@@ -312,7 +312,8 @@ MESSAGES: list[tuple[list[Reaction], str]] = [
         [reply(500, {"error": "oops"})],
         (
             "The request may have been accepted and charged, but its reply is missing or unusable: "
-            "status 500: oops. It was not sent again. Its answer is lost; asking again may cost again."
+            "status 500: oops. It was not sent again. Its answer is lost; asking again may cost "
+            "again."
         ),
     ),
     (
