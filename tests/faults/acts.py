@@ -15,6 +15,8 @@ Change = Callable[[bytes], bytes]
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+DATA = b"data: "
+"""What an event of a stream begins with."""
 EVERY = 0.02
 """Seconds between two drops."""
 
@@ -66,6 +68,16 @@ def say_slowly(data: Change) -> Act:
     return act
 
 
+def drops(data: bytes) -> Act:
+    """Return what sends *data* again and again, slowly, without end."""
+
+    def act(peer: Peer) -> None:
+        while not peer.stopping.wait(EVERY):
+            peer.send(data)
+
+    return act
+
+
 def flood(data: bytes) -> Act:
     """Return what sends *data* again and again, as fast as it is read, without end."""
 
@@ -77,6 +89,18 @@ def flood(data: bytes) -> Act:
 
 
 def changed(change: Change, status: int = 200, **headers: str) -> Act:
+    """Return what answers with the record it should, changed; of a stream, its second event."""
+
+    def record_of(body: bytes) -> bytes:
+        if not body.startswith(DATA):
+            return change(body)
+        first, second, *others = body.split(b"\n\n")
+        return b"\n\n".join((first, DATA + change(second.removeprefix(DATA)), *others))
+
+    return rewritten(record_of, status, **headers)
+
+
+def rewritten(change: Change, status: int = 200, **headers: str) -> Act:
     """Return what answers with the body it should have, changed."""
     fields = {"content_type": "application/json", **headers}
 

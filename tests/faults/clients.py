@@ -73,7 +73,7 @@ def requests_driver(
         clock = PatientClock()
         transport = make_transport(trust)
         closing.callback(transport.close)
-        client = muybridge.Client(KEY, url, transport=transport, clock=clock, **options)
+        client = muybridge.Client(KEY, url, url, transport=transport, clock=clock, **options)
         return Driven(
             client=client,
             clock=clock,
@@ -92,7 +92,9 @@ def trio_driver(closing: ExitStack, trust: ssl.SSLContext | None) -> MakeDriven:
         transport = H11Transport(ssl_context=trust)
         hang_up = partial(trio.run, transport.close)
         closing.callback(hang_up)
-        client = muybridge.TrioClient(KEY, url, transport=transport, wall=clock.wall, **options)
+        client = muybridge.TrioClient(
+            KEY, url, url, transport=transport, wall=clock.wall, **options
+        )
 
         def run_batch(items: list[Any], folder: Path) -> Report:
             run = partial(batch.run_trio, client, items, folder, timeout=60)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import attrs
 
+from client.answers import STOPPED, candidate
 from transport.scripted_server import Peer, ScriptedServer, reply_bytes
 
 TASK_ID = "task-1f2e3d"
@@ -24,6 +25,9 @@ ASSET_ID = "asset-1"
 SIGNATURE = "signature=canary-9b1c77"
 """The query of every link that this service gives."""
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
+
+TEXTS = ("A horse ", "at a gallop \N{EM DASH} ", "\N{HORSE}.")
+"""The answer to every text request, in the pieces of a stream."""
 
 Act = Callable[[Peer], object]
 """What is done to one connection, or to one request on it."""
@@ -73,12 +77,28 @@ def requests_in(received: bytes) -> Iterator[Asked]:
         received = rest[size:]
 
 
+def written(record: object) -> bytes:
+    """Return *record* as JSON whose characters are not escaped."""
+    return json.dumps(record, ensure_ascii=False).encode()
+
+
+def text_events() -> list[bytes]:
+    """Return the payloads of a streamed answer, which says in every protocol that it is whole."""
+    last = {**candidate(TEXTS[-1], "STOP"), **STOPPED}
+    return [written(record) for record in (*map(candidate, TEXTS[:-1]), last)]
+
+
 def good_reply(request: bytes, url: str) -> bytes:
     """Return the whole reply that an honest service would give to *request*."""
     kind, body = "application/json", b'{"ok": true}'
     record = {"id": TASK_ID, "object": "imga", "created": 1_750_000_000, "model": "imga"}
     line = request.partition(b"\r\n")[0]
-    if line.startswith(b"DELETE "):
+    if b":streamGenerateContent" in line or b"/v1/messages " in line:
+        kind = "text/event-stream"
+        body = b"".join(b"data: %s\n\n" % payload for payload in text_events())
+    elif b":generateContent " in line:
+        body = written(candidate("".join(TEXTS), "STOP"))
+    elif line.startswith(b"DELETE "):
         body = b'{"code": "0", "msg": "deleted", "data": null}'
     elif b" /media/" in line:
         kind, body = "image/png", PNG

@@ -10,7 +10,7 @@ import attrs
 from muybridge_protocol.tasks import Result, Task
 
 from .hostile_server import TASK_ID, Act
-from .operations import OK, OPERATIONS
+from .operations import MEBIBYTES_8, OK, OPERATIONS
 
 
 class Point(StrEnum):
@@ -72,7 +72,8 @@ class Row:
         warm: Whether a good exchange comes first, on the same connection.
         task: What `get` and `wait` ask for, given the Unix time.
         link: What is downloaded, given the server's URL, or None for a link of this service.
-        long: Whether a create has a prompt of some megabytes.
+        long: Whether a create or text request has a prompt of some megabytes.
+        size_limit: Most bytes of a text, or of one event of a streamed one.
         without: Operations that are left out, and why.
     """
 
@@ -94,6 +95,7 @@ class Row:
     task: Callable[[float], Task | Result | str] = lambda _: TASK_ID
     link: Callable[[str], str] | None = None
     long: bool = False
+    size_limit: int = MEBIBYTES_8
     without: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
@@ -131,6 +133,10 @@ FREE = tuple(name for name in OPERATIONS if name not in PAID)
 RECORDS = tuple(name for name in ALL if name not in ("call", "download"))
 """Operations that read a JSON record."""
 
+CREATES = ("create", "batch", "call")
+STREAMED = ("text stream", "messages stream")
+TEXTS = ("text", *STREAMED)
+
 NO_RECORD = {
     "call": "hands any reply over",
     "download": "reads no JSON record",
@@ -153,21 +159,32 @@ UNSENT = {
 """Not a byte of it left, however often it was tried."""
 UNSENT_FOR_GOOD = {**UNSENT, "wait": "ServiceUnreachable"}
 """The same, and nobody tries again."""
+AMBIGUOUS = {**every("CreateAmbiguous", CREATES), **every("TextAmbiguous", TEXTS)}
 LOST = {
-    **every("CreateAmbiguous", PAID),
+    **AMBIGUOUS,
     "get": "ServiceUnreachable",
     "wait": "WaitTimeout",
     "delete": "AssetDeleteUnknown",
     "download": "DownloadFailed",
 }
 """It may have arrived, and there is no whole reply."""
-LOST_ONCE = {**every("CreateAmbiguous", PAID), **every(OK, FREE)}
+LOST_ONCE = {**AMBIGUOUS, **every(OK, FREE)}
 """What is free is asked for again; what costs money is not."""
 HUNG_ONCE = {**LOST_ONCE, "download": "DownloadFailed"}
 """The same, where the deadline of the whole download was that of the one exchange."""
+INTERRUPTED = every("StreamInterrupted", STREAMED)
+"""A stream had begun by then."""
+CUT = {**LOST, **INTERRUPTED}
+"""As `LOST`, after the reply's head."""
+CUT_ONCE = {**LOST_ONCE, **INTERRUPTED}
+HUNG_CUT_ONCE = {**HUNG_ONCE, **INTERRUPTED}
+FORGIVEN = every(OK, STREAMED)
+"""What came of a stream tells that it was whole, whatever becomes of its connection then."""
 UNREADABLE = {
     "create": "CreateAmbiguous",
     "batch": "CreateAmbiguous",
+    "text": "TextAmbiguous",
+    **INTERRUPTED,
     "get": "ProtocolViolation",
     "wait": "ProtocolViolation",
     "delete": "AssetDeleteUnknown",
@@ -176,6 +193,8 @@ UNREADABLE = {
 UNREADABLE_ONCE = {
     "create": "CreateAmbiguous",
     "batch": "CreateAmbiguous",
+    "text": "TextAmbiguous",
+    **INTERRUPTED,
     "get": OK,
     "wait": OK,
     "delete": "AssetDeleteUnknown",

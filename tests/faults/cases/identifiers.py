@@ -6,7 +6,7 @@ import json
 
 from faults.acts import changed, status
 from faults.hostile_server import SIGNATURE
-from faults.rows import ALL, Elsewhere, Entry, Point, Row, every
+from faults.rows import ALL, TEXTS, Elsewhere, Entry, Point, Row, every
 
 _IDS = {
     61: ("..", "."),
@@ -50,7 +50,7 @@ def odd_id(number: int, text: str) -> Row:
             **every("CreateAmbiguous", ("create", "batch")),
             **every("ProtocolViolation", ("get", "wait")),
         },
-        without=dict.fromkeys(("call", "delete", "download"), "reads no id"),
+        without=dict.fromkeys(("call", "delete", "download", *TEXTS), "reads no id"),
     )
 
 

@@ -7,6 +7,8 @@ from faults.clients import KEY
 from faults.rows import (
     LOST,
     NO_RECORD,
+    RECORDS,
+    TEXTS,
     Elsewhere,
     Entry,
     Point,
@@ -105,6 +107,7 @@ ROWS: tuple[Entry, ...] = (
         wait="Unauthorized",
         delete="Unauthorized",
         download="DownloadFailed",
+        **every("Unauthorized", TEXTS),
     ),
     _told(500, **{name: outcome for name, outcome in LOST.items() if name != "call"}),
     Row(
@@ -114,7 +117,7 @@ ROWS: tuple[Entry, ...] = (
         does="answers well, and repeats the key",
         on_request=changed(inserted(f'"hint": "{KEY}"'.encode()), x_key=KEY),
         closes=False,
-        always=every("ok", ("create", "batch", "get", "wait", "delete")),
+        always=every("ok", RECORDS),
         without=NO_RECORD,
     ),
     Elsewhere(

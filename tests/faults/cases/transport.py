@@ -8,6 +8,7 @@ import trustme
 
 from faults.acts import (
     CHUNKED,
+    DATA,
     HEAD,
     body_of,
     flood,
@@ -24,11 +25,17 @@ from faults.acts import (
 )
 from faults.hostile_server import TASK_ID
 from faults.rows import (
+    CREATES,
+    CUT,
+    CUT_ONCE,
+    FORGIVEN,
     FREE,
+    HUNG_CUT_ONCE,
     HUNG_ONCE,
     LOST,
     LOST_ONCE,
-    PAID,
+    STREAMED,
+    TEXTS,
     UNREADABLE,
     UNSENT,
     UNSENT_FOR_GOOD,
@@ -47,6 +54,7 @@ from transport.scripted_server import Peer, reply_bytes
 
 _GETS = {"get": "has no body", "wait": "has no body", "delete": "has no body"}
 _NO_LONG_BODY = {**_GETS, "download": "has no body", "call": "as create"}
+_LONG_BODY = ("create", "batch", *TEXTS)
 
 
 def drip_handshake(peer: Peer) -> None:
@@ -66,6 +74,11 @@ def drip_handshake(peer: Peer) -> None:
 
 def _tail(whole: bytes) -> bytes:
     return whole[:-1]
+
+
+def _begun(body: bytes) -> bytes:
+    """Return a body that lacks no more than its end, or of a stream the first event."""
+    return body.partition(b"\n\n")[0] + b"\n\n" if body.startswith(DATA) else body
 
 
 def two_replies(peer: Peer) -> None:
@@ -168,7 +181,7 @@ ROWS: tuple[Entry, ...] = (
         on_connection=Peer.hang,
         hangs=True,
         always=UNSENT,
-        once={**WELL, "download": "DownloadFailed"},
+        once={**WELL, "download": "DownloadFailed", **every("NotSent", TEXTS)},
     ),
     Row(
         numbers=(6,),
@@ -179,7 +192,7 @@ ROWS: tuple[Entry, ...] = (
         on_connection=drip_handshake,
         hangs=True,
         always=UNSENT,
-        once={**WELL, "download": "DownloadFailed"},
+        once={**WELL, "download": "DownloadFailed", **every("NotSent", TEXTS)},
     ),
     *(
         Row(
@@ -203,11 +216,16 @@ ROWS: tuple[Entry, ...] = (
         on_connection=Peer.close,
         # Whether the request is on its way by then is a matter of luck.
         always={
-            **every("CreateAmbiguous|NotSent", PAID),
+            **every("CreateAmbiguous|NotSent", CREATES),
+            **every("TextAmbiguous|NotSent", TEXTS),
             **only(LOST, "get", "wait", "download"),
             "delete": "AssetDeleteUnknown|NotSent",
         },
-        once={**every("CreateAmbiguous|ok", PAID), **every("ok", FREE)},
+        once={
+            **every("CreateAmbiguous|ok", CREATES),
+            **every("TextAmbiguous|ok", TEXTS),
+            **every("ok", FREE),
+        },
     ),
     Elsewhere(numbers=(8,), tests=("transport/test_faults.py::test_reset_before_the_first_byte",)),
     Row(
@@ -217,8 +235,8 @@ ROWS: tuple[Entry, ...] = (
         does="reads the head of a long request and resets the connection",
         on_request=steps(Peer.read_head, Peer.reset),
         long=True,
-        always=only(LOST, "create", "batch"),
-        once=only(LOST_ONCE, "create", "batch"),
+        always=only(LOST, *_LONG_BODY),
+        once=only(LOST_ONCE, *_LONG_BODY),
         without=_NO_LONG_BODY,
     ),
     Row(
@@ -238,8 +256,8 @@ ROWS: tuple[Entry, ...] = (
         on_request=stall,
         long=True,
         hangs=True,
-        always=only(LOST, "create", "batch"),
-        once=only(LOST_ONCE, "create", "batch"),
+        always=only(LOST, *_LONG_BODY),
+        once=only(LOST_ONCE, *_LONG_BODY),
         without=_NO_LONG_BODY,
     ),
     Row(
@@ -250,8 +268,14 @@ ROWS: tuple[Entry, ...] = (
         on_request=steps(refuse_early, Peer.reset),
         long=True,
         # The reset may overtake the reply.
-        always=every("Refused|CreateAmbiguous", ("create", "batch")),
-        once=every("Refused|CreateAmbiguous", ("create", "batch")),
+        always={
+            **every("Refused|CreateAmbiguous", ("create", "batch")),
+            **every("Refused|TextAmbiguous", TEXTS),
+        },
+        once={
+            **every("Refused|CreateAmbiguous", ("create", "batch")),
+            **every("Refused|TextAmbiguous", TEXTS),
+        },
         without=_NO_LONG_BODY,
         declines=True,
     ),
@@ -264,14 +288,14 @@ ROWS: tuple[Entry, ...] = (
         closes=False,
         declines=True,
         always={
-            **every("Refused", ("create", "batch", "delete")),
+            **every("Refused", ("create", "batch", "delete", *TEXTS)),
             "call": "ok",
             "get": "ServiceUnreachable",
             "wait": "WaitTimeout",
             "download": "DownloadFailed",
         },
         once={
-            **every("Refused", ("create", "batch", "delete")),
+            **every("Refused", ("create", "batch", "delete", *TEXTS)),
             "call": "ok",
             "get": "ok",
             "wait": "ok",
@@ -302,8 +326,8 @@ ROWS: tuple[Entry, ...] = (
         point=Point.BODY,
         does="sends half of the reply and resets the connection",
         on_request=half_then_reset,
-        always=LOST,
-        once=LOST_ONCE,
+        always={**LOST, **every("StreamInterrupted|TextAmbiguous", STREAMED)},
+        once={**LOST_ONCE, **every("StreamInterrupted|TextAmbiguous", STREAMED)},
     ),
     Row(
         numbers=(14,),
@@ -321,8 +345,8 @@ ROWS: tuple[Entry, ...] = (
         point=Point.BODY,
         does="closes the connection one byte before the end",
         on_request=told(_tail),
-        always=LOST,
-        once=LOST_ONCE,
+        always=CUT,
+        once=CUT_ONCE,
     ),
     Elsewhere(
         numbers=(15,),
@@ -372,8 +396,8 @@ ROWS: tuple[Entry, ...] = (
         point=Point.BODY,
         does="closes the connection before the last chunk",
         on_request=lambda peer: _chunks(peer, end=b""),
-        always=LOST,
-        once=LOST_ONCE,
+        always={**LOST, **FORGIVEN},
+        once={**LOST_ONCE, **FORGIVEN},
     ),
     Row(
         numbers=(22,),
@@ -381,8 +405,8 @@ ROWS: tuple[Entry, ...] = (
         point=Point.BODY,
         does="sends digits of a chunk's size without end",
         on_request=steps(say(CHUNKED), flood(b"0" * 4096)),
-        always=LOST,
-        once=LOST_ONCE,
+        always=CUT,
+        once=CUT_ONCE,
     ),
     Row(
         numbers=(22,),
@@ -390,8 +414,8 @@ ROWS: tuple[Entry, ...] = (
         point=Point.BODY,
         does="sends an extension of a chunk without end",
         on_request=steps(say(CHUNKED + b"5;"), flood(b"x" * 4096)),
-        always=LOST,
-        once=LOST_ONCE,
+        always=CUT,
+        once=CUT_ONCE,
     ),
     Row(
         numbers=(23,),
@@ -402,9 +426,10 @@ ROWS: tuple[Entry, ...] = (
             lambda peer: peer.send(HEAD + b"\r\n" + body_of(peer)[:-1]),
             plain_end,
         ),
-        always={**UNREADABLE, "call": "ok", "download": "ok"},
+        always={**UNREADABLE, "call": "ok", "download": "ok", **FORGIVEN},
         once={
-            **only(LOST_ONCE, "create", "batch", "get", "wait"),
+            **only(LOST_ONCE, "create", "batch", "get", "wait", "text"),
+            **FORGIVEN,
             "delete": "AssetDeleteUnknown",
             "call": "ok",
             "download": "ok",
@@ -417,8 +442,8 @@ ROWS: tuple[Entry, ...] = (
         does="sends no length, and ends TLS without saying so",
         schemes=("https",),
         on_request=lambda peer: peer.send(HEAD + b"\r\n" + body_of(peer)),
-        always=LOST,
-        once=LOST_ONCE,
+        always={**LOST, **FORGIVEN},
+        once={**LOST_ONCE, **FORGIVEN},
     ),
     Row(
         numbers=(24,),
@@ -456,12 +481,12 @@ ROWS: tuple[Entry, ...] = (
         point=Point.BODY,
         does="sends a body a byte at a time, without end",
         on_request=steps(
-            lambda peer: peer.send(HEAD + b"Content-Length: 99999\r\n\r\n" + body_of(peer)),
+            lambda peer: peer.send(HEAD + b"Content-Length: 99999\r\n\r\n" + _begun(body_of(peer))),
             lambda peer: peer.drip(b" " * 999, every=0.02),
         ),
         hangs=True,
-        always=LOST,
-        once=HUNG_ONCE,
+        always=CUT,
+        once=HUNG_CUT_ONCE,
     ),
     Row(
         numbers=(26,),
@@ -470,8 +495,8 @@ ROWS: tuple[Entry, ...] = (
         does="sends a chunk's size a digit at a time",
         on_request=steps(say(CHUNKED), lambda peer: peer.drip(b"0" * 999, every=0.02)),
         hangs=True,
-        always=LOST,
-        once=HUNG_ONCE,
+        always=CUT,
+        once=HUNG_CUT_ONCE,
     ),
     Elsewhere(
         numbers=(24, 25, 26),
