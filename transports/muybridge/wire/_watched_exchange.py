@@ -52,6 +52,7 @@ class Exchange:
 
     Args:
         pool: Where its connection comes from.
+        authority: Host and port, for the `Host` header.
         target: The request target, put on the wire exactly so.
         deadline: When it must have ended, in seconds of the monotonic clock.
         connect_timeout: Seconds for each try to connect to one address.
@@ -61,6 +62,7 @@ class Exchange:
     """
 
     pool: HTTPConnectionPool
+    authority: str
     target: str
     deadline: float
     connect_timeout: float

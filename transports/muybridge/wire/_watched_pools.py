@@ -3,25 +3,52 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import attrs
 from requests.adapters import HTTPAdapter
 from requests.models import Response
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool, log
 from urllib3.util.retry import Retry
 
-from muybridge.wire._watched_connections import WatchedConnection, WatchedTLSConnection
+from muybridge.wire._watched_connections import (
+    WatchedConnection,
+    WatchedReply,
+    WatchedTLSConnection,
+)
 from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange
 from muybridge.wire.transport import FRESH
 from muybridge_protocol.http import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from requests.models import PreparedRequest
     from urllib3._base_connection import BaseHTTPConnection
     from urllib3.poolmanager import PoolManager
-    from urllib3.response import BaseHTTPResponse
 
 _ORIGINS_KEPT = 64
+
+
+@attrs.frozen(eq=False)
+class Loan:
+    """A connection that is lent to an exchange until its reply has been read.
+
+    Args:
+        connection: The connection.
+        reply: The reply, whose head has been read.
+        release: Gives the connection back, for another exchange.
+    """
+
+    connection: WatchedConnection
+    reply: WatchedReply
+    release: Callable[[], None]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.reply.close()
+        self.connection.close()
 
 
 class WatchedPool(HTTPConnectionPool):
@@ -38,6 +65,23 @@ class WatchedPool(HTTPConnectionPool):
             lent = self._new_conn()
         exchange.connection = _watched(lent)
         return lent
+
+    def urlopen(self, method: str, url: str, *_: Any, **asked: Any) -> Any:
+        """Send the exchange's request, and return a `Loan`, once the head of the reply is there.
+
+        Retries, redirects and time-outs, which urllib3's own looks after, are decided elsewhere.
+        """
+        lent = self._get_conn()
+        if self.proxy is not None and self.scheme == "https" and lent.is_closed:
+            self._prepare_proxy(lent)
+        self._validate_conn(lent)
+        fields: Mapping[str, str] = asked["headers"]
+        if self.scheme == "http":
+            fields = {**fields, **self.proxy_headers}
+        connection = _watched(lent)
+        reply = connection.ask(method, fields.items(), asked["body"])
+        log.debug('"%s %s" %s', method, url, reply.status)
+        return Loan(connection, reply, release=partial(self._put_conn, lent))
 
 
 class WatchedTLSPool(WatchedPool, HTTPSConnectionPool):
@@ -93,11 +137,17 @@ class WatchedAdapter(HTTPAdapter):
     def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
         """Leave the certificates to the shared context."""
 
+    def loan_for(self, request: PreparedRequest) -> Loan:
+        """Send *request* for this thread's exchange, once the head of the reply is there."""
+        raw: Any = self.send(request, stream=True).raw
+        loan: Loan = raw
+        return loan
+
     def request_url(self, request: PreparedRequest, proxies: object) -> str:  # noqa: ARG002  # found already
-        """Return the path that urllib3 may write to its log."""
+        """Return the path that may be written to a log."""
         return request.url or "/"
 
-    def build_response(self, req: object, resp: BaseHTTPResponse) -> Response:  # noqa: ARG002  # it has the key
+    def build_response(self, req: object, resp: Any) -> Response:  # noqa: ARG002  # it has the key
         """Return no more than the transport looks at: no cookies, and no request with its key."""
         response = Response()
         response.raw = resp

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, NoReturn, Self
 import attrs
 from requests.models import PreparedRequest
 from requests.structures import CaseInsensitiveDict
-from urllib3.util import SKIP_HEADER
 
 from muybridge.wire._addressing import Origin, check_fields, split_url
 from muybridge.wire._certificates import default_context
 from muybridge.wire._environment import proxy_for
 from muybridge.wire._reply_body import decoded, framed
 from muybridge.wire._watched_exchange import Exchange, Fault
-from muybridge.wire._watched_pools import WatchedAdapter
+from muybridge.wire._watched_pools import Loan, WatchedAdapter
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
@@ -31,9 +30,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from urllib3.connectionpool import HTTPConnectionPool
-    from urllib3.response import BaseHTTPResponse
 
 _ROUTES_KEPT = 256
+_METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
+"""Methods whose requests say so where they have none."""
 
 
 @attrs.frozen(repr=False)
@@ -41,6 +41,7 @@ class _Route:
     """The way to one origin."""
 
     pool: HTTPConnectionPool
+    authority: str
     prefix: str = ""
     """What stands before a path in the request line, where a proxy passes on clear text."""
 
@@ -116,7 +117,7 @@ class RequestsTransport:
 
     def _send(
         self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> tuple[Exchange, BaseHTTPResponse] | TransportFailure:
+    ) -> tuple[Exchange, Loan] | TransportFailure:
         """Send *request* and return its exchange, once the head of the reply has arrived.
 
         A failure is returned and not raised, so that no frame with the key in its variables
@@ -133,10 +134,11 @@ class RequestsTransport:
             return TransportFailure(
                 phase=phase, sent=False, reason=fault.reason, detail=fault.detail
             )
-        # urllib3 writes this to its log. The target itself is the exchange's.
+        # This is written to a log. The target itself is the exchange's.
         prepared.url = route.prefix + target.partition("?")[0]
         exchange = Exchange(
             pool=route.pool,
+            authority=route.authority,
             target=route.prefix + target,
             deadline=deadline,
             connect_timeout=self._connect_timeout,
@@ -146,7 +148,7 @@ class RequestsTransport:
         )
         try:
             with exchange:
-                return exchange, self._adapter.send(prepared, stream=True).raw
+                return exchange, self._adapter.loan_for(prepared)
         except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
             exchange.abandon()
             return exchange.failure(error)
@@ -177,7 +179,8 @@ class RequestsTransport:
             origin.host, origin.port, origin.scheme, pool_kwargs=context
         )
         forwarded = proxy is not None and origin.scheme == "http"
-        return _Route(pool, f"http://{origin.authority}" if forwarded else "")
+        authority = origin.authority
+        return _Route(pool, authority, f"http://{authority}" if forwarded else "")
 
     def _guard(self, route: _Route, authorization: str | None) -> None:
         if authorization is not None and route.prefix and not self._allow_plain_http_proxy:
@@ -199,9 +202,7 @@ class _Reply:
 
     def __init__(
         self,
-        send: Callable[
-            [HttpRequest, float, str | None], tuple[Exchange, BaseHTTPResponse] | TransportFailure
-        ],
+        send: Callable[[HttpRequest, float, str | None], tuple[Exchange, Loan] | TransportFailure],
         request: HttpRequest,
         timeout: float,
         authorization: str | None,
@@ -210,7 +211,7 @@ class _Reply:
         self._request = request
         self._timeout = timeout
         self._authorization = authorization
-        self._raw: BaseHTTPResponse | None = None
+        self._raw: Loan | None = None
         self._pieces: Iterator[bytes] = iter(())
         self._size = 0
         self._partial = b""
@@ -258,7 +259,7 @@ class _Reply:
                 return
             yield piece
 
-    def _receive(self, exchange: Exchange, raw: BaseHTTPResponse) -> TransportFailure | None:
+    def _receive(self, exchange: Exchange, raw: Loan) -> TransportFailure | None:
         self._exchange, self._raw = exchange, raw
         reply = exchange.reply
         if reply is None:
@@ -300,7 +301,7 @@ class _Reply:
             return
         if exchange.settle():
             self._raw = None
-            raw.release_conn()
+            raw.release()
         else:
             self._close()
 
@@ -312,14 +313,15 @@ class _Reply:
 
 def _prepared(request: HttpRequest, authorization: str | None) -> PreparedRequest:
     check_fields(request.headers, authorization)
-    # urllib3 would add a User-Agent of its own.
-    fields = {"User-Agent": SKIP_HEADER, **dict(request.headers)}
-    if request.body is not None:
-        fields["Content-Length"] = str(len(request.body))
+    fields = CaseInsensitiveDict(request.headers)
+    if "Accept-Encoding" not in fields:
+        fields["Accept-Encoding"] = "identity"
+    if request.body is not None or request.method in _METHODS_WITH_BODY:
+        fields["Content-Length"] = str(len(request.body or b""))
     if authorization is not None:
         fields["Authorization"] = authorization
     prepared = PreparedRequest()
     prepared.method = request.method
-    prepared.headers = CaseInsensitiveDict(fields)
+    prepared.headers = fields
     prepared.body = request.body
     return prepared
