@@ -84,6 +84,7 @@ class StreamCall(Generic[T]):
         self._chunks: Iterator[T] = iter(())
         self._started = False
         self._ended = False
+        self._left = False
 
     def start(self, now: float) -> OpenStream:
         """Return the operation that sends it, at its beginning.
@@ -112,9 +113,12 @@ class StreamCall(Generic[T]):
         """Return the next chunk that has arrived, or None where more has to come first.
 
         Raises:
-            StreamInterrupted: The stream ended before the answer was complete.
+            StreamInterrupted: The stream ended, or was left, before the answer was complete.
         """
-        return next(self._chunks, None)
+        chunk = next(self._chunks, None)
+        if chunk is None and self._left:
+            self._check_complete()
+        return chunk
 
     def take(self, piece: bytes | None) -> None:
         """Take the next piece of the reply, or None at its end, once no chunk is ready."""
@@ -123,7 +127,7 @@ class StreamCall(Generic[T]):
 
     def leave(self) -> None:
         """Take note that no more of the reply is to be read."""
-        self._ended = True
+        self._ended = self._left = True
 
     def interruption(self, error: TransportError | ServiceError) -> ServiceError | None:
         """Return what *error* at the reply's end means: nothing, if the answer is complete.
@@ -146,10 +150,13 @@ class StreamCall(Generic[T]):
         Raises:
             StreamInterrupted: The answer is not complete.
         """
+        self._check_complete()
+        return collect(self._reader.received())
+
+    def _check_complete(self) -> None:
         interruption = self._reader.leave()
         if interruption is not None:
             raise interruption
-        return collect(self._reader.received())
 
 
 class TextCalls:
