@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -146,20 +147,24 @@ async def test_on_a_socket(method: str) -> None:
 async def test_shields(sent: int, *, interruptible: bool) -> None:
     """A paid exchange is shielded until its reply has come, unless it may be interrupted."""
     gone = trio.Event()
-    cancelled = trio.Event()
+    cancelled = threading.Event()
     token = trio.lowlevel.current_trio_token()
+
+    def cancel() -> None:
+        scope.cancel()
+        cancelled.set()
 
     def script(peer: Peer) -> None:
         peer.read_request()
         peer.send(REPLY[:sent])
-        token.run_sync_soon(scope.cancel)
-        token.run_sync_soon(cancelled.set)
+        token.run_sync_soon(cancel)
         if interruptible:
             with suppress(OSError):
                 peer.hang()
             token.run_sync_soon(gone.set)
         else:
-            peer.stopping.wait(0.05)
+            # Not before: the end of the reply ends the shield, and what comes then is too late.
+            assert cancelled.wait(10)
             peer.send(REPLY[sent:])
 
     transport = muybridge.H11Transport()
