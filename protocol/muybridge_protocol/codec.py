@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from json.scanner import make_scanner
 from typing import Any, Final, TypeVar, cast
 
 import cattrs
@@ -31,6 +32,8 @@ VALUES_LIMIT: Final = 100_000
 nothing but empty objects would take twenty times as much memory."""
 EVENT_VALUES_LIMIT: Final = 1_000_000
 """The same for an answer or an event of a stream, which may tell a probability of each token."""
+_SMALL = VALUES_LIMIT
+"""Most bytes of a body that cannot hold too many values, whatever it holds."""
 
 
 class InvalidJson(ValueError):
@@ -61,6 +64,9 @@ _DECODER = json.JSONDecoder(
     parse_constant=_no_constant,
 )
 _EVENT_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+# typeshed knows of no decoder that a scanner is made for
+_scan_record = make_scanner(cast("Any", _DECODER))
+_scan_event = make_scanner(cast("Any", _EVENT_DECODER))
 
 
 def read_json(body: bytes | str) -> Any:
@@ -69,7 +75,8 @@ def read_json(body: bytes | str) -> Any:
     Raises:
         InvalidJson: It is no JSON, or not strictly, or would take far more memory than its bytes.
     """
-    return _read(body, _DECODER, VALUES_LIMIT)
+    value = _read_small(body, _scan_record) if isinstance(body, bytes) else None
+    return _read(body, _DECODER, VALUES_LIMIT) if value is None else value
 
 
 def read_event(body: bytes | str) -> Any:
@@ -80,7 +87,25 @@ def read_event(body: bytes | str) -> Any:
     Raises:
         InvalidJson: It is no JSON, or would take far more memory than its bytes.
     """
-    return _read(body, _EVENT_DECODER, EVENT_VALUES_LIMIT)
+    value = _read_small(body, _scan_event) if isinstance(body, bytes) else None
+    return _read(body, _EVENT_DECODER, EVENT_VALUES_LIMIT) if value is None else value
+
+
+def _read_small(body: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any:
+    """Return the JSON value that *body* is, or None where it must be looked at more closely.
+
+    Nothing that is so small takes too much memory. To know that at once, and to leave out what
+    `json` does around its scanner, takes a third off the time of a short record.
+    """
+    if len(body) > _SMALL:
+        return None
+    try:
+        text = body.decode()
+        value, end = scan(text, 0)
+    except (ValueError, StopIteration, RecursionError):
+        return None
+    deep = text.count("[") + text.count("{") > NESTING_LIMIT
+    return None if deep or end != len(text) else value
 
 
 def _read(body: bytes | str, decoder: json.JSONDecoder, values_limit: int) -> Any:

@@ -7,7 +7,7 @@ the answer is complete, or an error has come in its place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -36,13 +36,14 @@ class Ending:
 
     def watch(self, candidates: Any, reason: str) -> None:
         """Take note of an event's *candidates*: those that have a *reason* to stop have ended."""
-        for candidate in map(as_object, as_array(candidates)):
-            if candidate is None:
+        for candidate in as_array(candidates):
+            if not isinstance(candidate, dict):
                 continue
-            index: object = candidate.get("index")
+            record = cast("JsonObject", candidate)
+            index: object = record.get("index")
             number = index if isinstance(index, int) else 0
             self._begun.add(number)
-            if candidate.get(reason):
+            if record.get(reason):
                 self._ended.add(number)
 
 
@@ -70,9 +71,10 @@ def tells_error(record: JsonObject) -> bool:
 
 def _watch_native(event: JsonObject, ending: Ending) -> None:
     ending.watch(event.get("candidates"), "finishReason")
-    feedback = as_object(event.get("promptFeedback"))
-    if feedback is not None and feedback.get("blockReason"):
-        ending.end()
+    if "promptFeedback" in event:
+        feedback = as_object(event["promptFeedback"])
+        if feedback is not None and feedback.get("blockReason"):
+            ending.end()
 
 
 def _watch_chat(event: JsonObject, ending: Ending) -> None:

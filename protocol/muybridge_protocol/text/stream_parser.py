@@ -130,7 +130,7 @@ class _ServerSentEvents:
         if self._line and lines:
             lines[0] = b"".join((self._line, lines[0]))
             self._line.clear()
-        data, size = self._data, self._size
+        data, size, limit = self._data, self._size, self._event_limit
         for line in lines:
             if not line:
                 if data is not None:
@@ -140,7 +140,7 @@ class _ServerSentEvents:
                     if payload:
                         yield payload
                 continue
-            if size + len(line) > self._event_limit:
+            if size + len(line) > limit:
                 raise self._too_large()
             if line.startswith(b"data: "):
                 value = line[6:]

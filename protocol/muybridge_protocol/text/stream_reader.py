@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -13,7 +13,6 @@ from muybridge_protocol.codec import (
     InvalidJson,
     JsonObject,
     as_array,
-    as_object,
     error_text,
     read_event,
 )
@@ -141,20 +140,21 @@ class StreamReader(Generic[T]):
         return _read_again(self._clean(bytes(self._raw)), self._dialect, self._event_limit)
 
     def _chunks(self, payloads: Iterable[bytes]) -> Iterator[T]:
-        dialect, ending = self._dialect, self._ending
+        dialect, ending, clean = self._dialect, self._ending, self._clean
+        watch, chunk = dialect.watch, dialect.chunk
         try:
             for payload in payloads:
                 if payload == DONE:
                     if dialect.done_ends:
                         ending.end()
                     continue
-                for event in _events(self._clean(payload)):
+                for event in _events(read_event(clean(payload))):
                     if tells_error(event):
                         said = error_text(event)
                         raise self._interrupted(f"the service told an error: {said}", error=event)
-                    dialect.watch(event, ending)
+                    watch(event, ending)
                     self._count += 1
-                    yield dialect.chunk(event)
+                    yield chunk(event)
         except MalformedStream as error:
             raise self._interrupted(str(error)) from None
         except InvalidJson as error:
@@ -185,16 +185,14 @@ def _read_again(raw: bytes, dialect: Dialect[T], event_limit: int) -> Iterator[T
         yield from reader.end()
 
 
-def _events(payload: bytes) -> list[JsonObject]:
+def _events(value: Any) -> Sequence[JsonObject]:
     """Return the objects that an event is: one, or an array of them.
 
     Raises:
         InvalidJson: It is something else.
     """
-    value = read_event(payload)
-    one = as_object(value)
-    if one is not None:
-        return [one]
+    if type(value) is dict:
+        return (cast("JsonObject", value),)
     if not isinstance(value, list) or not all(isinstance(event, dict) for event in as_array(value)):
         raise InvalidJson("it is not a JSON object")
     return as_array(value)
