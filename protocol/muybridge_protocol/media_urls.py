@@ -14,10 +14,12 @@ from muybridge_protocol.rules import either, is_array, shown
 _ABSOLUTE_URL = re.compile(r"https?://[^\s/?#\x00-\x1f\x7f]+[^\s\x00-\x1f\x7f]*", re.IGNORECASE)
 _ASSET = re.compile(r"asset://[A-Za-z0-9._~:=+@-]{1,256}")
 _DATA_URI = re.compile(r"data:[a-z]+/[a-z0-9.+-]+;base64,[A-Za-z0-9+/_-]+={0,2}", re.IGNORECASE)
-_BARE_BASE64 = re.compile(r"[A-Za-z0-9+/]{64,}={0,2}")
+LEAST_BASE64 = 64
+"""Fewest digits by which plain base64 is taken for such."""
+_BARE_BASE64 = re.compile(rf"[A-Za-z0-9+/]{{{LEAST_BASE64},}}={{0,2}}")
 # How base64 of PNG, JPEG, GIF, WebP (RIFF), BMP and TIFF begins. A path of letters and slashes
 # alone would otherwise pass for base64.
-_IMAGE_BEGINNINGS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk", "SUkq", "TU0A")
+IMAGE_BEGINNINGS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk", "SUkq", "TU0A")
 
 
 @attrs.frozen(kw_only=True)
@@ -77,7 +79,7 @@ class MediaUrl:
             if self.public and not is_public_host(host):
                 return f"{shown(url)} is not a public address"
             return None
-        if url.startswith(_IMAGE_BEGINNINGS) and _BARE_BASE64.fullmatch(url):
+        if url.startswith(IMAGE_BEGINNINGS) and _BARE_BASE64.fullmatch(url):
             return None if self.bare_base64 else "plain base64 is not accepted here"
         return f"{shown(url)} is not a URL"
 

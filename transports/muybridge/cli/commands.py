@@ -25,6 +25,7 @@ _COMMANDS = {
     "families": "tables",
     "models": "tables",
     "validate": "validate",
+    "schema": "schema",
     "serve": "serve",
 }
 """Where each command is, in the order of the help."""

@@ -12,6 +12,7 @@ import attrs
 import trio
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
+from muybridge.local.pages import Pages
 from muybridge.local.ranges import Span, UnsatisfiableRange, requested_span
 from muybridge.local.streaming import send_head, send_stream
 from muybridge.local.studio import Studio
@@ -69,6 +70,7 @@ class LocalApplication:
     Args:
         emulator: The service.
         studio: Where its results are rendered.
+        pages: What is served besides.
         clock: Returns Unix seconds.
         sending: Where replies are sent; it must outlive the server's own nursery.
         on_started: Called once, before the first request.
@@ -78,6 +80,7 @@ class LocalApplication:
         self,
         emulator: Emulator,
         studio: Studio,
+        pages: Pages,
         *,
         clock: Callable[[], float],
         sending: trio.Nursery,
@@ -85,6 +88,7 @@ class LocalApplication:
     ) -> None:
         self._emulator = emulator
         self._studio = studio
+        self._pages = pages
         self._clock = clock
         self._sending = sending
         self._on_started = on_started
@@ -145,6 +149,9 @@ class LocalApplication:
         path = scope["raw_path"].decode("latin-1")
         if path.startswith("/media/"):
             return await self._media(scope["method"], path.removeprefix("/media/"), headers)
+        page = self._pages.answer(scope["method"], path)
+        if page is not None:
+            return page
         query = scope["query_string"].decode("latin-1")
         return self._emulator.handle(
             ServiceRequest(scope["method"], f"{path}?{query}" if query else path, headers, body),

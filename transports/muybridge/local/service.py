@@ -17,6 +17,7 @@ from hypercorn.config import Config, Sockets
 from hypercorn.trio import serve as serve_hypercorn  # pyright: ignore[reportUnknownVariableType]  its half for WSGI is not typed in full
 
 from muybridge.local.asgi import LOG, LocalApplication
+from muybridge.local.pages import Pages
 from muybridge.local.studio import Studio
 from muybridge_protocol.emulator import Access, Emulator, Timing
 
@@ -106,13 +107,16 @@ class LocalService:
             listener = starting.enter_context(_listen(self._host, self._port))
             self._port = listener.getsockname()[1]
             studio = starting.enter_context(Studio())
+            public_url = self._public_url or self.base_url
             self.emulator = Emulator(
                 keys=self._keys,
-                public_url=self._public_url or self.base_url,
+                public_url=public_url,
                 timing=self._timing,
                 assets=self._assets,
             )
-            self._thread = _ServerThread(listener, self.emulator, studio, self.now)
+            self._thread = _ServerThread(
+                listener, self.emulator, studio, Pages(public_url), self.now
+            )
             starting.enter_context(self._thread)
             self._running = starting.pop_all()
         return self
@@ -165,12 +169,14 @@ class _ServerThread:
         listener: socket.socket,
         emulator: Emulator,
         studio: Studio,
+        pages: Pages,
         clock: Callable[[], float],
     ) -> None:
         self.ended = threading.Event()
         self._listener = listener
         self._emulator = emulator
         self._studio = studio
+        self._pages = pages
         self._clock = clock
         self._ready = threading.Event()
         self._failure: BaseException | None = None
@@ -214,6 +220,7 @@ class _ServerThread:
             application = LocalApplication(
                 self._emulator,
                 self._studio,
+                self._pages,
                 clock=self._clock,
                 sending=sending,
                 on_started=self._ready.set,

@@ -1,0 +1,57 @@
+"""Bodies that the service accepts, one for each model, to begin with."""
+
+from __future__ import annotations
+
+from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.families import Family, Field
+from muybridge_protocol.media_urls import MediaUrl
+from muybridge_protocol.relations import RequiredFor
+from muybridge_protocol.rules import Between, Kind, OneOf
+
+PROMPT = "A horse at a gallop"
+_MEDIUM = "https://media.example.com/horse.mp4"
+
+
+def examples(family: Family) -> dict[str, JsonObject]:
+    """Return a body for each model: what it needs, and the service's defaults where it has any.
+
+    A family whose models are not shown has one, under its own name.
+    """
+    if not family.models:
+        return {family.name: _filled(family, {"prompt": PROMPT})}
+    return {
+        model.name: _filled(family, {"model": model.name, "prompt": PROMPT})
+        for model in family.models
+    }
+
+
+def _filled(family: Family, body: JsonObject) -> JsonObject:
+    for relation in family.relations:
+        if isinstance(relation, RequiredFor) and body.get("model") in relation.models:
+            body[relation.field] = [_MEDIUM]
+    for field in family.fields:
+        if field.required and field.wire not in body:
+            body[field.wire] = _value(field)
+    for field in family.fields:
+        if field.service_default is None or field.wire in body:
+            continue
+        fuller = {**body, field.wire: field.service_default}
+        report = family.check(fuller)
+        if report.ok and not report.notices:
+            body = fuller
+    return body
+
+
+def _value(field: Field) -> object:
+    """Return a value that *field*, for which the service has no default, accepts."""
+    for rule in field.rules:
+        match rule:
+            case OneOf(options):
+                return options[0]
+            case Between(low):
+                return low
+            case MediaUrl():
+                return [_MEDIUM] if field.kind is Kind.STRINGS else _MEDIUM
+            case _:
+                pass
+    return PROMPT

@@ -1,0 +1,216 @@
+"""The document's schemas against the hand-transcribed cases of every family.
+
+The cases say what the service accepts; the library's own check is held to them elsewhere. What no
+schema can say is listed here, with the reason, and nothing else may differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from families.cases import Body
+from muybridge_protocol.families import FAMILIES, Family
+from muybridge_protocol.media_urls import IMAGE_BEGINNINGS, MediaUrl
+from muybridge_protocol.openapi.values import value_schema
+from muybridge_protocol.rules import Between, Kind, Problem, Text
+
+from .schemas import SCHEMAS, accepts, matches
+
+CASES = {
+    name: getattr(import_module(f"families.test_{name}"), f"Test{name.capitalize()}")
+    for name in FAMILIES
+}
+
+
+def schema_of(family: Family) -> str:
+    return f"{family.name.capitalize()}Request"
+
+
+@dataclass(frozen=True)
+class Inexpressible:
+    """A rule that no JSON Schema can say, and which problems are its."""
+
+    reason: str
+    holds: Callable[[Family, Body, Problem], bool]
+
+
+def _is_whole_float(family: Family, body: Body, problem: Problem) -> bool:
+    value = body.get(problem.field)
+    if problem.rule != "type" or not isinstance(value, float) or not value.is_integer():
+        return False
+    again = family.check({**body, problem.field: int(value)})
+    return problem.field not in {other.field for other in again.problems}
+
+
+INEXPRESSIBLE = {
+    "5.0 for an integer": Inexpressible(
+        "JSON Schema knows one number: 5.0 is the integer 5 there. The service's own JSON reader "
+        "may not think so, and the document's description says so in words.",
+        _is_whole_float,
+    ),
+    "conflicting values of a field's two names": Inexpressible(
+        "No keyword compares one field's value with another's.",
+        lambda _, __, problem: problem.rule == "alias",
+    ),
+    "sizes in pixels": Inexpressible(
+        "No keyword does arithmetic on numbers inside a text: multiples of 16, 3:1, all pixels.",
+        lambda _, __, problem: (
+            problem.rule == "pixel_size" and "is not {width}" not in problem.message
+        ),
+    ),
+    "public hosts": Inexpressible(
+        "Which addresses are public is arithmetic on them and a registry's table.",
+        lambda _, __, problem: "is not a public address" in problem.message,
+    ),
+}
+
+
+def is_json(value: object) -> bool:
+    """Whether *value* could stand in a request at all: no NaN, infinity or lone surrogate."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_accepted_bodies(name: str) -> None:
+    """What the service accepts satisfies the schema."""
+    schema = schema_of(FAMILIES[name])
+    wrong = [str(case) for case in CASES[name].accepted if not accepts(schema, case.body)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_rejected_bodies(name: str) -> None:
+    """What the service rejects does not satisfy the schema, but for what no schema can say."""
+    family = FAMILIES[name]
+    for case in CASES[name].rejected:
+        if not is_json(case.body):
+            continue
+        problems = family.check(case.body).problems
+        beyond = all(
+            any(row.holds(family, case.body, problem) for row in INEXPRESSIBLE.values())
+            for problem in problems
+        )
+        assert accepts(schema_of(family), case.body) is beyond, str(case)
+
+
+def test_every_exception_is_needed() -> None:
+    """Each rule that is said to be inexpressible is met in the cases of some family."""
+    met = {
+        row_name
+        for name, family in FAMILIES.items()
+        for case in CASES[name].rejected
+        for problem in family.check(case.body).problems
+        for row_name, row in INEXPRESSIBLE.items()
+        if row.holds(family, case.body, problem)
+    }
+    assert met == set(INEXPRESSIBLE)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_missing_fields(name: str) -> None:
+    """A body without a required field does not satisfy the schema, and the smallest one does."""
+    cases, schema = CASES[name], schema_of(FAMILIES[name])
+    assert accepts(schema, cases.smallest)
+    for missing in cases.required:
+        body = {wire: value for wire, value in cases.smallest.items() if wire != missing}
+        assert not accepts(schema, body)
+
+
+# The patterns, against the rules that they are made of.
+
+_MARKS = st.sampled_from(
+    [*"hHtTpPsS:/?#@.-_=+ \t\n\r\x00\x1c\x1f\x7f\x85\xa0\u1680\u2003\u2028\u3000\ufeff\u200b", "a",
+     "data:", "DATA:", "image/png", ";base64,", "asset://", "Asset://", "https://", "HTTP://",
+     "iVBORw0KGgo", "/9j/", "A" * 50, "Zz09", "example.com", "a" * 257]
+)  # fmt: skip
+_RULES = [
+    MediaUrl(base64=base64, bare_base64=bare, assets=assets)
+    for base64 in (False, True)
+    for bare in (False, True)
+    for assets in (False, True)
+]
+
+
+@pytest.mark.parametrize("rule", _RULES, ids=str)
+@given(text=st.lists(_MARKS, max_size=6).map("".join))
+def test_the_pattern_of_addresses(rule: MediaUrl, text: str) -> None:
+    """The pattern and the rule agree on every text, but for the host that an address names."""
+    complaint = rule.complaint(text)
+    if complaint is not None and "names no host" in complaint:
+        return
+    assert matches(value_schema(Kind.STRING, [rule]), text) is (complaint is None)
+
+
+@given(text=st.lists(_MARKS, max_size=4).map("".join))
+def test_the_pattern_of_texts(text: str) -> None:
+    """The pattern and the rule agree on which texts are blank."""
+    rule = Text(100)
+    assert matches(value_schema(Kind.STRING, [rule]), text) is (rule.complaint(text) is None)
+
+
+def test_the_description_names_fields_as_they_are_sent() -> None:
+    """A description calls a field by its name on the wire."""
+    text = json.dumps(SCHEMAS)
+    for family in FAMILIES.values():
+        for field in family.fields:
+            if field.name != field.wire:
+                assert field.name not in text
+
+
+def test_defaults_and_old_names() -> None:
+    """Every default of the service is given, and what is legacy is marked as deprecated."""
+    for family in FAMILIES.values():
+        properties: dict[str, Any] = SCHEMAS[schema_of(family)]["properties"]
+        told = {wire: field["default"] for wire, field in properties.items() if "default" in field}
+        assert told == DEFAULTS.get(family.name, {})
+        old = {wire for wire, field in properties.items() if field.get("deprecated")}
+        assert old == ({"image", "lastFrameImage"} if family.name == "videos" else set())
+
+
+# From the specification's tables, by hand.
+DEFAULTS: dict[str, dict[str, object]] = {
+    "imga": {"resolution": "1k"},
+    "imgb": {"quality": "low", "ratio": "1:1", "resolution": "1k"},
+    "videos": {"ratio": "16:9", "resolution": "720p"},
+    "vidc": {"duration": 3, "ratio": "9:16"},
+    "vidd": {"duration": 5, "aspect_ratio": "16:9", "resolution": "720p"},
+    "vidg": {"duration": 10, "aspect_ratio": "16:9", "resolution": "720p"},
+    "vidsb": {"duration": 5, "aspect_ratio": "16:9", "generateAudio": True},
+    "vidv": {"resolution": "720p", "aspect_ratio": "16:9"},
+    "vidr": {"size": "720x1280"},
+}
+
+
+def test_a_limit_on_what_has_no_effect() -> None:
+    """A model's limit does not hold for a field that another one overrides."""
+    body = {"model": "imgb-2-r", "prompt": "a horse", "ratio": "16:9", "resolution": "4k"}
+    assert not accepts("ImgbRequest", body)
+    assert accepts("ImgbRequest", {**body, "size": "1024x1024"})
+
+
+@pytest.mark.parametrize("first", IMAGE_BEGINNINGS)
+def test_the_shortest_plain_base64(first: str) -> None:
+    """Plain base64 is taken for such from 64 digits on, as the rule has it."""
+    rule = MediaUrl(bare_base64=True)
+    for length in (63, 64):
+        text = first.ljust(length, "A")
+        assert matches(value_schema(Kind.STRING, [rule]), text) is (length == 64)
+        assert (rule.complaint(text) is None) is (length == 64)
+
+
+def test_two_rules_of_one_kind() -> None:
+    """Where two rules would say the same keyword, both hold."""
+    schema = value_schema(Kind.INTEGER, [Between(1, 9), Between(5, 20)])
+    assert [number for number in range(25) if matches(schema, number)] == [5, 6, 7, 8, 9]
