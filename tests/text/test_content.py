@@ -130,7 +130,7 @@ PARTS: list[tuple[Any, list[dict[str, Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("given_", "parts"), PARTS, ids=str)
+@pytest.mark.parametrize(("given_", "parts"), PARTS, ids=lambda value: type(value).__name__)
 def test_parts_of_a_turn(given_: Any, parts: list[dict[str, Any]]) -> None:
     """A turn is made of strings, parts and mappings, of one or several."""
     assert Content(given_).to_record() == {"role": "user", "parts": parts}
@@ -157,7 +157,7 @@ TURNS: list[tuple[Any, list[tuple[str | None, list[str]]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("given_", "turns"), TURNS, ids=str)
+@pytest.mark.parametrize(("given_", "turns"), TURNS, ids=lambda value: type(value).__name__)
 def test_strings_and_parts_are_grouped(
     given_: Any, turns: list[tuple[str | None, list[str]]]
 ) -> None:
