@@ -401,6 +401,42 @@ def test_what_is_taken_belongs_to_its_runner(folder: Path) -> None:
         assert journal.owned_by("one") == [second, third]
 
 
+def test_nothing_is_read_any_more_when_a_change_is_committed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit frees the file: a query that is not at its end would go on to hold its lock.
+
+    The next change on the same connection would then meet one on another as a deadlock.
+    """
+    path = folder / "journal" / "journal.sqlite3"
+    held: list[str] = []
+
+    class Watched(sqlite3.Connection):
+        def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+            done = super().execute(sql, *arguments)
+            if sql == "COMMIT":
+                other = sqlite3.Connection(path, timeout=0, isolation_level=None)
+                try:
+                    other.execute("BEGIN EXCLUSIVE")
+                except sqlite3.OperationalError as error:
+                    held.append(str(error))
+                other.close()
+            return done
+
+    connect = sqlite3.connect
+
+    def watched(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        return connect(*arguments, factory=Watched, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", watched)
+    with Journal(folder) as journal:
+        taken = journal.take("one", creates=True, besides=[3])
+        assert taken is not None
+        assert taken.number == 1
+        assert journal.take("one", creates=True, besides=[1, 2, 3]) is None
+    assert held == []
+
+
 def test_a_task_keeps_its_state_when_it_is_taken(folder: Path) -> None:
     """A task that was created is given out for waiting, even where nothing may be created."""
     with Journal(folder) as journal:

@@ -133,6 +133,10 @@ EQUIVALENT: dict[_Key, str] = {
         _ONE_COLUMN,
     ),
     **dict.fromkeys(
+        _swapped(f"{_BATCH}.journal", "(state, len(passed) + 1),", ("1", "2")),
+        "one row more is read than can be needed",
+    ),
+    **dict.fromkeys(
         _swapped(f"{_BATCH}.journal", "return found[0]", ("[0]", "[-1]")),
         "the number is the primary key: one item has it",
     ),

@@ -241,7 +241,7 @@ class Journal:
                     "SELECT number FROM items WHERE state = ? AND owner IS NULL "  # noqa: S608  our own names
                     f"ORDER BY {order} LIMIT ?",
                     (state, len(passed) + 1),
-                )
+                ).fetchall()  # one that is still being read would hold its lock beyond the commit
                 number: int | None = next((row[0] for row in rows if row[0] not in passed), None)
                 if number is None:
                     continue
