@@ -116,6 +116,20 @@ def test_echoes(make_client: MakeClient, key: str, way: str, method: str, status
     assert hidden(key, everything(came) if isinstance(came, MuybridgeError) else reachable(came))
 
 
+@pytest.mark.parametrize("method", BOTH)
+@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize("size", [100, 64 * 1024])
+def test_an_echo_cut_short(make_client: MakeClient, method: str, status: int, size: int) -> None:
+    """Nothing of a key is kept at the end of a reply that ends inside it, or is kept up to there."""
+    begin = KEY[: len(KEY) // 2]
+    rest = KEY[len(begin) :] if size > 100 else ""
+    body = "x" * (size - len(begin)) + begin + rest
+    with ScriptedServer(serve(status, body.encode())) as server:
+        came = outcome(make_client(server.url), method)
+    assert isinstance(came, MuybridgeError)
+    assert hidden(begin, everything(came))
+
+
 @KEYS
 @pytest.mark.parametrize("method", ["stream_generate_content", "stream_messages"])
 @pytest.mark.parametrize("size", [1, 10_000])

@@ -83,7 +83,7 @@ class Credentials:
         return HttpResponse(
             response.status,
             self._redact_headers(response.headers),
-            self._redact_body(response.body),
+            self.redact_partial(response.body),  # of an error there may be its beginning alone
         )
 
     def redact_head(self, head: HttpHead) -> HttpHead:
