@@ -120,7 +120,7 @@ def test_echoes(make_client: MakeClient, key: str, way: str, method: str, status
 @pytest.mark.parametrize("status", [200, 400, 500])
 @pytest.mark.parametrize("size", [100, 64 * 1024])
 def test_an_echo_cut_short(make_client: MakeClient, method: str, status: int, size: int) -> None:
-    """Nothing of a key is kept at the end of a reply that ends inside it, or is kept up to there."""
+    """Nothing of a key is kept of a reply that ends, or is kept only up to a place, inside it."""
     begin = KEY[: len(KEY) // 2]
     rest = KEY[len(begin) :] if size > 100 else ""
     body = "x" * (size - len(begin)) + begin + rest
