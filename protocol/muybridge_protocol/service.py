@@ -17,6 +17,7 @@ _QUERY = re.compile(r"([?#]).+", re.DOTALL)
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
 
+_UNSENDABLE = re.compile(r"[^\x21-\x7e]|\\")
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?", re.ASCII)
 """A name, or an IPv6 address with its zone: no escapes, which others might read as another host."""
 
@@ -84,7 +85,7 @@ def origin_of(url: str) -> tuple[str, str, int]:
         InvalidAddress: It has none of them, or holds a user name or password.
     """
     bare = without_query(url)
-    if not url.isascii() or any(ord(mark) <= 0x20 or mark in "\x7f\\" for mark in url):  # noqa: PLR2004  space
+    if _UNSENDABLE.search(url):
         raise InvalidAddress("The address holds white space, control or non-ASCII characters.")
     try:
         parts = urlsplit(url)
@@ -121,6 +122,9 @@ class Service:
     base_url: str | None = None
     text_base_url: str | None = None
     allow_plain_http: bool = False
+    _origins: frozenset[tuple[str, str, int]] = attrs.field(
+        init=False, repr=False, eq=False, default=frozenset()
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.base_url is None and self.text_base_url is None:
@@ -140,6 +144,8 @@ class Service:
             if "?" in url or "#" in url:
                 raise InvalidAddress(f"{_shown(url)}: a base URL has no query and no fragment.")
             object.__setattr__(self, name, url.rstrip("/"))
+        bases = filter(None, (self.base_url, self.text_base_url))
+        object.__setattr__(self, "_origins", frozenset(map(origin_of, bases)))
 
     def __str__(self) -> str:
         return str(self.base_url or self.text_base_url)
@@ -186,7 +192,7 @@ class Service:
             origin = origin_of(url)
         except InvalidAddress:
             return False
-        return origin in map(origin_of, filter(None, (self.base_url, self.text_base_url)))
+        return origin in self._origins
 
     def check_download(self, url: str) -> str:
         """Return *url* if a result may be downloaded from there.

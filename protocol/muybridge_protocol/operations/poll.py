@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -223,20 +223,19 @@ class Poll(Operation[Result]):
         if not may_follow(before, result.status):
             reason = f"the task was {before} and is now said to be {result.status}"
             return self._settle(self._violation(reason, response))
-        heard = attrs.evolve(
-            self,
-            result=result,
-            heard=now,
-            failures=0,
-            unreadable=0,
-            events=(Polled(result, changed=result.status != before),),
-        )
+        known: dict[str, Any] = {
+            "result": result,
+            "heard": now,
+            "failures": 0,
+            "unreadable": 0,
+            "events": (Polled(result, changed=result.status != before),),
+        }
         if self.once:
-            return attrs.evolve(heard, settled=Settled(result))
+            return attrs.evolve(self, **known, settled=Settled(result))
         if is_terminal(result.status):
-            return heard._end(result, now)
+            return attrs.evolve(self, **known)._end(result, now)
         interval = min(self.pacing.longest, self.interval * GROWTH)
-        return attrs.evolve(heard, due=now + self.interval, interval=interval)
+        return attrs.evolve(self, **known, due=now + self.interval, interval=interval)
 
     def _end(self, result: Result, now: float) -> Self:
         if result.status != Status.COMPLETED or result.url is not None:
