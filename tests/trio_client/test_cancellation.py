@@ -165,7 +165,7 @@ class Service:
             record = {"id": f"task-{self.accepted}", "status": "queued", "created": 1}
             reply = reply_bytes(200, json.dumps(record).encode())
             # In parts, so that there are more checkpoints to be cancelled at.
-            for part in (reply[:10], reply[10:-3], reply[-3:]):
+            for part in (reply[:10], reply[10:20], reply[20:-6], reply[-6:-3], reply[-3:]):
                 peer.send(part)
                 peer.stopping.wait(0.002)
 

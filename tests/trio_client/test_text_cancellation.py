@@ -114,7 +114,7 @@ REPLY = reply_bytes(200, BODY)
 async def test_on_a_socket(method: str) -> None:
     """Over h11 a cancelled request closes its connection, and nothing is sent again."""
     slow = (
-        Slowly(REPLY[:10], REPLY[10:-3], REPLY[-3:])
+        Slowly(REPLY[:10], REPLY[10:20], REPLY[20:-9], REPLY[-9:-6], REPLY[-6:-3], REPLY[-3:])
         if method == "generate_content"
         else Slowly(HEAD[:9], HEAD[9:], *map(part, EVENTS), LAST)
     )

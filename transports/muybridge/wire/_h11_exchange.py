@@ -1,7 +1,11 @@
 """One exchange: a request on its way by h11 and trio's streams, and what is known of it so far.
 
-The first byte of a request counts as sent from the moment that its `send_all` begins, because a
+The first byte of a request counts as sent from the moment that its `send` begins, because a
 cancelled one may have sent some, all or none.
+
+h11 writes the request, reads the reply's head, and finds the ends of chunks. A body of a known
+length, or one that ends with its connection, is read past h11, which would copy each piece twice:
+that made a download twice as dear.
 """
 
 from __future__ import annotations
@@ -9,15 +13,15 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import h11
 import trio
 
-from muybridge.wire._h11_connections import HEAD_LIMIT, Connection, Route
-from muybridge.wire._h11_progress import Progress
-from muybridge.wire._h11_request import begin_request
-from muybridge.wire._reply_body import PIECE, Framing, Inflation
+from muybridge.wire._h11_connections import Connection, Route
+from muybridge.wire._h11_progress import ENDED_EARLY, Progress
+from muybridge.wire._h11_request import begin_request, with_secrets
+from muybridge.wire._reply_body import LARGE_PIECE, PIECE, Framing, Inflation
 from muybridge.wire._watched_exchange import Fault
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
@@ -25,6 +29,8 @@ from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, Transp
 if TYPE_CHECKING:
     from muybridge.wire.h11_transport import H11Transport
 
+_HEAD_LIMIT: Final = 64 * 1024
+"""Most bytes that a reply's head, a line of a chunked body or its trailer may have."""
 _MOST_FIELDS = 100
 _STATUS_LINE = b"HTTP/1."
 _TELLING = frozenset({b"transfer-encoding", b"content-length", b"content-encoding"})
@@ -55,8 +61,11 @@ class Exchange:
         self._target = ""
         self._progress = Progress()
         self._connection: Connection | None = None
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_LIMIT)
         self._head: HttpHead | None = None
         self._framing: Framing | None = None
+        self._beginning = b""
+        self._missing: int | None = 0
         self._inflation: Inflation | None = None
         self._inflated: Iterator[bytes] = iter(())
         self._size = 0
@@ -164,7 +173,7 @@ class Exchange:
 
     async def _send(self) -> None:
         connection, progress = self._in_use(), self._progress
-        wire = self._wire(connection.http)
+        wire = self._wire()
         progress.phase = Phase.SEND
         rest = wire
         try:
@@ -173,28 +182,30 @@ class Exchange:
                 count = await connection.send(rest[:PIECE])
                 progress.bytes_sent += count
                 rest = rest[count:]
-        except trio.BrokenResourceError as error:
+        except (OSError, trio.BrokenResourceError) as error:
             if not progress.bytes_sent and connection.took_nothing(error):
                 progress.sent = False
             # A server that refuses early closes its end, and has said why.
             progress.send_error = error
 
-    def _wire(self, http: h11.Connection) -> memoryview:
+    def _wire(self) -> memoryview:
         """Return the request as it goes out. A traceback shows no more of it than that."""
         # Taken away, so that nothing keeps the key once it is sent.
         authorization, self._authorization = self._authorization, None
-        begin = begin_request(self._request, self._route, self._target, authorization)
-        parts = http.send_with_data_passthrough(begin) or []
-        if self._request.body:
-            parts += http.send_with_data_passthrough(h11.Data(self._request.body)) or []
-        parts += http.send_with_data_passthrough(h11.EndOfMessage()) or []
+        http, request = self._http, self._request
+        head = http.send(begin_request(request, self._route, self._target)) or b""
+        parts = [with_secrets(head, self._route, authorization)]
+        if request.body:
+            parts += http.send_with_data_passthrough(h11.Data(request.body)) or []
+        http.send(h11.EndOfMessage())
         return memoryview(b"".join(parts))
 
     async def _read_head(self) -> None:
-        http, progress = self._in_use().http, self._progress
+        http, progress = self._http, self._progress
         progress.phase = Phase.HEAD
         received = 0
-        while not isinstance(event := http.next_event(), h11.Response):
+        event: h11.Event | type[h11.NEED_DATA | h11.PAUSED] = h11.NEED_DATA
+        while not isinstance(event, h11.Response):
             if event is h11.NEED_DATA:
                 # This is in time already, unless the gaps between bytes are limited, too.
                 within = self._request.idle_timeout is None
@@ -208,6 +219,7 @@ class Exchange:
                 http.receive_data(data)
             elif not isinstance(event, h11.InformationalResponse):
                 raise Fault(Reason.MALFORMED, f"unexpected {type(event).__name__}")
+            event = http.next_event()
         fields = event.headers.raw_items()
         self._head = HttpHead(
             event.status_code,
@@ -228,7 +240,7 @@ class Exchange:
         head = self.head
         if len(head.headers) > _MOST_FIELDS:
             raise Fault(Reason.MALFORMED, "the reply has too many headers")
-        if received > HEAD_LIMIT and sum(len(n) + len(v) for n, v in headers) > HEAD_LIMIT:
+        if received > _HEAD_LIMIT and sum(len(n) + len(v) for n, v in headers) > _HEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the reply's head is too long")
         found: dict[bytes, list[str]] = {}
         for name, value in headers:
@@ -242,19 +254,22 @@ class Exchange:
         )
         if b"content-encoding" in found:
             self._inflation = Inflation.read(found[b"content-encoding"])
+        if not self._framing.chunked:
+            self._beginning, _ = self._http.trailing_data
+            self._missing = 0 if self._framing.bodiless else self._framing.length
 
-    async def _receive_in_time(self) -> bytes:
-        """Return what comes next, or nothing at the other side's end."""
+    async def _receive_in_time(self, size: int = PIECE) -> bytes:
+        """Return what comes next, up to *size* bytes, or nothing at the other side's end."""
         deadline, idle = self._deadline, self._request.idle_timeout
         if idle is not None:
             deadline = min(deadline, trio.current_time() + idle)
         with trio.CancelScope(deadline=deadline, shield=self._request.shielded):
-            return await self._receive()
+            return await self._receive(size)
         raise TimeoutError("nothing came in time")
 
-    async def _receive(self) -> bytes:
+    async def _receive(self, size: int = PIECE) -> bytes:
         try:
-            data = bytes(await self._in_use().stream.receive_some(PIECE))
+            data = await self._in_use().receive(size)
         except trio.BrokenResourceError as error:
             if not isinstance(error.__cause__, ssl.SSLEOFError):
                 raise
@@ -288,24 +303,49 @@ class Exchange:
         return piece
 
     async def _decoded(self) -> bytes:
-        http, inflation = self._in_use().http, self._inflation
+        self._in_use()
+        inflation = self._inflation
         while True:
             for piece in self._inflated:
                 return piece
-            event = http.next_event()
-            if event is h11.NEED_DATA:
-                http.receive_data(await self._receive_in_time())
-            elif isinstance(event, h11.Data):
-                if inflation is None:
-                    return bytes(event.data)
-                self._inflated = inflation.feed(bytes(event.data))
-            elif isinstance(event, h11.EndOfMessage):
+            piece = await self._transferred()
+            if not piece:
                 if inflation is not None:
                     inflation.end()
                 self._finish()
                 return b""
-            else:
+            if inflation is None:
+                return piece
+            self._inflated = inflation.feed(piece)
+
+    async def _transferred(self) -> bytes:
+        """Return the next piece of the body as it is transferred, or nothing at its end."""
+        if self._framing is not None and self._framing.chunked:
+            return await self._next_of_chunks()
+        missing = self._missing
+        if missing == 0:
+            return b""
+        piece = self._beginning if missing is None else self._beginning[:missing]
+        self._beginning = self._beginning[len(piece) :]
+        if not piece:
+            size = PIECE if missing is None else min(missing, LARGE_PIECE)
+            piece = await self._receive_in_time(size)
+        if missing is not None:
+            if not piece:
+                raise Fault(Reason.TRUNCATED, ENDED_EARLY)
+            self._missing = missing - len(piece)
+        return piece
+
+    async def _next_of_chunks(self) -> bytes:
+        http = self._http
+        while not isinstance(event := http.next_event(), h11.Data):
+            if isinstance(event, h11.EndOfMessage):
+                self._beginning, _ = http.trailing_data
+                return b""
+            if event is not h11.NEED_DATA:
                 raise Fault(Reason.MALFORMED, f"unexpected {type(event).__name__}")
+            http.receive_data(await self._receive_in_time())
+        return bytes(event.data)
 
     def _in_use(self) -> Connection:
         if self._connection is None:
@@ -316,11 +356,9 @@ class Exchange:
         """Give the connection back, if it is in order."""
         connection, self._connection = self._in_use(), None
         self._complete = True
-        http = connection.http
-        leftover, ended = http.trailing_data
-        done = http.our_state is http.their_state is h11.DONE
-        if done and not leftover and not ended and self._progress.send_error is None:
-            http.start_next_cycle()
+        # After the request and the reply's head, h11 knows whether another request may follow.
+        follows = self._http.our_state is h11.DONE and not self._progress.ended
+        if follows and not self._beginning and self._progress.send_error is None:
             self._route.keep(connection)
         else:
             connection.close()

@@ -10,6 +10,7 @@ import trio
 from muybridge.wire._watched_exchange import Fault, reason_of
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 
+ENDED_EARLY: Final = "the connection was closed before the end of the reply"
 _DETAIL_LIMIT: Final = 200
 
 
@@ -30,7 +31,7 @@ class Progress:
     phase: Phase = Phase.RESOLVE
     sent: bool = False
     bytes_sent: int = 0
-    send_error: trio.BrokenResourceError | None = None
+    send_error: OSError | trio.BrokenResourceError | None = None
     status: int | None = None
     arrived: bytes = attrs.field(default=b"", repr=False)
     ended: bool = False
@@ -52,7 +53,7 @@ class Progress:
         elif self.ended and phase in (Phase.HEAD, Phase.BODY):
             early = phase is Phase.HEAD and not self.arrived
             reason = Reason.CLOSED if early else Reason.TRUNCATED
-            detail = "the connection was closed before the end of the reply"
+            detail = ENDED_EARLY
         elif phase in (Phase.HEAD, Phase.BODY):
             reason = Reason.MALFORMED
         return TransportFailure(

@@ -31,31 +31,49 @@ def sent_fields(headers: Headers) -> Fields:
     return fields
 
 
-def begin_request(
-    request: HttpRequest, route: Route, target: str, authorization: str | None
-) -> h11.Request:
-    """Return how *request* begins on the wire: its first line and its headers.
+@lru_cache(maxsize=64)
+def _bodiless(method: str, headers: Headers, authority: bytes) -> h11.Request:
+    """Return a request whose headers h11 has read: it takes 10 us, and most polls have the same."""
+    return h11.Request(
+        method=method, target="/", headers=[(b"Host", authority), *sent_fields(headers)]
+    )
+
+
+def begin_request(request: HttpRequest, route: Route, target: str) -> h11.Request:
+    """Return how *request* begins on the wire: its first line and its headers, but for secrets.
 
     Args:
         request: What to send.
         route: The way to go.
         target: What to ask for at its end.
-        authorization: The value of the `Authorization` header, or None.
 
     Raises:
         Fault: It cannot be sent as described.
     """
-    fields = [(b"Host", route.authority), *sent_fields(request.headers)]
-    if request.body is not None:
-        fields.append((b"Content-Length", b"%d" % len(request.body)))
-    elif request.method in _EMPTY_BODY_METHODS:
-        fields.append((b"Content-Length", b"0"))
-    if route.forwards and route.proxy is not None and route.proxy.authorization is not None:
-        fields.append((b"Proxy-Authorization", route.proxy.authorization.encode("latin-1")))
-    if authorization is not None:
-        fields.append((b"Authorization", authorization.encode("latin-1")))
     try:
+        if request.body is None and request.method not in _EMPTY_BODY_METHODS:
+            known = _bodiless(request.method, request.headers, route.authority)
+            return h11.Request(method=request.method, target=target, headers=known.headers)
+        length = (b"Content-Length", b"%d" % len(request.body or b""))
+        fields = [(b"Host", route.authority), *sent_fields(request.headers), length]
         return h11.Request(method=request.method, target=target, headers=fields)
     except h11.LocalProtocolError:
         # What h11 says quotes the value.
         raise Fault(Reason.OTHER, "the request cannot be sent as it is described") from None
+
+
+def with_secrets(head: bytes, route: Route, authorization: str | None) -> bytes:
+    """Return a request's head with the headers at its end that nothing may keep.
+
+    Args:
+        head: The head as h11 writes it.
+        route: The way to go.
+        authorization: The value of the `Authorization` header, checked, or None.
+    """
+    secrets: list[tuple[bytes, str]] = []
+    if route.forwards and route.proxy is not None and route.proxy.authorization is not None:
+        secrets.append((b"Proxy-Authorization", route.proxy.authorization))
+    if authorization is not None:
+        secrets.append((b"Authorization", authorization))
+    lines = b"".join(b"%s: %s\r\n" % (name, value.encode("latin-1")) for name, value in secrets)
+    return head[:-2] + lines + head[-2:]

@@ -245,7 +245,7 @@ class _Reply:
         return self._head
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the decoded body, at most 64 KiB at a time, as it comes in.
+        """Yield the decoded body, at most 256 KiB at a time, as it comes in.
 
         Raises:
             TransportError: The body ended early, was malformed, stalled, took longer than the
