@@ -18,7 +18,6 @@ from typing import NoReturn
 import pytest
 
 _PASSED, _FAILED_TO_START, _NOT_LOADED = 0, 98, 99
-_ALREADY_LOADED = "ignore::pytest.PytestAssertRewriteWarning"
 
 
 class Outcome(Enum):
@@ -113,7 +112,9 @@ def _be_tried(module: str, loader: _Loader, test: str, limit: int) -> NoReturn:
         for stream in (0, 1, 2):
             os.dup2(silence, stream)
         sys.meta_path.insert(0, _Finder(module, loader))
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", _ALREADY_LOADED]
+        # Plugins that happen to be installed are slow to load, and no test here needs one.
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        options = ["-x", "-q", "-p", "no:cacheprovider"]
         code = int(pytest.main([*options, test]))
         if code == _PASSED and not loader.used:
             code = _NOT_LOADED
