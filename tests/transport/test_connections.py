@@ -66,6 +66,20 @@ def test_paid_avoids_stale_connection(
         assert len(server.peers) == 2
 
 
+def test_polls_seconds_apart(
+    transport: Transport, tls: ssl.SSLContext | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Polls share one connection however far apart the specification has them, up to a minute."""
+    clock, passed = time.monotonic, 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + passed)
+    with ScriptedServer(serve(), tls=tls) as server:
+        for pause in (6.0, 6.0, 6.0, 60.0):
+            call(transport, get(server.url))
+            passed += pause
+        call(transport, get(server.url))
+        assert len(server.peers) == 1
+
+
 def test_fresh_means_one_second() -> None:
     """An idle connection is fresh for a second."""
     assert FRESH == 1.0
@@ -99,7 +113,7 @@ def wait_until_readable(transport: Transport) -> None:
     assert not idle or select.select(idle, [], [], 5)[0]
 
 
-@pytest.mark.parametrize("way", ["together", "after"])
+@pytest.mark.parametrize("way", ["together", "with chunks", "after"])
 def test_unsolicited_reply(transport: Transport, tls: ssl.SSLContext | None, way: str) -> None:
     """A second reply that nobody asked for is never taken for the next request's."""
     evil = reply_bytes(200, b"evil")
@@ -108,6 +122,9 @@ def test_unsolicited_reply(transport: Transport, tls: ssl.SSLContext | None, way
         peer.read_request()
         if way == "together":
             peer.send(reply_bytes() + evil)
+        elif way == "with chunks":
+            head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            peer.send(head + b"2\r\n{}\r\n0\r\n\r\n" + evil)
         else:
             peer.send(reply_bytes())
             peer.send(evil)
@@ -118,6 +135,25 @@ def test_unsolicited_reply(transport: Transport, tls: ssl.SSLContext | None, way
         if way == "after":
             wait_until_readable(transport)
         assert call(transport, post(server.url)).body == b"good"
+
+
+def test_unsolicited_reply_with_the_body(transport: Transport, tls: ssl.SSLContext | None) -> None:
+    """What follows a body in one piece with it is neither of the body nor the next reply."""
+    head_read = threading.Event()
+    head, _, body = reply_bytes().partition(b"\r\n\r\n")
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(head + b"\r\n\r\n")
+        head_read.wait(5)
+        peer.send(body + reply_bytes(200, b"evil"))
+        peer.hang()
+
+    with ScriptedServer(in_turn(script, serve(200, b"good")), tls=tls) as server:
+        with transport.stream(get(server.url), timeout=5) as reply:
+            head_read.set()
+            assert b"".join(reply.pieces()) == body
+        assert call(transport, get(server.url)).body == b"good"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import gzip
 import os
 import socket
 import ssl
@@ -118,6 +119,19 @@ async def test_second_record_of_tls(server_tls: ssl.SSLContext, client_tls: ssl.
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"{}"
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"good"
         assert len(server.peers) == 2
+    await transport.close()
+
+
+@trio_test
+async def test_left_inside_a_coding() -> None:
+    """An exchange that was left gives nothing more, not even what had come already."""
+    body = gzip.compress(bytes(300_000))
+    transport = H11Transport()
+    with ScriptedServer(serve(200, body, content_encoding="gzip")) as server:
+        async with transport.stream(get(server.url), timeout=5) as reply:
+            assert await anext(reply.pieces())
+        with pytest.raises(TransportError):
+            await anext(reply.pieces())
     await transport.close()
 
 
