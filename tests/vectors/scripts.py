@@ -1,0 +1,231 @@
+"""What happens to operations in the vectors: replies, failures, and pieces of files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from muybridge_protocol.http import HttpHead, HttpResponse, Phase, Reason, TransportFailure
+
+from .telling import WALL, Told
+
+_LINK = "https://cdn.example.net/a.mp4?sign=abc"
+
+
+@dataclass(frozen=True)
+class Film:
+    """A reply in pieces, and how it ends."""
+
+    head: HttpHead
+    pieces: tuple[bytes, ...] = ()
+    failure: TransportFailure | None = None
+
+
+Reaction = HttpResponse | TransportFailure | Film
+
+
+# What a script is about.
+
+CREATE: Told = {
+    "kind": "create",
+    "family": "imgb",
+    "input": {"model": "imgb-2", "prompt": "a horse"},
+}
+TASK: Told = {"id": "task-1"}
+NEW_TASK: Told = {"id": "task-1", "family": "vidv", "submitted_at": WALL}
+KEPT_TASK: Told = {"id": "task-1", "family": "vidsa", "submitted_at": WALL - 90_000}
+POLL: Told = {"kind": "poll", "task": TASK}
+DELETE: Told = {"kind": "delete_asset", "id": "asset-1"}
+TEXT: Told = {
+    "kind": "generate_content",
+    "model": "textg-2.5-pro",
+    "input": {"contents": [{"role": "user", "parts": [{"text": "a horse?"}]}]},
+}
+DOWNLOAD: Told = {"kind": "download", "url": _LINK, "task": {"id": "task-1"}}
+
+
+# Reactions.
+
+
+def reply(status: int, record: object = None, **headers: str) -> HttpResponse:
+    body = b"" if record is None else json.dumps(record, ensure_ascii=False).encode()
+    return raw(status, body, **headers)
+
+
+def raw(status: int, body: bytes, **headers: str) -> HttpResponse:
+    fields = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return HttpResponse(status, fields, body)
+
+
+def result(status: str, **fields: object) -> HttpResponse:
+    return reply(200, {"id": "task-1", "status": status, **fields})
+
+
+DONE = result("completed", video_url=_LINK, actualDuration=8)
+UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
+BAD_CERTIFICATE = TransportFailure(phase=Phase.TLS, sent=False, reason=Reason.CERTIFICATE)
+NO_REPLY = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.TIMED_OUT)
+CUT_OFF = TransportFailure(
+    phase=Phase.BODY,
+    sent=True,
+    reason=Reason.TRUNCATED,
+    status=200,
+    partial=b'{"id": "task-9", "sta',
+)
+
+
+def film(
+    status: int, *pieces: bytes, failure: TransportFailure | None = None, **headers: str
+) -> Film:
+    return Film(HttpHead(status, raw(status, b"", **headers).headers), pieces, failure)
+
+
+_MP4 = b"\x00\x00\x00\x18ftyp"
+_BROKEN = TransportFailure(phase=Phase.BODY, sent=True, reason=Reason.RESET, status=200)
+
+ACCEPTED = reply(200, {"id": "task-1", "object": "image", "created": 1_760_000_001,
+                       "model": "imgb-2", "status": "queued", "error": None})  # fmt: skip
+DELETED = reply(200, {"code": "0", "msg": "deleted", "data": None})
+ANSWER = reply(200, {"candidates": [{"content": {"parts": [{"text": "Fast."}], "role": "model"},
+                                     "finishReason": "STOP", "index": 0}]})  # fmt: skip
+
+SCRIPTS: list[tuple[str, Told, list[Reaction]]] = [
+    ("a create that is accepted", CREATE, [ACCEPTED]),
+    ("a create that reaches the service at the third try", CREATE, [UNSENT, UNSENT, ACCEPTED]),
+    ("a create that never reaches the service", CREATE, [UNSENT] * 3),
+    ("a create towards a wrong certificate", CREATE, [BAD_CERTIFICATE]),
+    ("a create whose reply is lost", CREATE, [NO_REPLY]),
+    ("a create whose reply breaks off after the id", CREATE, [CUT_OFF]),
+    ("a create that is throttled twice", CREATE,
+     [reply(429), reply(429, Retry_After="7"), ACCEPTED]),
+    ("a create that is throttled for good", CREATE, [reply(429)] * 4),
+    ("a create that is to wait too long", CREATE, [reply(429, Retry_After="121")]),
+    ("a create, unsent and throttled in turn", CREATE, [UNSENT, reply(429), UNSENT, ACCEPTED]),
+    ("a new task from beginning to end", {"kind": "poll", "task": NEW_TASK},
+     [result("queued"), result("processing"), result("processing"), DONE]),
+    ("a bare id is asked for at once", POLL, [result("processing"), DONE]),
+    ("a caller's own pace", {**POLL, "poll_interval": 2},
+     [result("queued"), result("queued"), DONE]),
+    ("an unknown status is polled on", POLL, [result("paused"), DONE]),
+    ("a task that fails", POLL, [result("failed", error="content policy violation")]),
+    ("a task that is cancelled", POLL, [result("processing"), result("cancelled")]),
+    ("a task that goes back to an earlier status", POLL,
+     [result("processing"), result("queued"), DONE]),
+    ("another task's result", POLL, [reply(200, {"id": "task-2", "status": "completed"})]),
+    ("completed without a URL, four times", POLL, [result("completed")] * 4),
+    ("completed without a URL at first", POLL, [result("completed", video_url=None), DONE]),
+    ("polls that fail, and then do not", POLL,
+     [NO_REPLY, UNSENT, reply(503), raw(200, b"<html>"), DONE]),
+    ("replies that cannot be read, four times", POLL, [raw(200, b"{")] * 4),
+    ("polls that are throttled", POLL,
+     [reply(429), reply(429, Retry_After="90"), reply(429, Retry_After="1000"), DONE]),
+    ("a Retry-After as a date", POLL,
+     [reply(429, Retry_After="Thu, 09 Oct 2025 08:54:00 GMT",
+            Date="Thu, 09 Oct 2025 08:53:20 GMT"), DONE]),
+    ("a poll that is redirected", POLL, [reply(302, Location="https://elsewhere.example.net/")]),
+    ("a new task that is not known yet", {"kind": "poll", "task": NEW_TASK, "poll_interval": 1},
+     [reply(404), reply(404), DONE]),
+    ("an unknown id", POLL, [reply(404)]),
+    ("a task whose record is deleted", {"kind": "poll", "task": KEPT_TASK}, [reply(404)]),
+    ("a key that is revoked while waiting", POLL, [result("queued"), reply(401)]),
+    ("waiting that ends by its deadline", {**POLL, "wait": 20}, [result("queued")] * 4),
+    ("a service that is silent for ten minutes", POLL, [NO_REPLY] * 200),
+    ("a single query", {"kind": "query", "task": NEW_TASK}, [result("processing")]),
+    ("a single query that fails three times", {"kind": "query", "task": NEW_TASK}, [NO_REPLY] * 3),
+    ("an asset that is deleted", DELETE, [DELETED]),
+    ("a deletion that fails", DELETE, [reply(200, {"code": "1", "msg": "no such asset"})]),
+    ("a deletion whose success is a number", DELETE, [reply(200, {"code": 0, "msg": "deleted"})]),
+    ("a deletion whose first reply is lost", DELETE,
+     [NO_REPLY, reply(200, {"code": "1", "msg": "no such asset"})]),
+    ("a deletion that nobody confirms", DELETE, [NO_REPLY] * 4),
+    ("a deletion that is never sent", DELETE, [UNSENT] * 4),
+    ("a text that is answered", TEXT, [ANSWER]),
+    ("a text whose reply is lost", TEXT, [NO_REPLY]),
+    ("a text that is throttled", TEXT, [reply(429, Retry_After="3"), ANSWER]),
+    ("a text that is answered by an error", TEXT,
+     [reply(200, {"error": {"message": "overloaded"}})]),
+    ("a download", DOWNLOAD,
+     [film(200, _MP4, b"rest", Content_Length="12", Content_Type="video/mp4")]),
+    ("a download that is resumed", DOWNLOAD,
+     [film(200, _MP4, failure=_BROKEN, Content_Length="12", ETag='"a"'),
+      film(206, b"rest", ETag='"a"', Content_Range="bytes 8-11/12")]),
+    ("a download without a validator begins anew", DOWNLOAD,
+     [film(200, _MP4, failure=_BROKEN, Content_Length="12"),
+      film(200, _MP4, b"rest", Content_Length="12")]),
+    ("a download that is shorter than announced", DOWNLOAD,
+     [film(200, _MP4, Content_Length="12", ETag='"a"'),
+      film(206, b"rest", ETag='"a"', Content_Range="bytes 8-11/12")]),
+    ("a download whose link has expired", DOWNLOAD,
+     [film(403), result("completed", video_url="https://cdn.example.net/b.mp4"), film(200, _MP4)]),
+    ("a download whose fresh link has expired, too", DOWNLOAD,
+     [film(404), result("completed", video_url="https://cdn.example.net/b.mp4"), film(410)]),
+    ("a download that is redirected", DOWNLOAD,
+     [film(302, Location="https://cdn2.example.net/a.mp4"), film(200, _MP4)]),
+    ("a download that is redirected to this machine", DOWNLOAD,
+     [film(302, Location="https://localhost/a.mp4")]),
+    ("a download that is a page", DOWNLOAD, [film(200, b"<html>", Content_Type="text/html")]),
+    ("a download that brings nothing, five times", DOWNLOAD, [film(503)] * 5),
+]  # fmt: skip
+
+
+# Single replies.
+
+STATUSES = (
+    200, 201, 204, 302, 400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 418, 422, 425, 429, 499,
+    500, 502, 503, 504, 599,
+)  # fmt: skip
+
+RECORDS: dict[str, list[bytes]] = {
+    "create": [
+        b'{"id": "task-1", "status": "queued"}',
+        b'\xef\xbb\xbf{"id": "task-1"}',
+        b'{"id": "task-1", "status": "failed", "error": "unsupported resolution and ratio"}',
+        b'{"id": "", "status": "failed", "error": "unsupported resolution and ratio"}',
+        b'{"id": "task-1", "status": "brewing", "created": "soon", "model": 5, "seed": 7}',
+        b'{"id": "../etc", "status": "queued"}',
+        b'{"id": 5, "status": "queued"}',
+        b'{"status": "queued"}',
+        b'{"id": "task-1", "id": "task-2"}',
+        b'{"id": "task-1", "created": NaN}',
+        b'{"id": "task-1", "created": 1e999}',
+        b'{"id": "task-1"} {}',
+        b'{"id": "task-1", "sta',
+        b'["task-1"]',
+        b"null",
+        b"",
+        b"<html>Bad gateway</html>",
+        b'{"id": "task-1", "prompt": "\xff"}',
+    ],
+    "poll": [
+        b'{"id": "task-1", "status": "completed", "video_url": "https://cdn.example.net/a.mp4"}',
+        b'{"id": "task-1", "status": "processing", "actualDuration": 4.5, "totalTokens": 9000}',
+        b'{"id": "task-1", "status": "queued", "actualDuration": "4", "created": 1760000000}',
+        b'{"id": "task-1", "status": "completed", "image_url": "https://cdn.example.net/a.png"}',
+        b'{"id": "task-1", "status": "completed", "video_url": ""}',
+        b'{"id": "task-1", "status": "failed", "error": {"code": 7}}',
+        b'{"id": "task-1", "status": "cancelled"}',
+        b'{"id": "task-1", "status": "Completed"}',
+        b'{"id": "task-1", "status": null}',
+        b'{"id": "task-1"}',
+        b'{"id": "task-10", "status": "completed"}',
+    ],
+    "delete_asset": [
+        b'{"code": "0", "msg": "ok", "data": null}',
+        b'{"code": "0"}',
+        b'{"code": "00", "msg": "ok"}',
+        b'{"code": null, "msg": "ok"}',
+        b'{"msg": "ok"}',
+        b"[]",
+    ],
+    "generate_content": [
+        b'{"candidates": [{"content": {"parts": [{"text": "a"}, {"text": "b"}]}}]}',
+        b'{"candidates": [{"content": {"parts": [{"text": "hm", "thought": true}]}}]}',
+        b'{"candidates": [{"finishReason": "MAX_TOKENS"}, {"finishReason": "STOP"}]}',
+        b'{"candidates": [{"content": {"parts": "a"}, "finishReason": "SAFETY_NET"}]}',
+        b'{"candidates": []}',
+        b'{"promptFeedback": {"blockReason": "SAFETY"}}',
+        b'{"error": "overloaded"}',
+        b"[]",
+    ],
+}
+OPERATIONS = {"create": CREATE, "poll": POLL, "delete_asset": DELETE, "generate_content": TEXT}
