@@ -61,7 +61,7 @@ class Sent:
 
 
 class Caller:
-    """Sends requests to the service on one connection, for as long as the service keeps it.
+    """Sends requests to the service, each on a connection of its own.
 
     Args:
         service: The service.
@@ -74,13 +74,12 @@ class Caller:
         self.service = service
         self.image = ""
         self.address = urlsplit(service.base_url).netloc
-        self.connection = HTTPConnection(self.address, timeout=PATIENCE)
 
     def send(self, sent: Sent, *keys: str) -> tuple[int, bytes]:
         """Send a request with *keys* as its authorization, and return status and body."""
-        connection = self.connection
+        connection = HTTPConnection(self.address, timeout=PATIENCE)
         authorization = [key.format(key=self.service.api_key) for key in keys]
-        try:
+        with contextlib.closing(connection):
             connection.putrequest(sent.method, sent.target, skip_accept_encoding=True)
             for name, value in (*sent.headers, *(("Authorization", key) for key in authorization)):
                 connection.putheader(name, value)
@@ -88,9 +87,6 @@ class Caller:
             connection.endheaders(sent.body)
             with contextlib.closing(connection.getresponse()) as reply:
                 return reply.status, reply.read()
-        except BaseException:
-            connection.close()
-            raise
 
     def known(self, sent: Sent) -> tuple[int, bytes]:
         """Send a request with a good key."""
@@ -106,8 +102,7 @@ def caller() -> Iterator[Caller]:
         status, body = calling.known(asked)
         assert status == 200
         calling.image = json.loads(body)["id"]
-        with contextlib.closing(calling.connection):
-            yield calling
+        yield calling
 
 
 def test_every_route_is_found() -> None:
@@ -301,17 +296,31 @@ header_lines = st.sampled_from(
 )
 def test_whatever_bytes_come(caller: Caller, line: str, lines: list[str], rest: bytes) -> None:
     """Bytes that may be no HTTP end their connection at most: no 500, and nothing is given."""
-    host, port = caller.address.split(":")
-    sent = "\r\n".join([line, *lines, "", ""]).encode() + rest
-    with socket.create_connection((host, int(port)), PATIENCE) as raw:
-        raw.sendall(sent)
-        raw.shutdown(socket.SHUT_WR)
-        received = b""
-        with contextlib.suppress(ConnectionResetError):
-            while data := raw.recv(65_536):
-                received += data
+    received = exchange(caller, "\r\n".join([line, *lines, "", ""]).encode() + rest)
     statuses = [int(found) for found in re.findall(rb"HTTP/1\.1 ([0-9]{3})", received)]
     # 501 is what HTTP wants where a transfer coding is unknown.
     assert all(status < 500 or status == 501 for status in statuses), received
     assert 200 not in statuses
     assert caller.known(Sent("GET", "/v1/result/task-0"))[0] == 404
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/imga/images", "/media/x.png"])
+def test_bytes_after_the_last_request(caller: Caller, path: str) -> None:
+    """A client that goes on sending after its last request breaks nothing for the others."""
+    last = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{{}}"
+    for _ in range(20):
+        exchange(caller, last.encode() + b"x\r\n")
+        assert caller.known(Sent("GET", "/v1/result/task-0"))[0] == 404
+
+
+def exchange(caller: Caller, sent: bytes) -> bytes:
+    """Send bytes on a connection, and return all that comes until its end."""
+    host, port = caller.address.split(":")
+    received = b""
+    with socket.create_connection((host, int(port)), PATIENCE) as raw:
+        raw.sendall(sent)
+        raw.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(ConnectionResetError):
+            while data := raw.recv(65_536):
+                received += data
+    return received

@@ -17,6 +17,7 @@ from hypercorn.config import Config, Sockets
 from hypercorn.trio import serve as serve_hypercorn  # pyright: ignore[reportUnknownVariableType]  its half for WSGI is not typed in full
 
 from muybridge.local.asgi import LOG, LocalApplication
+from muybridge.local.connections import contain_connections
 from muybridge.local.pages import Pages
 from muybridge.local.studio import Studio
 from muybridge_protocol.emulator import Access, Emulator, Timing
@@ -230,6 +231,7 @@ class _ServerThread:
                 await self._stop.wait()
                 application.interrupt()
 
+            contain_connections()
             await serve_hypercorn(
                 application, _Configuration(self._listener), shutdown_trigger=stopped, mode="asgi"
             )
