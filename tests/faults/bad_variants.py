@@ -30,6 +30,8 @@ TRIES = 3
 class NaiveRetry(RequestsTransport):
     """Sends a request again when there was no reply to it, as most clients do."""
 
+    REASONS = frozenset(Reason)
+
     @contextmanager
     def _retried(
         self, request: HttpRequest, timeout: float, authorization: str | None
@@ -39,8 +41,8 @@ class NaiveRetry(RequestsTransport):
                 with super().stream(request, timeout=timeout, authorization=authorization) as reply:
                     yield reply
                     return
-            except TransportError:
-                if tried == TRIES:
+            except TransportError as error:
+                if tried == TRIES or error.failure.reason not in self.REASONS:
                     raise
 
     def stream(  # type: ignore[override]  # any context will do
@@ -48,6 +50,12 @@ class NaiveRetry(RequestsTransport):
     ) -> AbstractContextManager[StreamedReply]:
         """Send it, and again."""
         return self._retried(request, timeout, authorization)
+
+
+class RetryTimeouts(NaiveRetry):
+    """Sends a request again when its reply takes too long, as if it had been the network's."""
+
+    REASONS = frozenset({Reason.TIMED_OUT})
 
 
 class _Reply:
@@ -146,8 +154,13 @@ def _naive_retry(trust: ssl.SSLContext | None = None) -> Transport:
     return NaiveRetry(ssl_context=trust)
 
 
+def _retry_timeouts(trust: ssl.SSLContext | None = None) -> Transport:
+    return RetryTimeouts(ssl_context=trust)
+
+
 VARIANTS: dict[str, Callable[..., Transport]] = {
     "naive retry": _naive_retry,
+    "retry of time-outs": _retry_timeouts,
     "exception classes": PlainRequests,
     "key in the session": KeyInSession,
     "unbounded content": Unbounded,

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
+from muybridge_protocol.text.dialects import Ending
 from transport.scripted_server import Peer
 
 from .acts import HEAD
 from .bad_variants import VARIANTS
 from .cells import Cell, Surroundings, cells, commit
-from .clients import Driven, MakeDriven, MakeDriver, requests_driver
+from .clients import DRIVERS, Driven, MakeDriven, MakeDriver, requests_driver
 from .hostile_server import TASK_ID, HostileServer
 from .memory_child import RESET
+from .rows import STREAMED
 from .test_memory import API_GROWTH, RECORD, Nursery, nursery
 
 __all__ = ["nursery"]
@@ -39,6 +41,9 @@ def cell_of(name: str, operation: str) -> Cell:
         ("naive retry", "closed instead of a reply", "create", "accepted twice"),
         ("naive retry", "reset instead of a reply", "batch", "accepted twice"),
         ("naive retry", "reset in the request", "create", "sent again"),
+        ("naive retry", "closed instead of a reply", "text stream", "accepted twice"),
+        ("retry of time-outs", "silence", "text", "accepted twice"),
+        ("retry of time-outs", "silence", "messages stream", "accepted twice"),
         ("exception classes", "closed instead of a reply", "create", "accepted twice"),
         ("exception classes", "reset instead of a reply", "call", "accepted twice"),
         ("exception classes", "cut off", "create", "accepted twice"),
@@ -62,6 +67,21 @@ def test_money_and_key(
         commit(cell_of(name, operation), driver, around, tmp_path, monkeypatch)
 
 
+@pytest.mark.parametrize("operation", STREAMED)
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_streams_that_are_cut_off(
+    driver: str,
+    operation: str,
+    around: Surroundings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cell fails on a client that takes a stream for whole once its connection has ended."""
+    monkeypatch.setattr(Ending, "seen", True)
+    with pytest.raises(AssertionError, match="taken for whole"):
+        commit(cell_of("cut off", operation), DRIVERS[driver], around, tmp_path, monkeypatch)
+
+
 def _used_before(driver: MakeDriver) -> MakeDriver:
     """Return what makes clients that have spoken to the service before."""
 
@@ -79,7 +99,8 @@ def _used_before(driver: MakeDriver) -> MakeDriver:
 def test_every_variant_is_tried() -> None:
     """The variants are those of this module's tests."""
     assert set(VARIANTS) == {
-        "naive retry", "exception classes", "key in the session", "unbounded content",
+        "naive retry", "retry of time-outs", "exception classes", "key in the session",
+        "unbounded content",
     }  # fmt: skip
 
 
