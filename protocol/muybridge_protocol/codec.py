@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar, cast
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
+from muybridge_protocol.http import MEBIBYTE
 from muybridge_protocol.json_size import decode, holds_more_than, is_too_wide
 
 JsonObject = dict[str, Any]
@@ -32,6 +33,10 @@ VALUES_LIMIT: Final = 100_000
 nothing but empty objects would take twenty times as much memory."""
 EVENT_VALUES_LIMIT: Final = 1_000_000
 """The same for an answer or an event of a stream, which may tell a probability of each token."""
+SPARE: Final = 2 * MEBIBYTE
+"""Most bytes that the texts of a record may take in memory beyond what they take as JSON."""
+EVENT_SPARE: Final = 8 * MEBIBYTE
+"""The same for an answer or an event of a stream."""
 _SMALL = VALUES_LIMIT
 """Most bytes of a body that cannot hold too many values, whatever it holds."""
 
@@ -76,7 +81,7 @@ def read_json(body: bytes | str) -> Any:
         InvalidJson: It is no JSON, or not strictly, or would take far more memory than its bytes.
     """
     value = _read_small(body, _scan_record) if isinstance(body, bytes) else None
-    return _read(body, _DECODER, VALUES_LIMIT) if value is None else value
+    return _read(body, _DECODER, VALUES_LIMIT, SPARE) if value is None else value
 
 
 def read_event(body: bytes | str) -> Any:
@@ -88,7 +93,9 @@ def read_event(body: bytes | str) -> Any:
         InvalidJson: It is no JSON, or would take far more memory than its bytes.
     """
     value = _read_small(body, _scan_event) if isinstance(body, bytes) else None
-    return _read(body, _EVENT_DECODER, EVENT_VALUES_LIMIT) if value is None else value
+    if value is not None:
+        return value
+    return _read(body, _EVENT_DECODER, EVENT_VALUES_LIMIT, EVENT_SPARE)
 
 
 def _read_small(body: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any:
@@ -108,14 +115,14 @@ def _read_small(body: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any
     return None if deep or end != len(text) else value
 
 
-def _read(body: bytes | str, decoder: json.JSONDecoder, values_limit: int) -> Any:
+def _read(body: bytes | str, decoder: json.JSONDecoder, values_limit: int, spare: int) -> Any:
     # Before anything is made of it: the frames of an error keep what was made.
     if holds_more_than(values_limit, body):
         raise InvalidJson("it holds too many values")
-    if isinstance(body, bytes) and is_too_wide(body):
+    if isinstance(body, bytes) and is_too_wide(body, spare):
         raise InvalidJson("its texts are too long")
     try:
-        text = body if isinstance(body, str) else decode(body)
+        text = body if isinstance(body, str) else decode(body, spare)
         value = decoder.decode(text)
     except InvalidJson:
         raise

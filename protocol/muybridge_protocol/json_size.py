@@ -9,12 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
-
-from muybridge_protocol.http import MEBIBYTE
-
-SPARE: Final = 8 * MEBIBYTE
-"""Most bytes that texts may take in memory beyond what they take as JSON."""
 
 _WIDEST = 4
 _MOST_QUOTES = 4
@@ -43,23 +37,23 @@ def holds_more_than(most: int, body: bytes | str) -> bool:
     return _quotes(body) > _MOST_QUOTES * most or _marks(_without_texts(body)) > most
 
 
-def is_too_wide(body: bytes) -> bool:
-    """Whether the texts in *body* would take more than `SPARE` beyond their bytes."""
-    if len(body) * (_WIDEST - 1) <= SPARE or _width(body) == 1:
+def is_too_wide(body: bytes, spare: int) -> bool:
+    """Whether the texts in *body* would take more than *spare* bytes beyond their own."""
+    if len(body) * (_WIDEST - 1) <= spare or _width(body) == 1:
         return False
     texts = (found[0] for found in _TEXTS_IN_BYTES.finditer(body))
-    return sum(len(text) * (_width(text) - 1) for text in texts) > SPARE
+    return sum(len(text) * (_width(text) - 1) for text in texts) > spare
 
 
-def decode(body: bytes) -> str:
-    """Return *body* as text, with JSON's escapes where rare characters would make it long.
+def decode(body: bytes, spare: int) -> str:
+    """Return *body* as text, with JSON's escapes where it would take *spare* bytes beyond its own.
 
     Raises:
         UnicodeDecodeError: It is not UTF-8.
     """
-    if len(body) * (_WIDEST - 1) > SPARE:
+    if len(body) * (_WIDEST - 1) > spare:
         characters = len(body.translate(None, _CONTINUATIONS))
-        if characters * _raw_width(body) > len(body) + SPARE:
+        if characters * _raw_width(body) > len(body) + spare:
             body = _BEYOND_ASCII.sub(_escaped, body.removeprefix(_BYTE_ORDER_MARK))
     return body.decode("utf-8-sig")
 

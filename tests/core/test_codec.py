@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from muybridge_protocol.codec import (
     EVENT_VALUES_LIMIT,
+    SPARE,
     VALUES_LIMIT,
     InvalidJson,
     error_message,
@@ -24,7 +25,6 @@ from muybridge_protocol.codec import (
     readable,
     write_json,
 )
-from muybridge_protocol.json_size import SPARE
 
 DEEP = 10**5
 
