@@ -1,25 +1,7 @@
-"""TLS contexts for both ends of a connection on loopback."""
+"""TLS contexts for both ends of a connection, under the name that the tests know them by."""
 
 from __future__ import annotations
 
-import datetime as dt
-import ssl
+from muybridge.testing.certificates import client_context, server_context
 
-import trustme
-
-
-def server_context(
-    authority: trustme.CA, *hosts: str, expires: dt.datetime | None = None
-) -> ssl.SSLContext:
-    """Return what a server makes handshakes with, in the name of *hosts*."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate = authority.issue_cert(*hosts, not_before=expires, not_after=expires)
-    certificate.configure_cert(context)  # pyright: ignore[reportUnknownMemberType]  # or pyOpenSSL's
-    return context
-
-
-def client_context(authority: trustme.CA) -> ssl.SSLContext:
-    """Return a context that trusts *authority*."""
-    context = ssl.create_default_context()
-    authority.configure_trust(context)  # pyright: ignore[reportUnknownMemberType]  # or pyOpenSSL's
-    return context
+__all__ = ["client_context", "server_context"]

@@ -1,0 +1,60 @@
+"""For tests of programs that use Muybridge, and for those who write a transport of their own.
+
+- pytest fixtures: `muybridge_service`, `muybridge_client`, `muybridge_trio_client`; see `plugin`;
+- transports without a network: `FakeTransport`, `AsyncFakeTransport`, and what they answer;
+- clocks that do not wait: `VirtualClock`, `SkippingClock`;
+- a server that commits faults on real sockets: `ScriptedServer`;
+- `muybridge.testing.conformance`: whether a transport is right.
+
+Everything is imported on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from muybridge.testing.clock import SkippingClock, VirtualClock
+    from muybridge.testing.fake_transport import (
+        AsyncFakeTransport,
+        FakeTransport,
+        broken_off,
+        json_reply,
+        lost_reply,
+        not_sent,
+    )
+    from muybridge.testing.scripted_server import Peer, ScriptedServer
+
+__all__ = [
+    "AsyncFakeTransport",
+    "FakeTransport",
+    "Peer",
+    "ScriptedServer",
+    "SkippingClock",
+    "VirtualClock",
+    "broken_off",
+    "json_reply",
+    "lost_reply",
+    "not_sent",
+]
+
+_HOMES: Final = {
+    "SkippingClock": "clock",
+    "VirtualClock": "clock",
+    "Peer": "scripted_server",
+    "ScriptedServer": "scripted_server",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOMES.get(name, "fake_transport")
+    found: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

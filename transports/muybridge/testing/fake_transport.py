@@ -1,0 +1,295 @@
+"""Transports without a network: they answer from a script and record what they were asked.
+
+transport = FakeTransport(json_reply({"id": "task-1", "status": "queued"}), lost_reply())
+client = Client("key", "https://service.test", transport=transport, clock=VirtualClock())
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import TracebackType
+from typing import NoReturn, Self
+
+import attrs
+
+from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
+from muybridge_protocol.http import (
+    HttpHead,
+    HttpRequest,
+    HttpResponse,
+    Phase,
+    Reason,
+    TransportFailure,
+)
+
+_PIECE = 64 * 1024
+
+
+@attrs.frozen
+class BrokenOff:
+    """A reply whose body fails on the way.
+
+    Args:
+        response: What arrives of it.
+        failure: How it ends then.
+    """
+
+    response: HttpResponse
+    failure: TransportFailure
+
+
+Answer = HttpResponse | TransportFailure | BrokenOff
+"""What a request comes to."""
+
+Script = Answer | Callable[[HttpRequest], Answer]
+"""An answer, or what makes it from the request. It may raise what it likes."""
+
+
+@attrs.frozen
+class Sent:
+    """A request that a fake transport was asked to send.
+
+    Args:
+        request: The request.
+        timeout: Seconds that it was given.
+        authorization: The value that was to be sent as `Authorization`, or None.
+    """
+
+    request: HttpRequest
+    timeout: float
+    authorization: str | None = attrs.field(repr=False)
+
+
+def json_reply(record: object, status: int = 200, **headers: str) -> HttpResponse:
+    """Return a reply with *record* as its body.
+
+    Args:
+        record: Anything that JSON can hold.
+        status: The HTTP status.
+        headers: Further header fields; underscores in their names become hyphens.
+    """
+    fields = {"content_type": "application/json", **headers}
+    named = tuple((name.replace("_", "-"), value) for name, value in fields.items())
+    return HttpResponse(status, named, json.dumps(record).encode())
+
+
+def not_sent(reason: Reason = Reason.REFUSED) -> TransportFailure:
+    """Return a failure before the first byte: nothing was charged, and it may be sent again."""
+    phases = {Reason.NAME_RESOLUTION: Phase.RESOLVE, Reason.CERTIFICATE: Phase.TLS}
+    phase = phases.get(reason, Phase.CONNECT)
+    return TransportFailure(phase=phase, sent=False, reason=reason, detail="scripted")
+
+
+def lost_reply(reason: Reason = Reason.RESET, *, bytes_sent: int = 200) -> TransportFailure:
+    """Return a failure after the request went out: nobody knows whether it was accepted."""
+    return TransportFailure(
+        phase=Phase.HEAD, sent=True, reason=reason, bytes_sent=bytes_sent, detail="scripted"
+    )
+
+
+def broken_off(response: HttpResponse, after: int, reason: Reason = Reason.TRUNCATED) -> BrokenOff:
+    """Return *response*, broken off after so many bytes of its body."""
+    came = response.body[:after]
+    failure = TransportFailure(
+        phase=Phase.BODY,
+        sent=True,
+        reason=reason,
+        partial=came[:PARTIAL_LIMIT],
+        status=response.status,
+        detail="scripted",
+    )
+    return BrokenOff(attrs.evolve(response, body=came), failure)
+
+
+class _Scripted:
+    """What both fake transports are: a script, and a record."""
+
+    def __init__(self, *answers: Script, otherwise: Script | None = None) -> None:
+        self._answers = deque(answers)
+        self._otherwise = otherwise
+        self._lock = threading.Lock()
+        self._sent: list[Sent] = []
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} may hold a key and cannot be pickled")
+
+    @property
+    def sent(self) -> list[Sent]:
+        """What was asked of it, in order."""
+        with self._lock:
+            return list(self._sent)
+
+    @property
+    def requests(self) -> list[HttpRequest]:
+        """The requests, in order."""
+        return [sent.request for sent in self.sent]
+
+    @property
+    def posts(self) -> list[HttpRequest]:
+        """The POST requests, which are those that cost money, in order."""
+        return [request for request in self.requests if request.method == "POST"]
+
+    @property
+    def unused(self) -> int:
+        """How many answers nobody has asked for."""
+        return len(self._answers)
+
+    def script(self, *answers: Script) -> None:
+        """Add *answers* to the end of the script."""
+        with self._lock:
+            self._answers.extend(answers)
+
+    def _answer(self, sent: Sent) -> Answer:
+        with self._lock:
+            self._sent.append(sent)
+            script = self._answers.popleft() if self._answers else self._otherwise
+        if script is None:
+            raise AssertionError(
+                f"the script has no answer for {sent.request}, which is request number "
+                f"{len(self.sent)}; give one more, or `otherwise=`"
+            )
+        return script(sent.request) if callable(script) else script
+
+
+class FakeTransport(_Scripted):
+    """A `Transport` that answers from a script. Safe to use from many threads.
+
+    Args:
+        answers: What the requests come to, one after another.
+        otherwise: What every request comes to once these are used up, or None to raise
+            AssertionError.
+    """
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> FakeReply:
+        """Answer *request* on entering the context.
+
+        Raises:
+            TransportError: On entering, if the script says so.
+            AssertionError: On entering, if the script has come to its end.
+        """
+        return FakeReply(self._answer, Sent(request, timeout, authorization))
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+class AsyncFakeTransport(_Scripted):
+    """An `AsyncTransport` for trio that answers from a script, with a checkpoint before each.
+
+    Args:
+        answers: What the requests come to, one after another.
+        otherwise: What every request comes to once these are used up, or None to raise
+            AssertionError.
+    """
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> AsyncFakeReply:
+        """Answer *request* on entering the context.
+
+        Raises:
+            TransportError: On entering, if the script says so.
+            AssertionError: On entering, if the script has come to its end.
+        """
+        return AsyncFakeReply(self._answer, Sent(request, timeout, authorization))
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+class FakeReply:
+    """One exchange of a `FakeTransport`."""
+
+    def __init__(self, answer: Callable[[Sent], Answer], sent: Sent) -> None:
+        self._answer = answer
+        self._sent = sent
+        self._response = HttpResponse(0)
+        self._failure: TransportFailure | None = None
+
+    def __enter__(self) -> Self:
+        if self._sent.timeout <= 0:
+            raise TransportError(not_sent(Reason.TIMED_OUT))
+        answer = self._answer(self._sent)
+        if isinstance(answer, TransportFailure):
+            raise TransportError(answer)
+        if isinstance(answer, BrokenOff):
+            self._response, self._failure = answer.response, answer.failure
+        else:
+            self._response = answer
+        limit, body = self._sent.request.body_limit, self._response.body
+        if limit is not None and len(body) > limit:
+            cut = broken_off(self._response, limit, Reason.TOO_LARGE)
+            self._response, self._failure = cut.response, cut.failure
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    @property
+    def head(self) -> HttpHead:
+        """The status line and headers."""
+        return HttpHead(self._response.status, self._response.headers)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body, at most 64 KiB at a time.
+
+        Raises:
+            TransportError: The script breaks it off, or it is larger than the request's limit.
+        """
+        body = self._response.body
+        yield from (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
+        if self._failure is not None:
+            raise TransportError(self._failure)
+
+
+class AsyncFakeReply:
+    """One exchange of an `AsyncFakeTransport`."""
+
+    def __init__(self, answer: Callable[[Sent], Answer], sent: Sent) -> None:
+        self._reply = FakeReply(answer, sent)
+        self._pieces: Iterator[bytes] = iter(())
+
+    async def __aenter__(self) -> Self:
+        # Imported here, so that the blocking half needs no trio.
+        import trio  # noqa: PLC0415
+
+        await trio.lowlevel.checkpoint()
+        self._reply.__enter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    @property
+    def head(self) -> HttpHead:
+        """The status line and headers."""
+        return self._reply.head
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """Return an iterator over the body, at most 64 KiB at a time.
+
+        Raises:
+            TransportError: On iterating: the script breaks it off, or it is larger than the
+                request's limit.
+        """
+        self._pieces = self._reply.pieces()
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = next(self._pieces, None)
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
