@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from muybridge.trio_fleet import TrioOutcomes
     from muybridge.trio_text import TrioContentStream, TrioTextStream
     from muybridge.wire.h11_transport import H11Transport
+    from muybridge.wire.httpx2_transport import Httpx2Transport
     from muybridge.wire.requests_transport import RequestsTransport
     from muybridge_protocol.errors import (
         AssetDeleteFailed,
@@ -109,6 +110,7 @@ __all__ = [
     "H11Transport",
     "HttpRequest",
     "HttpResponse",
+    "Httpx2Transport",
     "IgnoredSetting",
     "ImgaRequest",
     "ImgbRequest",
@@ -172,6 +174,7 @@ _HOMES: Final = {
     "RequestsTransport": "muybridge.wire.requests_transport",
     "TrioClient": "muybridge.trio_client",
     "H11Transport": "muybridge.wire.h11_transport",
+    "Httpx2Transport": "muybridge.wire.httpx2_transport",
     "Outcomes": "muybridge.sync_fleet",
     "TrioOutcomes": "muybridge.trio_fleet",
     "FleetOutcome": "muybridge_protocol.fleet",
@@ -207,6 +210,7 @@ _EXTRAS: Final = {
     "TrioClient": "trio",
     "TrioOutcomes": "trio",
     "H11Transport": "trio",
+    "Httpx2Transport": "httpx2",
     "TrioContentStream": "trio",
     "TrioTextStream": "trio",
 }

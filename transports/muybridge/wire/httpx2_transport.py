@@ -1,0 +1,151 @@
+"""The transport on httpx2, for HTTP/2 and SOCKS proxies.
+
+It stands on httpx2's own lower half, httpcore2, which takes a network backend, and tells a
+`trace` extension what it does. Time-outs it hands from a request to the backend without looking at
+them. Ours are the `Account` of the exchange, so that each step on the network knows what it is for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from ssl import SSLContext
+from typing import Any, cast
+
+import httpcore2
+
+from muybridge.wire import building
+from muybridge.wire._certificates import default_context
+from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
+
+_CONNECT_TIMEOUT = 10.0  # seconds that trying one address may take
+_WRAPPERS = (httpcore2.NetworkError, httpcore2.TimeoutException)
+
+
+class Httpx2Transport:
+    """A `Transport` on httpx2's httpcore2, safe to use from many threads.
+
+    Every time-out bounds the whole exchange, but for the system's name resolution. Paid requests
+    go out over HTTP/1.1, each on a connection of its own: over HTTP/2 the time-out of another
+    one could break theirs off. `HttpRequest.public_host_only` is checked on the very addresses
+    that are connected to, except where a proxy does the connecting. Proxies and CA certificates
+    are those given here or, of certificates, those that the environment names.
+
+    Two things `RequestsTransport` does better: it notices that a body which ends with its TLS
+    connection was cut off, and throws away what a server sends unasked on a connection that
+    polls share. At DEBUG `httpcore2` and `hpack` log headers; they are set to INFO here, unless
+    you have given them a level.
+
+    Args:
+        ssl_context: What to make TLS connections with instead.
+        http2: Whether to speak HTTP/2, with servers that do, for what costs nothing.
+        proxy: The URL of an HTTP or SOCKS5 proxy. No key goes through it over plain http.
+    """
+
+    def __init__(
+        self,
+        *,
+        ssl_context: SSLContext | None = None,
+        http2: bool = False,
+        proxy: str | None = None,
+    ) -> None:
+        self._ssl_context = ssl_context
+        self._http2 = http2
+        self._proxy = None if proxy is None else httpcore2.Proxy(proxy)
+        self._backend = _Backend(proxied=proxy is not None)
+        self._pools: dict[tuple[int, bool, bool], httpcore2.ConnectionPool] = {}
+        for logger in map(logging.getLogger, ("httpcore2", "hpack")):
+            logger.setLevel(logger.level or logging.INFO)
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> building.Reply:
+        """Send *request* on entering the context, and hand over its reply; as `Transport` says."""
+        account = building.Account(request, timeout, _WRAPPERS)
+        return building.Reply(self._send, account, authorization)
+
+    def close(self) -> None:
+        """Close every idle connection. One in use is closed when its exchange ends."""
+        for connection in [c for pool in list(self._pools.values()) for c in pool.connections]:
+            if connection.is_idle():
+                connection.close()
+
+    def _pool(self, request: HttpRequest) -> httpcore2.ConnectionPool:
+        # By process, too: a forked child must not write to its parent's connections.
+        kind = (os.getpid(), request.paid, request.public_host_only)
+        if kind not in self._pools:
+            pool = httpcore2.ConnectionPool(
+                ssl_context=self._ssl_context or default_context(),
+                proxy=self._proxy,
+                max_connections=None,
+                max_keepalive_connections=0 if request.paid else None,
+                keepalive_expiry=300.0,  # seconds
+                http2=self._http2 and not request.paid,
+                network_backend=self._backend,
+            )
+            self._pools.setdefault(kind, pool)  # unless another thread was faster
+        return self._pools[kind]
+
+    def _send(self, account: building.Account, authorization: str | None) -> building.Opened:
+        def trace(name: str, info: dict[str, Any]) -> None:
+            if name.endswith("send_request_headers.started"):
+                account.begin(tunnel=info["request"].method == b"CONNECT")
+
+        request = account.request
+        origin, target = building.locate(request)
+        if authorization is not None and self._proxy and origin.scheme == "http":
+            raise building.Fault(Reason.PROXY_REFUSED, "over http the proxy would read the key")
+        host = origin.host.strip("[]")
+        timeouts = dict.fromkeys(("connect", "read", "write"), account)
+        described = httpcore2.Request(
+            request.method,
+            httpcore2.URL(scheme=origin.scheme, host=host, port=origin.port, target=target),
+            headers=building.fields_of(request, origin, authorization),
+            content=request.body,
+            extensions={"timeout": timeouts, "trace": trace},
+        )
+        reply = self._pool(request).handle_request(described)
+        headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in reply.headers)
+        return building.Opened(HttpHead(reply.status, headers), reply.iter_stream(), reply.close)
+
+
+class _Stream(httpcore2.NetworkStream):
+    """A connection, read and written within the time of an exchange, and on its account."""
+
+    def __init__(self, inner: httpcore2.NetworkStream) -> None:
+        self.close = inner.close  # type: ignore[method-assign]  # nothing to add to it
+        self.get_extra_info = inner.get_extra_info  # type: ignore[method-assign]  # the same
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: Any = None) -> bytes:
+        account = cast("building.Account", timeout)
+        return account.receive(self._inner.read(max_bytes, account.awaiting()))
+
+    def write(self, buffer: bytes, timeout: Any = None) -> None:
+        cast("building.Account", timeout).send(buffer, self._inner.write)
+
+    def start_tls(
+        self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: Any = None
+    ) -> _Stream:
+        timeout.phase = Phase.TLS
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, timeout.remaining()))
+
+
+class _Backend(httpcore2.SyncBackend):
+    """Connects to the very addresses that it has checked."""
+
+    def __init__(self, *, proxied: bool) -> None:
+        self._proxied = proxied
+
+    def connect_tcp(
+        self, host: str, port: int, timeout: Any = None, *options: Any, **named: Any
+    ) -> _Stream:
+        account = cast("building.Account", timeout)
+        refused: Exception = building.Fault(Reason.NAME_RESOLUTION, "the host has no address")
+        for address in building.addresses_of(account, host, port, proxy=self._proxied):
+            within = account.remaining(_CONNECT_TIMEOUT)
+            try:
+                return _Stream(super().connect_tcp(address, port, within, *options, **named))
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                refused = error
+        raise refused
