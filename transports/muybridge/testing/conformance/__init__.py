@@ -1,0 +1,43 @@
+"""Whether a transport is right: a suite to inherit, for one that blocks or one for trio.
+
+    class TestMyTransport(TransportConformance):
+        def make_transport(self, ssl_context):
+            return MyTransport(ssl_context=ssl_context)
+
+Each check is a test of pytest, and says on failure what was expected, what it would cost, and
+where to look. Whatever the transport does not do is declared: `capabilities = Capabilities(...)`.
+It needs the extra `testing`, and `docs/write-a-transport.md` walks through it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muybridge.testing.conformance.connecting import Connecting
+from muybridge.testing.conformance.failing import Failing
+from muybridge.testing.conformance.lessons import Capabilities, NotConforming
+from muybridge.testing.conformance.replying import Replying
+from muybridge.testing.conformance.secrets import Secrets
+from muybridge.testing.conformance.sending import Sending
+from muybridge.testing.conformance.timing import Timing
+
+if TYPE_CHECKING:
+    from muybridge.testing.conformance.for_trio import AsyncTransportConformance
+
+__all__ = ["AsyncTransportConformance", "Capabilities", "NotConforming", "TransportConformance"]
+
+
+class TransportConformance(Sending, Failing, Replying, Timing, Connecting, Secrets):
+    """The checks of a transport that blocks: a `Transport`.
+
+    Inherit it in a class whose name begins with `Test`, and override `make_transport`.
+    """
+
+
+def __getattr__(name: str) -> object:
+    if name != "AsyncTransportConformance":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # It needs trio, which a transport that blocks does not.
+    from muybridge.testing.conformance.for_trio import AsyncTransportConformance  # noqa: PLC0415
+
+    return AsyncTransportConformance

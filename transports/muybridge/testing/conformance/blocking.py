@@ -1,0 +1,125 @@
+"""An asynchronous transport behind the blocking face that the checks know."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from types import TracebackType
+from typing import NoReturn, Self, TypeVar
+
+import trio
+
+from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport
+from muybridge_protocol.http import HttpHead, HttpRequest
+
+T = TypeVar("T")
+
+
+class TrioThread:
+    """Runs trio in a thread of its own, as long as the context lasts."""
+
+    def __enter__(self) -> Self:
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=trio.run, args=(self._main,), daemon=True)
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        trio.from_thread.run_sync(self._ended.set, trio_token=self._token)
+        self._thread.join()
+
+    async def _main(self) -> None:
+        self._ended = trio.Event()
+        self._token = trio.lowlevel.current_trio_token()
+        self._started.set()
+        await self._ended.wait()
+
+    def run(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Call *function* there and return what it comes to."""
+        return trio.from_thread.run(function, trio_token=self._token)
+
+
+class BlockingReply:
+    """One exchange of a `BlockingTransport`."""
+
+    def __init__(
+        self,
+        thread: TrioThread,
+        transport: AsyncTransport,
+        request: HttpRequest,
+        timeout: float,
+        authorization: str | None,
+    ) -> None:
+        self._thread = thread
+        self.inner = transport.stream(request, timeout=timeout, authorization=authorization)
+
+    def __repr__(self) -> str:
+        return repr(self.inner)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds a connection and cannot be pickled")
+
+    def __enter__(self) -> Self:
+        self._entered: AsyncStreamedReply = self._thread.run(self.inner.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._thread.run(lambda: self.inner.__aexit__(kind, error, traceback))
+
+    @property
+    def head(self) -> HttpHead:
+        """The status line and headers."""
+        return self._entered.head
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the decoded body as it comes in.
+
+        Raises:
+            TransportError: As the transport itself.
+        """
+        iterator = self._entered.pieces()
+
+        async def step() -> bytes:
+            return await anext(iterator, b"")
+
+        while piece := self._thread.run(step):
+            yield piece
+
+
+class BlockingTransport:
+    """An asynchronous transport that blocks; a `Transport`.
+
+    Args:
+        thread: Where it works.
+        inner: The transport.
+    """
+
+    def __init__(self, thread: TrioThread, inner: AsyncTransport) -> None:
+        self._thread = thread
+        self.inner = inner
+
+    def __repr__(self) -> str:
+        return repr(self.inner)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} belongs to a thread and cannot be pickled")
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> BlockingReply:
+        """Send *request* on entering the context, and hand over its reply.
+
+        Raises:
+            TransportError: On entering, as the transport itself.
+        """
+        return BlockingReply(self._thread, self.inner, request, timeout, authorization)
+
+    def close(self) -> None:
+        """Close every idle connection."""
+        self._thread.run(self.inner.close)

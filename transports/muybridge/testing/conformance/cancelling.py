@@ -1,0 +1,124 @@
+"""Cancellation of an asynchronous exchange: anywhere, but for the heart of a paid one."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+import threading
+from abc import ABC, abstractmethod
+
+import trio
+
+from muybridge.testing.certificates import client_context
+from muybridge.testing.conformance.calling import (
+    AUTHORIZATION,
+    ENOUGH,
+    authority,
+    get,
+    post,
+    serving,
+)
+from muybridge.testing.conformance.lessons import Lesson
+from muybridge.testing.scripted_server import Peer, hang, reply_bytes
+from muybridge.wire.async_transport import AsyncTransport, exchange
+from muybridge_protocol.http import HttpRequest, HttpResponse
+
+SHIELD = Lesson(
+    "a create that is cancelled after its first byte has been paid for, and nobody knows its id",
+    "HttpRequest.shielded: a CancelScope with shield=True and the exchange's deadline, from the "
+    "first byte until the reply's last one; before the first byte there is a checkpoint",
+)
+FREE = Lesson(
+    "a cancelled wait has to end at once, and leave no connection behind",
+    "AsyncTransport: only a request that is `shielded` is shielded",
+)
+
+
+class Cancelling(ABC):
+    """What a cancellation does to an exchange under trio."""
+
+    @abstractmethod
+    def make_async_transport(self, ssl_context: ssl.SSLContext) -> AsyncTransport:
+        """Return a new transport of the kind to be checked."""
+
+    def test_cancelled_before_the_first_byte(self) -> None:
+        """A paid request that is cancelled before its first byte is not sent."""
+        seen = threading.Event()
+
+        def script(peer: Peer) -> None:
+            peer.receive()
+            seen.set()
+            peer.hang()
+
+        with serving(script, scheme="https") as server:
+            reply = self._cancelled(post(server.url), seen)
+            SHIELD.require(reply is None, "the cancellation, in the handshake", reply)
+            SHIELD.require(server.posts == 0, "no POST", f"{server.posts} POSTs")
+
+    def test_cancelled_while_it_is_paid(self) -> None:
+        """One that is cancelled after its first byte comes to its reply all the same."""
+        seen, cancelled = threading.Event(), threading.Event()
+
+        body = b'{"id": 7}'
+
+        def script(peer: Peer) -> None:
+            peer.read_request()
+            seen.set()
+            cancelled.wait(2)
+            sent = reply_bytes(200, body)
+            peer.send(sent[:-2])
+            peer.drip(sent[-2:], every=0.01)
+            peer.hang()
+
+        with serving(script) as server:
+            reply = self._cancelled(post(server.url), seen, cancelled)
+        found = None if reply is None else reply.body
+        SHIELD.require(found == body, "the reply, in spite of the cancellation", found)
+
+    def test_cancelled_while_it_costs_nothing(self) -> None:
+        """One that costs nothing, or may be broken off, is cancelled at any time."""
+        for free in (get, functools.partial(post, interruptible=True)):
+            seen = threading.Event()
+            gone = threading.Event()
+
+            def script(
+                peer: Peer, seen: threading.Event = seen, gone: threading.Event = gone
+            ) -> None:
+                peer.read_request()
+                seen.set()
+                hang(peer)
+                gone.set()
+
+            with serving(script) as server:
+                reply = self._cancelled(free(server.url), seen)
+                FREE.require(reply is None, "the cancellation", reply)
+                FREE.require(gone.wait(1), "the connection closed", "it is open")
+
+    def _cancelled(
+        self,
+        request: HttpRequest,
+        seen: threading.Event,
+        cancelled: threading.Event | None = None,
+    ) -> HttpResponse | None:
+        """Return the reply, if there is one although the exchange is cancelled once it is seen."""
+        replies: list[HttpResponse] = []
+        transport = self.make_async_transport(client_context(authority()))
+
+        async def call(scope: trio.CancelScope) -> None:
+            with scope:
+                replies.append(
+                    await exchange(transport, request, timeout=ENOUGH, authorization=AUTHORIZATION)
+                )
+
+        async def main() -> None:
+            scope = trio.CancelScope()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(call, scope)
+                await trio.to_thread.run_sync(seen.wait, 2)
+                scope.cancel()
+                if cancelled is not None:
+                    cancelled.set()
+            await transport.close()
+
+        trio.run(main)
+        return replies[0] if replies else None

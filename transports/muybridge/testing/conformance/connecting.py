@@ -1,0 +1,259 @@
+"""Which connection a request goes out on, and what becomes of it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from muybridge.testing.conformance.calling import (
+    Checks,
+    call,
+    failure_of,
+    get,
+    post,
+    serving,
+    shown,
+)
+from muybridge.testing.conformance.lessons import ONCE, UNSENT, WHOLE, Lesson, promises
+from muybridge.testing.scripted_server import (
+    Peer,
+    ScriptedServer,
+    Step,
+    hang,
+    in_turn,
+    read_request,
+    reply,
+    reply_bytes,
+    reset,
+    send,
+    serve,
+)
+from muybridge.wire.transport import FRESH, Transport
+from muybridge_protocol.http import Reason
+
+_MANY = 12
+
+STALE = Lesson(
+    "a connection that the server has just closed swallows a create without a word: it comes to "
+    "nothing, and is ambiguous all the same",
+    "HttpRequest.paid: it goes out on a new connection, or on one used within the last second "
+    "and still alive (muybridge.wire.transport.FRESH)",
+)
+UNASKED = Lesson(
+    f"{WHOLE}; a create would be answered with the id of somebody else's task",
+    "what a connection goes back to its pool with: bytes after the reply's end mean that it must "
+    "be closed; for paid requests, an unused connection is the simplest answer",
+)
+INSIDE = Lesson(
+    "whoever names a result's host could have a file fetched from inside your network, from a "
+    "metadata service for instance; and a name that was checked may resolve to another address "
+    "a moment later",
+    "HttpRequest.public_host_only: look the name up once, check every address "
+    "(muybridge.wire.building.addresses_of), connect to these",
+)
+
+
+def _settle(server: ScriptedServer) -> None:
+    """Wait until the server has closed its ends."""
+    for thread in server.script_threads:
+        thread.join(2)
+
+
+class Connecting(Checks):
+    """How connections are used."""
+
+    @promises("keeps_alive")
+    def test_keep_alive(self, transport: Transport) -> None:
+        """Requests in a row that cost nothing share one connection."""
+        lesson = Lesson(
+            "a thousand tasks are asked for every few seconds, and a TLS handshake costs more "
+            "than all the rest of a poll",
+            "replies must be read to their end, and their connection be given back to the pool",
+        )
+        with serving(serve()) as server:
+            for _ in range(4):
+                call(transport, get(server.url), lesson)
+            found = len(server.peers)
+        lesson.require(found == 1, "one connection for four requests", f"{found} connections")
+
+    def test_stale_connection(self, transport: Transport) -> None:
+        """A paid request does not go out on a connection that was idle for over a second."""
+        with serving(serve()) as server:
+            call(transport, get(server.url), STALE)
+            self.grow_old(FRESH + 0.1)
+            call(transport, post(server.url), STALE)
+            found = len(server.peers)
+        STALE.require(found > 1, "a new connection for the POST", "the one idle since")
+
+    def test_closed_while_idle(self, transport: Transport) -> None:
+        """A connection that the server closed while it was idle costs no request."""
+        with serving([read_request, reply()]) as server:
+            for wanted in range(1, 4):
+                call(transport, post(server.url), STALE)
+                _settle(server)
+                found = server.posts
+                STALE.require(found == wanted, f"{wanted} POSTs", f"{found} POSTs")
+
+    @pytest.mark.parametrize("first", [[read_request, reset], [read_request, send(b"junk\r\n")]])
+    def test_after_a_failure(self, transport: Transport, first: list[Step]) -> None:
+        """After a failure, the next request has a connection of its own."""
+        lesson = Lesson(UNSENT, "a failed exchange has to close its connection")
+        with serving(in_turn(first, serve())) as server:
+            failure_of(transport, get(server.url), lesson)
+            call(transport, get(server.url), lesson)
+
+    def test_unasked_reply_to_paid(self, transport: Transport) -> None:
+        """What a server sends unasked is never taken for the reply to a paid request."""
+        self._unasked(transport, paid=True)
+
+    @promises("discards_unasked_replies")
+    def test_unasked_reply(self, transport: Transport) -> None:
+        """Nor for the reply to one that costs nothing."""
+        self._unasked(transport, paid=False)
+
+    def _unasked(self, transport: Transport, *, paid: bool) -> None:
+        evil = reply_bytes(200, b"somebody else's")
+
+        def script(peer: Peer) -> None:
+            peer.read_request()
+            peer.send(reply_bytes() + evil)
+            peer.hang()
+
+        with serving(in_turn(script, serve(200, b"its own"))) as server:
+            make = post if paid else get
+            call(transport, make(server.url), UNASKED)
+            body = call(transport, make(server.url), UNASKED).body
+        UNASKED.require(body == b"its own", "the reply to the second request", body)
+
+    @pytest.mark.parametrize(
+        "first",
+        [
+            reply_bytes(200, b"{}", connection="close"),
+            b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        ],
+        ids=["Connection: close", "HTTP/1.0"],
+    )
+    def test_last_reply(self, transport: Transport, first: bytes) -> None:
+        """A connection that the server says it closes is not used again."""
+        with serving(in_turn([read_request, send(first), hang], serve())) as server:
+            call(transport, get(server.url), STALE)
+            call(transport, post(server.url), STALE, timeout=1.0)
+
+    def test_many_at_once(self, transport: Transport) -> None:
+        """Many threads at once each get their own reply, and none waits for a connection."""
+        lesson = Lesson(
+            "a request that waits for a connection to become free waits for other people's "
+            "downloads, and its deadline goes by",
+            "the pool's limit of connections: there must be none, or a new one beyond it; and "
+            "what exchanges share between threads",
+        )
+        together = threading.Barrier(_MANY)
+
+        def echo(peer: Peer) -> None:
+            path = peer.read_request().split(b" ")[1]
+            together.wait(2)
+            peer.send(reply_bytes(200, path))
+            peer.hang()
+
+        with serving(echo) as server, ThreadPoolExecutor(_MANY) as threads:
+
+            def body(number: int) -> bytes:
+                return call(transport, get(f"{server.url}/{number}"), lesson).body
+
+            try:
+                bodies = list(threads.map(body, range(_MANY)))
+            except threading.BrokenBarrierError:
+                bodies = []
+            finally:
+                together.abort()
+        lesson.require(
+            bodies == [b"/%d" % number for number in range(_MANY)],
+            f"{_MANY} replies at once, each to its own request",
+            bodies,
+        )
+
+    def test_close(self, transport: Transport) -> None:
+        """Closing the transport closes what is idle, and it can be used on."""
+        lesson = Lesson(
+            "connections that nobody closes are descriptors that run out",
+            "close: it closes idle connections, and spoils nothing for later ones",
+        )
+        gone = threading.Event()
+
+        def script(peer: Peer) -> None:
+            peer.read_request()
+            peer.send(reply_bytes())
+            peer.hang()
+            gone.set()
+
+        with serving(script) as server:
+            call(transport, get(server.url), lesson)
+            transport.close()
+            lesson.require(gone.wait(1), "the idle connection closed", "it is open")
+            call(transport, get(server.url), lesson)
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+    @promises("checks_connected_address")
+    def test_private_address(self, transport: Transport, host: str) -> None:
+        """A request for public hosts only connects to no private address."""
+        with serving(serve()) as server:
+            url = server.url.replace("127.0.0.1", host)
+            for _ in range(2):
+                failure = failure_of(transport, get(url, public_host_only=True), INSIDE)
+                private = failure.reason is Reason.PRIVATE_ADDRESS
+                INSIDE.require(private, "Reason.PRIVATE_ADDRESS", shown(failure))
+                INSIDE.require(not failure.sent, "sent=False", shown(failure))
+                # Nor does it go out on a connection that another request has opened there.
+                call(transport, get(url), INSIDE)
+            found = server.received.count(b"GET ")
+        INSIDE.require(found == 2, "only the two other requests", f"{found} requests")  # noqa: PLR2004  # those above
+
+    @promises("checks_connected_address")
+    def test_one_private_address(
+        self, transport: Transport, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One private address among those of a host is enough to refuse it."""
+        with serving(serve()) as server:
+
+            def resolve(*_: object, **__: object) -> list[object]:
+                return [
+                    (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, server.port))
+                    for address in ("127.0.0.1", "93.184.215.14")
+                ]
+
+            monkeypatch.setattr(socket, "getaddrinfo", resolve)
+            request = get("http://rebound.example/", public_host_only=True)
+            failure = failure_of(transport, request, INSIDE, timeout=1.0)
+        private = failure.reason is Reason.PRIVATE_ADDRESS
+        INSIDE.require(private, "Reason.PRIVATE_ADDRESS", shown(failure))
+
+    def test_second_address(self, transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
+        """When a host's first address refuses, the next one is tried, and one POST is made."""
+        lesson = Lesson(ONCE, "how a connection is made: each address in turn, before sending")
+        real = socket.getaddrinfo
+        with socket.create_server(("127.0.0.2", 0)) as listener:
+            port: int = listener.getsockname()[1]
+        with socket.create_server(("127.0.0.1", port)) as listener:
+
+            def both(*_: object, **__: object) -> list[object]:
+                stream = socket.SOCK_STREAM
+                return [
+                    (socket.AF_INET, stream, 6, "", (address, port))
+                    for address in ("127.0.0.2", "127.0.0.1")
+                ]
+
+            def serve_once() -> None:
+                sock, _ = listener.accept()
+                with sock:
+                    Peer(sock, 0, threading.Event()).read_request()
+                    sock.sendall(reply_bytes(connection="close"))
+
+            answering = threading.Thread(target=serve_once, daemon=True)
+            answering.start()
+            monkeypatch.setattr(socket, "getaddrinfo", both)
+            call(transport, post(f"http://two.example:{port}/"), lesson)
+            monkeypatch.setattr(socket, "getaddrinfo", real)
+            answering.join(2)

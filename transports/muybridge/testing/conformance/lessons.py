@@ -1,0 +1,163 @@
+"""What a failed check says, and what a transport may declare that it does not do."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import NoReturn, Protocol, Self, TypeVar, cast
+
+import attrs
+import pytest
+
+Check = TypeVar("Check", bound=Callable[..., None])
+
+
+class NotConforming(AssertionError):
+    """A transport does not do what a transport must do; the message says what, why and where."""
+
+
+@attrs.frozen
+class Lesson:
+    """What is to be learnt from a check that fails.
+
+    Args:
+        why: What it would cost, in money or secrets.
+        look: Where to look for the mistake.
+    """
+
+    why: str
+    look: str
+
+    def require(self, holds: object, expected: str, found: object) -> None:
+        """Check that something holds.
+
+        Args:
+            holds: Whether it does, by its truth.
+            expected: What must be true.
+            found: What there was instead.
+
+        Raises:
+            NotConforming: It does not.
+        """
+        if not holds:
+            self.refuse(expected, found)
+
+    def refuse(self, expected: str, found: object) -> NoReturn:
+        """Say that *expected* is not what was *found*.
+
+        Raises:
+            NotConforming: Always.
+        """
+        raise NotConforming(
+            f"\n  expected: {expected}\n     found: {found}"
+            f"\n       why: {self.why}\n   look at: {self.look}"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Capabilities:
+    """What a transport does beyond what every transport must do.
+
+    Whatever is declared False is checked all the same: the check is reported as an expected
+    failure, and fails if the transport does it after all. So a declaration is never out of date.
+
+    Args:
+        keeps_alive: Requests in a row that cost nothing share one connection.
+        checks_connected_address: `HttpRequest.public_host_only` is checked on the very addresses
+            that are connected to. If not, whoever names a result's host can send a download into
+            your network.
+        discards_unasked_replies: What a server sends without being asked is never taken for the
+            reply to the next request, also where that costs nothing. If not, a poll may be told
+            of another task; the core refuses what has another id.
+        refuses_ambiguous_framing: A head that leaves in doubt where the body ends is malformed.
+        detects_cut_tls: A body that ends with its TLS connection is whole only after a closing
+            alert. If not, whoever can cut the connection can shorten such a body.
+        keeps_cut_heads: What had arrived of a head that was cut off is kept in the failure.
+        hides_echoes: The key is in no log, not even if the server's reply repeats it.
+    """
+
+    keeps_alive: bool = True
+    checks_connected_address: bool = True
+    discards_unasked_replies: bool = True
+    refuses_ambiguous_framing: bool = True
+    detects_cut_tls: bool = True
+    keeps_cut_heads: bool = True
+    hides_echoes: bool = True
+
+
+class _Declaring(Protocol):
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+
+def promises(name: str) -> Callable[[Check], Check]:
+    """Return a decorator for the check of the capability *name*."""
+    if name not in attrs.fields_dict(Capabilities):
+        raise ValueError(f"{name} is no capability")
+
+    def decorate(check: Check) -> Check:
+        @functools.wraps(check)
+        def checked(suite: _Declaring, *arguments: object, **named: object) -> None:
+            if getattr(suite.capabilities, name):
+                check(suite, *arguments, **named)
+                return
+            try:
+                check(suite, *arguments, **named)
+            except NotConforming:
+                pytest.xfail(f"declared: {name}=False")
+            raise NotConforming(
+                f"\n  expected: the transport to fail, for it declares {name}=False"
+                f"\n     found: it does what {name} promises"
+                f"\n       why: users choose a transport by what it declares"
+                f"\n   look at: the capabilities of {type(suite).__name__}: declare {name}=True"
+            )
+
+        return cast("Check", checked)
+
+    return decorate
+
+
+UNSENT = (
+    "a create that was certainly not sent is sent again by the client; told as sent, it is given "
+    "up as ambiguous, and a person has to look up what was never charged"
+)
+SENT = (
+    "a create that may have arrived must never be sent again; told as unsent, it is sent a second "
+    "time and paid for twice"
+)
+ONCE = "each POST may be charged: one request, one POST, whatever comes back"
+WHOLE = (
+    "a reply cut short is no reply: its id would be lost, and with it what was paid; half a "
+    "picture would be saved as a whole one"
+)
+BOUND = "one bad reply must not take the memory of a process that waits for a thousand paid tasks"
+TIME = (
+    "a call that outlives its time-out holds up everything behind it; under trio a paid exchange "
+    "is shielded, and could not even be cancelled"
+)
+KEY = "whoever has the key spends your money"
+
+
+class Kept(logging.Handler):
+    """Keeps what every logger is told."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.told: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep *record*, with every argument that it was given."""
+        self.told.append(f"{record.name}: {record.getMessage()} {record.args!r}")
+
+    def __enter__(self) -> Self:
+        root = logging.getLogger()
+        self._level = root.level
+        root.addHandler(self)
+        root.setLevel(logging.DEBUG)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        root = logging.getLogger()
+        root.removeHandler(self)
+        root.setLevel(self._level)

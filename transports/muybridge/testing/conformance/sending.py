@@ -1,0 +1,173 @@
+"""Requests go out exactly as described, and once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from muybridge.testing.conformance.calling import (
+    AUTHORIZATION,
+    Checks,
+    call,
+    failure_of,
+    get,
+    post,
+    serving,
+    shown,
+)
+from muybridge.testing.conformance.lessons import KEY, ONCE, UNSENT, Lesson
+from muybridge.testing.scripted_server import Peer, reply_bytes, serve
+from muybridge.wire.transport import Transport
+from muybridge_protocol.http import HttpRequest, Reason
+
+_OWN = frozenset({b"host", b"accept-encoding", b"content-length", b"connection"})
+"""Fields that a transport may add by itself."""
+
+DESCRIBED = Lesson(
+    "what the core has checked is what must arrive: a changed target, header or body is another "
+    "request, and may be charged as one",
+    "where HttpRequest becomes the library's own request: which fields, encodings or "
+    "normalisations of URLs it adds by itself",
+)
+
+
+def _fields(head: bytes) -> list[tuple[bytes, bytes]]:
+    lines = head.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
+    pairs = [line.partition(b":")[::2] for line in lines]
+    return [(name.lower(), value.strip()) for name, value in pairs]
+
+
+class Sending(Checks):
+    """How requests go out."""
+
+    def test_request_line(self, transport: Transport) -> None:
+        """Method and target are those of the request, its escapes untouched."""
+        target = "/a%2fb/%7Ec/../d?sig=%2b%2F&x=a+b"
+        with serving(serve()) as server:
+            call(transport, get(f"{server.url}{target}#fragment"), DESCRIBED)
+            line = server.received.partition(b"\r\n")[0].decode("latin-1")
+        DESCRIBED.require(line == f"GET {target} HTTP/1.1", f"GET {target} HTTP/1.1", line)
+
+    def test_headers_and_body(self, transport: Transport) -> None:
+        """Its headers and its body are, and nothing is added that tells of the library."""
+        headers = (("X-Thing", "caf\xe9"), ("Accept", "text/event-stream"))
+        with serving(serve()) as server:
+            url, body = server.url, b"\0body\r\n\r\n"
+            request = HttpRequest(method="POST", url=url, headers=headers, body=body, paid=True)
+            call(transport, request, DESCRIBED)
+            head, _, sent = server.received.partition(b"\r\n\r\n")
+        DESCRIBED.require(sent == body, f"the body {body!r}", repr(sent))
+        wanted = [(b"x-thing", b"caf\xe9"), (b"accept", b"text/event-stream")]
+        own = [field for field in _fields(head) if field[0] not in _OWN | {b"authorization"}]
+        DESCRIBED.require(own == wanted, f"the fields {wanted} and no other", own)
+        lengths = [value for name, value in _fields(head) if name == b"content-length"]
+        DESCRIBED.require(lengths == [b"9"], "Content-Length: 9, once", lengths)
+
+    def test_content_codings_asked_for(self, transport: Transport) -> None:
+        """No content coding is asked for that the transport might not undo within bounds."""
+        with serving(serve()) as server:
+            call(transport, get(server.url), DESCRIBED)
+            fields = dict(_fields(server.received))
+        asked = fields.get(b"accept-encoding")
+        DESCRIBED.require(asked == b"identity", "Accept-Encoding: identity", asked)
+
+    def test_large_body(self, transport: Transport) -> None:
+        """A body of a megabyte arrives whole."""
+        body = bytes(range(256)) * 4096
+        with serving(serve()) as server:
+            call(transport, post(server.url, body), DESCRIBED)
+            arrived = server.received.partition(b"\r\n\r\n")[2]
+        DESCRIBED.require(
+            arrived == body, f"the {len(body)} bytes of the body", f"{len(arrived)} others"
+        )
+
+    def test_authorization(self, transport: Transport) -> None:
+        """The key goes out as it was given, once, and not at all where it was not."""
+        lesson = Lesson(
+            f"{KEY}: it goes where the driver says, and only there",
+            "default headers of a session or client: nothing there may hold the key",
+        )
+        with serving(serve()) as server:
+            call(transport, get(server.url), lesson)
+            call(transport, get(server.url), lesson, authorization=None)
+            requests = server.received.split(b"GET ")[1:]
+        sent = [[v for n, v in _fields(head) if n == b"authorization"] for head in requests]
+        wanted = [[AUTHORIZATION.encode()], []]
+        lesson.require(sent == wanted, "the key in the first request and not in the second", sent)
+
+    def test_netrc(
+        self, transport: Transport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """The credentials of a netrc file are not sent."""
+        lesson = Lesson(
+            "a transport has no credentials of its own: whoever runs the service must not be "
+            "sent other passwords",
+            "an option such as trust_env",
+        )
+        netrc = tmp_path / "netrc"
+        netrc.write_text("machine 127.0.0.1 login someone password else\n")
+        netrc.chmod(0o600)
+        monkeypatch.setenv("NETRC", str(netrc))
+        with serving(serve()) as server:
+            call(transport, get(server.url), lesson, authorization=None)
+            found = dict(_fields(server.received)).get(b"authorization")
+        lesson.require(found is None, "no Authorization", found)
+
+    def test_cookies(self, transport: Transport) -> None:
+        """A cookie that a reply sets is not sent back."""
+        lesson = Lesson(
+            "a transport keeps nothing between requests: a cookie would tie them together",
+            "the cookie jar of a session or client: leave the session out, or empty the jar",
+        )
+        with serving(serve(200, b"{}", set_cookie="a=b; Path=/")) as server:
+            call(transport, get(server.url), lesson)
+            call(transport, get(server.url), lesson)
+            heads = server.received.lower()
+        lesson.require(b"\r\ncookie:" not in heads, "no Cookie in the second request", heads)
+
+    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 401, 407, 408, 429, 503])
+    def test_no_policy(self, transport: Transport, status: int) -> None:
+        """Redirects, challenges and invitations to try again are handed over as they are."""
+        lesson = Lesson(
+            f"{ONCE}; and a redirect would carry the key to another host",
+            "options for redirects, retries and authentication: the core decides all of that",
+        )
+        fields = {"location": "/elsewhere", "retry_after": "0", "www_authenticate": "Basic"}
+        with serving(serve(status, b"no", **fields)) as server:
+            response = call(transport, post(server.url), lesson)
+            lesson.require(response.status == status, f"status {status}", response.status)
+            lesson.require(server.posts == 1, "one POST", f"{server.posts} POSTs")
+            lines = server.received.count(b" HTTP/1.1\r\n")
+            lesson.require(lines == 1, "one request", f"{lines} requests")
+
+    def test_no_retry(self, transport: Transport) -> None:
+        """A lost reply costs one POST, also on a connection that was used before."""
+        lesson = Lesson(ONCE, "retries that the library makes by itself when a connection breaks")
+        lost: list[bytes] = []
+
+        def script(peer: Peer) -> None:
+            while (request := peer.read_request()).startswith(b"GET"):
+                peer.send(reply_bytes())
+            lost.append(request)
+            peer.reset()
+
+        with serving(script) as server:
+            call(transport, get(server.url), lesson)
+            failure = failure_of(transport, post(server.url), lesson)
+        lesson.require(len(lost) == 1, "one POST", f"{len(lost)} POSTs, {shown(failure)}")
+
+    @pytest.mark.parametrize("bad", ["\r\nX-Injected: y", "\n", "\0", "\N{HORIZONTAL ELLIPSIS}"])
+    def test_injection(self, transport: Transport, bad: str) -> None:
+        """A value that would break the request apart is refused before anything is sent."""
+        lesson = Lesson(
+            f"{UNSENT}; sent as it is, it would be two requests in one",
+            "muybridge.wire.building.fields_of, or the library's own check: it must not raise "
+            "anything but TransportError with sent=False, nor show the value",
+        )
+        with serving(serve()) as server:
+            request = HttpRequest(method="GET", url=server.url, headers=(("X-A", f"a{bad}"),))
+            failure = failure_of(transport, request, lesson)
+            lesson.require(not failure.sent, "sent=False", shown(failure))
+            lesson.require(failure.reason is Reason.OTHER, "Reason.OTHER", failure.reason)
+            lesson.require(server.received == b"", "nothing sent", server.received)

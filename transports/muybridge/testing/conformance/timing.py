@@ -1,0 +1,133 @@
+"""Every exchange ends by its deadline, however busy the other side keeps the connection."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from muybridge.testing.certificates import server_context
+from muybridge.testing.conformance.calling import (
+    DEADLINE,
+    Checks,
+    authority,
+    call,
+    failure_of,
+    get,
+    post,
+    serving,
+    shown,
+)
+from muybridge.testing.conformance.lessons import TIME, Lesson
+from muybridge.testing.scripted_server import Peer, read_request, reply_bytes, send, serve
+from muybridge.wire.transport import Transport
+from muybridge_protocol.http import Phase, Reason
+
+_SLOWLY = 0.04  # seconds between two drops: less than any time-out of a single read
+_HEAD = b"HTTP/1.1 200 OK\r\n"
+_CHUNKED = _HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+TOTAL = Lesson(
+    TIME,
+    "time-outs that start anew with each read: measure what is left before each step; "
+    "muybridge.wire.building.Account.remaining does it",
+)
+IDLE = Lesson(
+    "a stream that has fallen silent is to be noticed long before its deadline, which is minutes "
+    "away",
+    "HttpRequest.idle_timeout: it bounds each read, as well as the deadline does",
+)
+
+
+class Timing(Checks):
+    """When an exchange ends."""
+
+    @pytest.mark.parametrize(
+        ("phase", "begun", "drops"),
+        [
+            (Phase.HEAD, b"", _HEAD + b"X: " + b"y" * 20 + b"\r\nContent-Length: 0\r\n\r\n"),
+            (Phase.HEAD, b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2 + reply_bytes()),
+            (Phase.BODY, reply_bytes(200, b"x" * 30)[:-30], b"x" * 30),
+            (Phase.BODY, _CHUNKED, b"1\r\nx\r\n" * 8 + b"0\r\n\r\n"),
+        ],
+        ids=["head", "informational", "counted body", "chunked body"],
+    )
+    def test_drops(self, transport: Transport, phase: Phase, begun: bytes, drops: bytes) -> None:
+        """A reply that comes in drops is given up at the deadline."""
+
+        def drip(peer: Peer) -> None:
+            peer.drip(drops, every=_SLOWLY)
+
+        with serving([read_request, send(begun), drip]) as server:
+            failure = failure_of(transport, post(server.url), TOTAL, timeout=DEADLINE)
+        TOTAL.require(failure.reason is Reason.TIMED_OUT, "Reason.TIMED_OUT", shown(failure))
+        TOTAL.require(failure.sent, "sent=True", shown(failure))
+        TOTAL.require(failure.phase is phase, repr(phase), repr(failure.phase))
+
+    def test_handshake_in_drops(self, transport: Transport) -> None:
+        """A TLS handshake that comes in drops is given up at the deadline, the request unsent."""
+        context = server_context(authority(), "127.0.0.1")
+
+        def script(peer: Peer) -> None:
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            handshake = context.wrap_bio(incoming, outgoing, server_side=True)
+            incoming.write(peer.receive())
+            try:
+                handshake.do_handshake()
+            except ssl.SSLWantReadError:
+                peer.drip(outgoing.read(), every=_SLOWLY, size=50)
+
+        with serving(script, scheme="https") as server:
+            failure = failure_of(transport, post(server.url), TOTAL, timeout=DEADLINE)
+        TOTAL.require(failure.reason is Reason.TIMED_OUT, "Reason.TIMED_OUT", shown(failure))
+        TOTAL.require(not failure.sent, "sent=False", shown(failure))
+
+    @pytest.mark.parametrize("phase", [Phase.HEAD, Phase.BODY])
+    def test_idle(self, transport: Transport, phase: Phase) -> None:
+        """A gap longer than allowed between bytes of the reply ends the exchange early."""
+        whole = reply_bytes(200, b"x" * 10)
+
+        def script(peer: Peer) -> None:
+            peer.read_request()
+            cut = 5 if phase is Phase.HEAD else len(whole) - 5
+            peer.send(whole[:cut])
+            peer.stopping.wait(1.0)
+            peer.send(whole[cut:])
+
+        with serving(script) as server:
+            failure = failure_of(transport, get(server.url, idle_timeout=0.1), IDLE)
+        IDLE.require(failure.reason is Reason.TIMED_OUT, "Reason.TIMED_OUT", shown(failure))
+        IDLE.require(failure.phase is phase, repr(phase), repr(failure.phase))
+
+    def test_no_idle_timeout(self, transport: Transport) -> None:
+        """Without an idle time-out, a gap is bound by the deadline alone."""
+
+        def script(peer: Peer) -> None:
+            peer.read_request()
+            peer.drip(reply_bytes(200, b"slow"), every=0.1, size=30)
+
+        with serving(script) as server:
+            call(transport, get(server.url), IDLE)
+
+    def test_endless_time(self, transport: Transport) -> None:
+        """An infinite time-out is a time-out like any other."""
+        lesson = Lesson(
+            "whoever waits without a limit passes infinity",
+            "what turns seconds into the library's time-out: a socket takes no infinite one",
+        )
+        with serving(serve()) as server:
+            call(transport, get(server.url), lesson, timeout=float("inf"))
+
+    def test_next_deadline(self, transport: Transport) -> None:
+        """A kept connection lives by the deadline of the request that it serves now."""
+        lesson = Lesson(TIME, "a time-out that was set on the connection when it was opened")
+
+        def script(peer: Peer) -> None:
+            for wait in (0.0, 1.2 * DEADLINE):
+                peer.read_request()
+                peer.stopping.wait(wait)
+                peer.send(reply_bytes())
+
+        with serving(script) as server:
+            call(transport, get(server.url), lesson, timeout=DEADLINE)
+            call(transport, get(server.url), lesson)
