@@ -38,6 +38,8 @@ _BODIES: list[tuple[str, str, str | bytes]] = [
     ("comments and other fields", "generate_content",
      f": ping\n\nid: 1\nevent: x\nretry: 5\ndata: {_LAST}\n\n"),
     ("an event of two lines", "generate_content", 'data: {"candidates":\ndata: []}\n\n'),
+    ("an event of two lines with CRLF", "generate_content",
+     'data: {"candidates":\r\ndata: []}\r\n\r\n'),
     ("the last blank line is missing", "generate_content", f"data: {_FIRST}\n\ndata: {_LAST}"),
     ("an array", "generate_content", f"[{_FIRST},\r\n{_LAST}]"),
     ("an array with white space", "generate_content", f" \n[ {_FIRST} ,\n {_LAST} ]\n"),
