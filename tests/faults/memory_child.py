@@ -14,12 +14,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from client.answers import ASKED, MODEL
+from client.drivers import AnyStream
 from client.requests_made import image
-from muybridge import MuybridgeError
+from muybridge import MuybridgeError, text_calls
 
 from .bad_variants import VARIANTS
 from .clients import DRIVERS, requests_driver
 from .hostile_server import TASK_ID
+
+__all__ = ["text_calls"]  # what a client loads with its first text is there before it is measured
 
 STATUS = Path("/proc/self/status")
 RESET = Path("/proc/self/clear_refs")
@@ -43,13 +47,25 @@ def measured(order: dict[str, Any]) -> dict[str, Any]:
         )
         client = made(order["url"], timeout=order["timeout"]).client
         client.get(TASK_ID)  # so that what is made once is there
+        limit: Any = order.get("size_limit")
+
+        def read(stream: AnyStream[Any]) -> None:
+            with stream:
+                for _ in stream:
+                    pass
+
         calls = {
             "create": lambda: client.create(image()),
             "get": lambda: client.get(TASK_ID),
             "delete": lambda: client.delete_asset("asset-1"),
             "download": lambda: client.download(
-                f"{order['url']}/media/a.png", order["folder"], size_limit=order.get("size_limit")
+                f"{order['url']}/media/a.png", order["folder"], size_limit=limit
             ),
+            "text": lambda: client.generate_content(MODEL, "x", size_limit=limit),
+            "text stream": lambda: read(
+                client.stream_generate_content(MODEL, "x", size_limit=limit)
+            ),
+            "messages stream": lambda: read(client.stream_messages(ASKED, size_limit=limit)),
         }
         gc.collect()
         RESET.write_text("5")  # the peak begins here
