@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -25,12 +27,16 @@ def service() -> Iterator[LocalService]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_run(
     page: Path,
+    request: pytest.FixtureRequest,
     service: LocalService,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The Python on a page runs from top to bottom, and prints what the page says it prints."""
+    """The Python on a page runs from top to bottom, and prints what the page says it prints.
+
+    The tests on it are run as pytest would.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MUYBRIDGE_API_KEY", service.api_key)
     monkeypatch.setenv("MUYBRIDGE_BASE_URL", service.base_url)
@@ -40,8 +46,22 @@ def test_examples_run(
         assert capsys.readouterr().out.endswith(str(example.parsed))
 
     parsers = [PythonCodeBlockParser(), CodeBlockParser("text", printed_at_last)]
-    for example in Sybil(parsers).parse(page).examples():
+    document = Sybil(parsers).parse(page)
+    for example in document.examples():
         example.evaluate()
+    for name, test in document.namespace.items():
+        if name.startswith("test_"):
+            test(**{each: request.getfixturevalue(each) for each in signature(test).parameters})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_quoted_code(page: Path) -> None:
+    """What a page quotes of our own code (as `py`, not `python`) stands there, word for word."""
+    quotes = re.findall(
+        r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    code = (ROOT / "transports/muybridge/wire/httpx2_transport.py").read_text(encoding="utf-8")
+    assert [quote for quote in quotes if quote not in code] == []
 
 
 def test_the_page_of_unchecked_rules_is_complete() -> None:
