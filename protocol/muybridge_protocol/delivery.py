@@ -77,7 +77,7 @@ class Delivery:
         return self.statuses.get(status, self.other)
 
 
-_LASTING = frozenset({Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS})
+_LASTING = frozenset({Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS, Reason.REFUSED_HERE})
 """Reasons that a second try would meet again."""
 
 _REFUSALS: Mapping[int, Verdict] = dict.fromkeys(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge_protocol.codec import readable
-from muybridge_protocol.http import TransportFailure
+from muybridge_protocol.http import Reason, TransportFailure
 
 if TYPE_CHECKING:
     from muybridge_protocol.rules import Problem
@@ -143,7 +143,9 @@ class NotSent(ServiceError):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "Nothing was charged; check the address and the network, then send it again."
+        here = self.failure.reason is Reason.REFUSED_HERE
+        mend = "mend that" if here else "check the address and the network"
+        return f"Nothing was charged; {mend}, then send it again."
 
 
 @attrs.define(kw_only=True, eq=False, str=False)

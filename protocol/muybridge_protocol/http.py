@@ -127,6 +127,8 @@ class Reason(StrEnum):
     REFUSED = "connection refused"
     UNREACHABLE = "unreachable"
     PROXY_REFUSED = "proxy refused"
+    REFUSED_HERE = "refused here"
+    """Not by anybody else: this machine would not send it so, and says why."""
     CERTIFICATE = "certificate"
     TLS = "tls"
     RESET = "connection reset"

@@ -215,7 +215,7 @@ def test_the_key_goes_to_the_service_alone(make_client: MakeClient, method: str)
 def test_proxies_on_plain_http(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """A proxy is not shown a key that would pass it in clear text: the request is not sent."""
+    """A proxy is not shown a key that would pass it in clear text, and no second try is made."""
     with ScriptedServer(answering) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         client = make_client("https://service.test", text_base_url="http://text.test")
@@ -223,7 +223,10 @@ def test_proxies_on_plain_http(
             spend(client, method)
         assert not proxy.received
     assert caught.value.failure.phase is Phase.PROXY
-    assert "allow_plain_http_proxy" in str(caught.value)
+    assert caught.value.attempts == 1
+    told = str(caught.value)
+    assert all(remedy in told for remedy in ("allow_plain_http_proxy", "NO_PROXY"))
+    assert "the network" not in told
 
 
 @pytest.mark.parametrize("method", ALL)

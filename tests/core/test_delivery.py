@@ -183,9 +183,11 @@ def test_unsent_is_tried_again(phase: Phase, reason: Reason) -> None:
     check(unsent(reason, phase), Row(AGAIN, AGAIN, AGAIN, AGAIN, AGAIN))
 
 
-@pytest.mark.parametrize("reason", [Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS])
+@pytest.mark.parametrize(
+    "reason", [Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS, Reason.REFUSED_HERE]
+)
 def test_certificate_stops(reason: Reason) -> None:
-    """An invalid certificate ends every operation at once, and nothing was sent."""
+    """What a second try would meet again ends every operation at once, and nothing was sent."""
     row = Row(NotSent, NotSent, ServiceUnreachable, NotSent, DownloadFailed)
     check(unsent(reason, Phase.TLS), row)
 

@@ -92,9 +92,11 @@ def test_unsent_is_tried_again(start: Start, phase: Phase, reason: Reason) -> No
 
 
 @each
-@pytest.mark.parametrize("reason", [Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS])
+@pytest.mark.parametrize(
+    "reason", [Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS, Reason.REFUSED_HERE]
+)
 def test_certificates_stop(start: Start, reason: Reason) -> None:
-    """An invalid certificate ends a text request at its first try, and nothing was sent."""
+    """What a second try would meet again ends a text request at once, and nothing was sent."""
     run = drive(start(), unsent(reason, Phase.TLS))
     assert type(run.outcome) is NotSent
     assert len(run.requests) == 1

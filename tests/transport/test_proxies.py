@@ -134,8 +134,9 @@ def test_plain_http_with_key(
         by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
         failure = failure_of(make_transport(), post("http://api.example/v1"))
         assert (failure.phase, failure.sent) == (Phase.PROXY, False)
-        assert failure.reason is Reason.PROXY_REFUSED
-        assert "allow_plain_http_proxy" in failure.detail
+        assert failure.reason is Reason.REFUSED_HERE
+        assert "Transport(allow_plain_http_proxy=True)" in failure.detail
+        assert "NO_PROXY" in failure.detail
         assert proxy.peers == []
 
         allowed = make_transport(allow_plain_http_proxy=True)
@@ -163,7 +164,7 @@ def test_unusable_proxy(transport: Transport, by_proxy: Callable[[str], None], p
     assert (failure.phase, failure.sent, failure.reason) == (
         Phase.PROXY,
         False,
-        Reason.PROXY_REFUSED,
+        Reason.REFUSED_HERE,
     )
 
 

@@ -88,14 +88,14 @@ class Proxy:
         """
         scheme = url.partition("://")[0].lower()
         if scheme != "http":
-            raise Fault(Reason.PROXY_REFUSED, f"{scheme} proxies are not supported")
+            raise Fault(Reason.REFUSED_HERE, f"{scheme} proxies are not supported")
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError:
-            raise Fault(Reason.PROXY_REFUSED, "the proxy's URL cannot be read") from None
+            raise Fault(Reason.REFUSED_HERE, "the proxy's URL cannot be read") from None
         if not host:
-            raise Fault(Reason.PROXY_REFUSED, "the proxy's URL names no host")
+            raise Fault(Reason.REFUSED_HERE, "the proxy's URL names no host")
         authorization = None
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

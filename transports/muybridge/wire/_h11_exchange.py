@@ -139,7 +139,7 @@ class Exchange:
         try:
             route, self._target = self._transport.prepare(self._request, self._authorization)
         except Fault as fault:
-            if fault.reason is Reason.PROXY_REFUSED:
+            if fault.reason is Reason.REFUSED_HERE:
                 self._progress.phase = Phase.PROXY
             raise
         self._route = route

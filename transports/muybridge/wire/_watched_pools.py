@@ -121,12 +121,12 @@ class WatchedAdapter(HTTPAdapter):
         """Return what opens connections through *proxy*."""
         scheme = proxy.partition("://")[0].lower()
         if scheme != "http":
-            raise Fault(Reason.PROXY_REFUSED, f"{scheme} proxies are not supported")
+            raise Fault(Reason.REFUSED_HERE, f"{scheme} proxies are not supported")
         try:
             manager: PoolManager = self.proxy_manager_for(proxy)
         except ValueError:
             # What urllib3 says quotes the URL, and with it the proxy's password.
-            raise Fault(Reason.PROXY_REFUSED, "the proxy's URL cannot be read") from None
+            raise Fault(Reason.REFUSED_HERE, "the proxy's URL cannot be read") from None
         manager.pool_classes_by_scheme = POOL_CLASSES
         return manager
 

@@ -101,9 +101,9 @@ class H11Transport:
         if route.forwards:
             if authorization is not None and not self._allow_plain_http_proxy:
                 raise Fault(
-                    Reason.PROXY_REFUSED,
-                    "over plain http the proxy would read the key; "
-                    "H11Transport(allow_plain_http_proxy=True) allows it",
+                    Reason.REFUSED_HERE,
+                    "over plain http the proxy would read the key; name the service's host in "
+                    "NO_PROXY, or say H11Transport(allow_plain_http_proxy=True)",
                 )
             target = origin + target
         return route, target

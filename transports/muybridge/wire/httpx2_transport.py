@@ -94,7 +94,7 @@ class Httpx2Transport:
         request = account.request
         origin, target = building.locate(request)
         if authorization is not None and self._proxy and origin.scheme == "http":
-            raise building.Fault(Reason.PROXY_REFUSED, "over http the proxy would read the key")
+            raise building.Fault(Reason.REFUSED_HERE, "over http the proxy would read the key")
         host = origin.host.strip("[]")
         timeouts = dict.fromkeys(("connect", "read", "write"), account)
         described = httpcore2.Request(

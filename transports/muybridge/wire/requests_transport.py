@@ -129,7 +129,7 @@ class RequestsTransport:
             self._guard(route, authorization)
             prepared = _prepared(request, authorization)
         except Fault as fault:
-            refused = fault.reason is Reason.PROXY_REFUSED
+            refused = fault.reason is Reason.REFUSED_HERE
             phase = Phase.PROXY if refused else Phase.RESOLVE
             return TransportFailure(
                 phase=phase, sent=False, reason=fault.reason, detail=fault.detail
@@ -185,9 +185,9 @@ class RequestsTransport:
     def _guard(self, route: _Route, authorization: str | None) -> None:
         if authorization is not None and route.prefix and not self._allow_plain_http_proxy:
             raise Fault(
-                Reason.PROXY_REFUSED,
-                "over plain http the proxy would read the key; "
-                "RequestsTransport(allow_plain_http_proxy=True) allows it",
+                Reason.REFUSED_HERE,
+                "over plain http the proxy would read the key; name the service's host in "
+                "NO_PROXY, or say RequestsTransport(allow_plain_http_proxy=True)",
             )
 
     def _context(self) -> ssl.SSLContext:
