@@ -21,7 +21,11 @@ _UNSENDABLE = re.compile(r"[^\x21-\x7e]|\\")
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?", re.ASCII)
 """A name, or an IPv6 address with its zone: no escapes, which others might read as another host."""
 
-_NO_BASE_URL = "There is no base URL. Set MUYBRIDGE_BASE_URL, or give base_url. Nothing was sent."
+_NO_BASE_URL = "There is no base URL. Set MUYBRIDGE_BASE_URL, or give base_url."
+_OR_TEXT = "For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url."
+
+_VERSION = "/v1"
+"""What every path of the service begins with."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -128,7 +132,7 @@ class Service:
 
     def __attrs_post_init__(self) -> None:
         if self.base_url is None and self.text_base_url is None:
-            raise InvalidAddress(_NO_BASE_URL)
+            raise InvalidAddress(f"{_NO_BASE_URL} {_OR_TEXT} Nothing was sent.")
         if self.base_url is not None:
             scheme, host, _ = origin_of(self.base_url)
             if scheme != "https" and not is_loopback(host) and not self.allow_plain_http:
@@ -143,7 +147,12 @@ class Service:
             origin_of(url)
             if "?" in url or "#" in url:
                 raise InvalidAddress(f"{_shown(url)}: a base URL has no query and no fragment.")
-            object.__setattr__(self, name, url.rstrip("/"))
+            url = url.rstrip("/")
+            if url.endswith(_VERSION):
+                raise InvalidAddress(
+                    f"{url}: leave out {_VERSION}, which every path begins with. Nothing was sent."
+                )
+            object.__setattr__(self, name, url)
         bases = filter(None, (self.base_url, self.text_base_url))
         object.__setattr__(self, "_origins", frozenset(map(origin_of, bases)))
 
@@ -162,7 +171,7 @@ class Service:
             InvalidAddress: There is none.
         """
         if self.base_url is None:
-            raise InvalidAddress(_NO_BASE_URL)
+            raise InvalidAddress(f"{_NO_BASE_URL} Nothing was sent.")
         return self.base_url
 
     def url(self, path: str) -> str:

@@ -121,6 +121,18 @@ def test_a_base_url_is_bare(base: str) -> None:
         Service(base_url="https://a.example", text_base_url=base)
 
 
+@pytest.mark.parametrize("base", ["https://a.example/v1", "http://[::1]:9/prefix/v1//"])
+def test_a_base_url_stands_before_the_version(base: str) -> None:
+    """A base URL that has the paths' own beginning is refused, and what is to be left out named."""
+    refused = r"leave out /v1, .* Nothing was sent\."
+    with pytest.raises(InvalidAddress, match=refused):
+        Service(base_url=base)
+    with pytest.raises(InvalidAddress, match=refused):
+        Service(base_url="https://a.example", text_base_url=base)
+    assert Service(base_url="https://a.example/v1/x").url("/v1/y") == "https://a.example/v1/x/v1/y"
+    assert Service(base_url="https://a.example/xv1").base_url == "https://a.example/xv1"
+
+
 # Which origin may see the key.
 
 
