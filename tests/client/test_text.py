@@ -225,10 +225,17 @@ def test_invalid_requests(make_client: MakeClient, world: World) -> None:
 @pytest.mark.parametrize("method", [*PLAIN, *STREAMS])
 @pytest.mark.parametrize(
     "bounds",
-    [{"timeout": 0}, {"timeout": math.nan}, {"timeout": math.inf}, {"size_limit": 0}],
+    [
+        {"timeout": 0},
+        {"timeout": math.nan},
+        {"timeout": math.inf},
+        {"timeout": None},
+        {"timeout": "9"},
+        {"size_limit": 0},
+    ],
 )
 def test_bounds_that_are_none(
-    make_client: MakeClient, world: World, method: str, bounds: dict[str, float]
+    make_client: MakeClient, world: World, method: str, bounds: dict[str, Any]
 ) -> None:
     """A time or a size that is none is refused, and nothing is sent."""
     with pytest.raises(ValueError, match=next(iter(bounds))):

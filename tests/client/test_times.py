@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from muybridge import Client
 
 
-@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf])
-def test_the_timeout_is_a_time(timeout: float) -> None:
+@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf, None, "9"])
+def test_the_timeout_is_a_time(timeout: Any) -> None:
     """A client takes no time-out that is not a number of seconds above nothing."""
     with pytest.raises(ValueError, match="timeout"):
         Client("key", "https://api.example.com", timeout=timeout)

@@ -48,7 +48,7 @@ class Calls:
     poll_interval: float | None
 
     def __attrs_post_init__(self) -> None:
-        if not 0 < self.timeout < math.inf:
+        if not is_time(self.timeout):
             raise ValueError(f"timeout={self.timeout!r} is no time; give seconds above 0")
         if self.poll_interval is not None and not 0 <= self.poll_interval < math.inf:
             raise ValueError(f"poll_interval={self.poll_interval!r} is no time; give seconds")
@@ -146,6 +146,11 @@ class Calls:
             deadline=now + timeout,
             size_limit=size_limit,
         )
+
+
+def is_time(seconds: object) -> bool:
+    """Whether *seconds* is a number of seconds above 0 that come to an end."""
+    return isinstance(seconds, int | float) and 0 < seconds < math.inf
 
 
 def link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:

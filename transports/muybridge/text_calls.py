@@ -5,12 +5,12 @@ It brings all of the core's text with it, so that a client loads it with its fir
 
 from __future__ import annotations
 
-import math
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
+from muybridge.calls import is_time
 from muybridge.credentials import Credentials
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
@@ -246,7 +246,7 @@ class TextCalls:
 
 
 def _check(timeout: float, size_limit: int) -> None:
-    if not 0 < timeout < math.inf:
+    if not is_time(timeout):
         raise ValueError(f"timeout={timeout!r} is no time; give seconds above 0")
     if size_limit < 1:
         raise ValueError(f"size_limit={size_limit!r} is no size; give bytes above 0")
