@@ -38,6 +38,15 @@ def test_all_models_are_shown(invoke: Invoke) -> None:
         assert {model.name for model in family.models} <= set(shown)
 
 
+@pytest.mark.parametrize("words", [(), ("text",), ("imga",), ("vidm",)])
+def test_no_blank_line_strays(invoke: Invoke, words: tuple[str, ...]) -> None:
+    """Blank lines stand between the parts alone, and none is at the end."""
+    shown = invoke("models", *words).stdout
+    assert shown.endswith("\n")
+    assert "" not in (shown.splitlines()[0], shown.splitlines()[-1])
+    assert "\n\n\n" not in shown
+
+
 def test_families_as_json(invoke: Invoke) -> None:
     """Programs get the whole tables: fields, rules, pacing and whether it is assumed."""
     told = json.loads(invoke("families", "--json").stdout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -78,8 +78,18 @@ def models(errand: Errand, family: str | None) -> None:
         told = [model_record(known, model) for known in chosen for model in known.models]
         document({"ok": True, "models": [*told, *map(text_model_record, texts)]})
         return
-    portraits = [part for known in chosen for part in _portrait(known)]
-    show([*portraits, *(_text_portrait() if texts else ())])
+    portraits = [*map(_portrait, chosen), *([_text_portrait()] if texts else [])]
+    show(_apart(portraits))
+
+
+def _apart(portraits: Iterable[Iterable[RenderableType]]) -> Iterator[RenderableType]:
+    """Yield what is shown of each, with a blank line between them."""
+    from rich.text import Text  # noqa: PLC0415  only these tables need it
+
+    for number, portrait in enumerate(portraits):
+        if number:
+            yield Text("")
+        yield from portrait
 
 
 def _portrait(family: Family) -> Iterator[RenderableType]:
@@ -105,7 +115,6 @@ def _portrait(family: Family) -> Iterator[RenderableType]:
     yield table
     yield Text("")
     yield from map(Text, sentences(family))
-    yield Text("")
 
 
 def _text_portrait() -> Iterator[RenderableType]:
@@ -117,7 +126,6 @@ def _text_portrait() -> Iterator[RenderableType]:
     for model in TEXT_MODELS.values():
         table.add_row(model.name, _VERSIONS[model.variant])
     yield table
-    yield Text("")
 
 
 def _table(*headings: str) -> Table:
