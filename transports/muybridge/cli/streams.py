@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TextIO
 
 if TYPE_CHECKING:
@@ -26,16 +28,30 @@ class _Messages(io.FileIO):
             return memoryview(data).nbytes
 
 
-class _Answers(io.FileIO):
-    """Raises `Unprinted` once when it cannot be written to, and takes what comes after that."""
+class _Answers(io.BufferedWriter):
+    """Raises `Unprinted` once when it cannot be written to, and takes what comes after that.
+
+    The file below it has no Python of ours in it, between whose lines Ctrl-C could come: what was
+    written but not yet counted as such would be written again.
+    """
 
     _broken = False
 
     def write(self, data: ReadableBuffer, /) -> int:
         if self._broken:
             return memoryview(data).nbytes
-        try:
+        with self._telling():
             return super().write(data)
+
+    def flush(self) -> None:
+        if not self._broken:
+            with self._telling():
+                super().flush()
+
+    @contextmanager
+    def _telling(self) -> Generator[None, None, None]:
+        try:
+            yield
         except OSError as error:
             self._broken = True
             raise Unprinted(error.errno, error.strerror, "stdout") from error
@@ -47,8 +63,10 @@ def guard_streams() -> None:
     sys.stdin = _opened(sys.stdin, "r")
     answers = _opened(sys.stdout, "w")
     messages = _opened(sys.stderr, "w")
-    sys.stdout = _through(_Answers(answers.fileno(), "w", closefd=False), answers)
-    sys.stderr = _through(_Messages(messages.fileno(), "w", closefd=False), messages)
+    told = io.FileIO(answers.fileno(), "w", closefd=False)
+    said = _Messages(messages.fileno(), "w", closefd=False)
+    sys.stdout = _through(_Answers(told), answers, line_buffering=told.isatty())
+    sys.stderr = _through(io.BufferedWriter(said), messages, line_buffering=True)
 
 
 def _opened(stream: TextIO | None, mode: Literal["r", "w"]) -> TextIO:
@@ -61,11 +79,8 @@ def _opened(stream: TextIO | None, mode: Literal["r", "w"]) -> TextIO:
     return os.fdopen(os.open(os.devnull, os.O_RDONLY), mode, closefd=False)
 
 
-def _through(file: io.FileIO, like: TextIO) -> TextIO:
-    """Return a stream that writes to *file*, and else is as *like*."""
+def _through(buffer: io.BufferedWriter, like: TextIO, *, line_buffering: bool) -> TextIO:
+    """Return a stream that writes to *buffer*, and else is as *like*."""
     return io.TextIOWrapper(
-        io.BufferedWriter(file),
-        encoding=like.encoding,
-        errors=like.errors,
-        line_buffering=isinstance(file, _Messages) or file.isatty(),
+        buffer, encoding=like.encoding, errors=like.errors, line_buffering=line_buffering
     )
