@@ -14,7 +14,7 @@ from muybridge.local import LocalService
 from muybridge_protocol.families import FAMILIES, Family
 
 from .conftest import Invoke
-from .crooked_service import RESET, CrookedService, always
+from .crooked_service import RESET, CrookedService, always, record, reply
 
 FRAME = "https://example.com/a.png"
 
@@ -64,6 +64,64 @@ def test_the_prompt_may_come_from_stdin(invoke: Invoke, monkeypatch: pytest.Monk
     words = ("imga", "--model", "imga", "--prompt", "-")
     body = sent(invoke, monkeypatch, *words, input="A horse\nat a gallop\n")
     assert body == {"model": "imga", "prompt": "A horse\nat a gallop"}
+
+
+@pytest.mark.parametrize("verb", ["create", "run"])
+def test_a_prompt_that_is_no_text_is_refused(invoke: Invoke, verb: str) -> None:
+    """Bytes on stdin that are not UTF-8 are told as what they are."""
+    ended = invoke(verb, "imga", "--model", "imga", "--prompt", "-", input=b"caf\xe9")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "the prompt on stdin is not UTF-8. Nothing was sent." in ended.stderr
+
+
+def test_the_text_base_url_is_not_looked_at(invoke: Invoke, settings: dict[str, str]) -> None:
+    """Whatever MUYBRIDGE_TEXT_BASE_URL is, it does not stop what is no text request."""
+    words = ("imga", "--model", "imga", "--prompt", "A horse")
+    ended = invoke("create", *words, env={**settings, "MUYBRIDGE_TEXT_BASE_URL": "nonsense"})
+    assert ended.exit_code == 0
+    ended = invoke(
+        "create", *words, env={"MUYBRIDGE_TEXT_BASE_URL": settings["MUYBRIDGE_BASE_URL"]}
+    )
+    assert ended.exit_code == 2
+    assert "Set MUYBRIDGE_BASE_URL, or give --base-url. Nothing was sent." in ended.stderr
+
+
+def test_a_key_that_a_proxy_would_read_is_not_sent(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a proxy plain http is refused with the option that allows it, which is carried on."""
+    option = "--allow-plain-http-proxy"
+    words = ("imga", "--model", "imga", "--prompt", "A horse", "--allow-plain-http")
+    where = ("--base-url", "http://service.test")
+    with CrookedService(always(reply(200, record()))) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.base_url)
+        for verb in (("create", *words), ("get", "task-1", "--allow-plain-http")):
+            ended = invoke(*verb, *where, env=proxy.settings)
+            assert proxy.requests == []
+            assert f"name the service's host in NO_PROXY, or say {option}" in ended.stderr
+            assert "tried again" not in ended.stderr
+        ended = invoke("create", *words, *where, option, env=proxy.settings)
+    assert (ended.exit_code, proxy.posts) == (0, 1)
+    assert f" --allow-plain-http {option} " in ended.stderr.partition("carry on:")[2]
+
+
+def test_a_batch_behind_a_proxy(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A batch names the option that lets a proxy read the key, and goes through with it."""
+    (tmp_path / "a.jsonl").write_text('{"family": "imga", "model": "imga", "prompt": "A horse"}\n')
+    option = "--allow-plain-http-proxy"
+    words = ("batch", "run", "a.jsonl", "--out", "out", "--allow-plain-http")
+    where = ("--base-url", "http://service.test")
+    with CrookedService(always(reply(401, {"error": "who?"}))) as proxy:
+        settings = {**proxy.settings, "MUYBRIDGE_TEXT_BASE_URL": "nonsense"}
+        monkeypatch.setenv("http_proxy", proxy.base_url)
+        ended = invoke(*words, *where, env=settings)
+        assert proxy.requests == []
+        assert f"name the service's host in NO_PROXY, or say {option}" in ended.stderr
+        ended = invoke(*words, *where, option, env=settings)
+    assert proxy.posts == 1
+    assert f" --allow-plain-http {option}\n" in ended.stderr.partition("carry on:")[2]
 
 
 def test_an_unlisted_model_is_sent(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

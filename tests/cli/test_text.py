@@ -209,7 +209,8 @@ def test_a_prompt_that_is_no_text_is_refused(invoke: Invoke) -> None:
     with CrookedService(always(RESET)) as service:
         ended = invoke(*ASK[:2], "-", env=service.text_settings, input=b"\xff")
         assert (ended.exit_code, service.requests) == (2, [])
-    assert "cannot be written" in ended.stderr
+    assert "the prompt on stdin is not UTF-8. Nothing was sent." in ended.stderr
+    assert "\\udcff" not in ended.stderr
 
 
 def test_a_prompt_that_cannot_be_read_exits_2() -> None:
@@ -227,6 +228,36 @@ def test_a_missing_address_or_key_exits_2(invoke: Invoke) -> None:
     ended = invoke(*ASK, "--text-base-url", "http://127.0.0.1:9")
     assert ended.exit_code == 2
     assert "Set MUYBRIDGE_API_KEY, or give --api-key-file." in ended.stderr
+
+
+@pytest.mark.parametrize("elsewhere", ["nonsense", "http://elsewhere.test", "https://x/v1"])
+def test_the_other_base_url_is_not_looked_at(
+    invoke: Invoke, settings: dict[str, str], elsewhere: str
+) -> None:
+    """Whatever MUYBRIDGE_BASE_URL is, it does not stop a text request, nor is it told."""
+    ended = invoke(*ASK, env={**settings, "MUYBRIDGE_BASE_URL": elsewhere})
+    assert (ended.exit_code, ended.stderr) == (0, f"tokens: {TOKENS}\n")
+
+
+@pytest.mark.parametrize("words", [(), ("--no-stream",)])
+def test_a_key_that_a_proxy_would_read_exits_3(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """Behind a proxy plain http is refused at once with what allows it, and then allowed by it."""
+    option = "--allow-plain-http-proxy"
+    asked = (*ASK, *words, "--text-base-url", "http://text.test")
+    whole = json.loads(chunk("A horse", "STOP").removeprefix(b"data: "))
+    answer = reply(200, whole) if words else event_stream("A horse")
+    with CrookedService(always(answer)) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.base_url)
+        ended = invoke(*asked, env=proxy.text_settings)
+        assert (ended.exit_code, ended.stdout, proxy.requests) == (3, "", [])
+        warning, error = ended.stderr.splitlines()
+        assert "clear text" in warning
+        assert f"name the service's host in NO_PROXY, or say {option}" in error
+        assert "Transport" not in error
+        ended = invoke(*asked, option, env=proxy.text_settings)
+        assert (ended.exit_code, ended.stdout, proxy.posts) == (0, "A horse\n", 1)
 
 
 # How it ends.

@@ -102,7 +102,7 @@ class AnyClient(Protocol):
         contents: Contents,
         *,
         system_instruction: str | Content | None = ...,
-        generation_config: GenerationConfig | None = ...,
+        generation_config: GenerationConfig | Mapping[str, Any] | None = ...,
         extra: Mapping[str, Any] | None = ...,
         timeout: float = ...,
         size_limit: int = ...,
@@ -114,10 +114,11 @@ class AnyClient(Protocol):
         contents: Contents,
         *,
         system_instruction: str | Content | None = ...,
-        generation_config: GenerationConfig | None = ...,
+        generation_config: GenerationConfig | Mapping[str, Any] | None = ...,
         extra: Mapping[str, Any] | None = ...,
         timeout: float = ...,
         size_limit: int = ...,
+        silence: float | None = ...,
     ) -> AnyContentStream: ...
 
     def chat_completions(
@@ -125,7 +126,12 @@ class AnyClient(Protocol):
     ) -> JsonObject: ...
 
     def stream_chat_completions(
-        self, body: Mapping[str, Any], *, timeout: float = ..., size_limit: int = ...
+        self,
+        body: Mapping[str, Any],
+        *,
+        timeout: float = ...,
+        size_limit: int = ...,
+        silence: float | None = ...,
     ) -> AnyStream[JsonObject]: ...
 
     def messages(
@@ -144,6 +150,7 @@ class AnyClient(Protocol):
         path: str = ...,
         timeout: float = ...,
         size_limit: int = ...,
+        silence: float | None = ...,
     ) -> AnyStream[JsonObject]: ...
 
 
@@ -167,7 +174,7 @@ def requests_client(closing: ExitStack) -> MakeClient:
             addresses = {"base_url": where.url, "text_base_url": where.url}
             settings = {"api_key": where.key, **addresses, **inside, **options}
         else:
-            addresses = {"base_url": where, "text_base_url": where}
+            addresses = {"base_url": where, "text_base_url": where or None}
             settings = {"api_key": KEY, **addresses, "clock": SkippingClock(), **options}
         client = muybridge.Client(**settings)
         closing.callback(client.close)
@@ -185,7 +192,7 @@ def trio_client(closing: ExitStack) -> MakeClient:
         )
         transport: Transport | None = options.pop("transport", None)
         settings: dict[str, Any] = {"api_key": KEY, "wall": clock.wall}
-        settings |= {"base_url": where, "text_base_url": where}
+        settings |= {"base_url": where, "text_base_url": where or None}
         if isinstance(where, World):
             transport = transport or InProcessTransport(where)
             settings |= {"api_key": where.key}

@@ -47,6 +47,33 @@ def test_the_text_base_url_of_the_environment_is_enough(
     assert TEXT in repr(make_client(""))
 
 
+def test_without_an_address_both_are_named(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no address at all, the variables and arguments of both are named."""
+    for name in ("MUYBRIDGE_BASE_URL", "MUYBRIDGE_TEXT_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InvalidAddress) as caught:
+        make_client("")
+    said = str(caught.value)
+    assert "Set MUYBRIDGE_BASE_URL, or give base_url." in said
+    assert "set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url." in said
+
+
+@pytest.mark.parametrize("elsewhere", ["nonsense", "http://elsewhere.test"])
+def test_an_empty_address_is_none(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, elsewhere: str
+) -> None:
+    """An address given as "" is none, and that of the environment is not looked at."""
+    monkeypatch.setenv("MUYBRIDGE_BASE_URL", elsewhere)
+    with pytest.raises(InvalidAddress, match="no base URL"):
+        make_client("", text_base_url=TEXT).get("task-1")
+    monkeypatch.setenv("MUYBRIDGE_BASE_URL", TEXT)
+    monkeypatch.setenv("MUYBRIDGE_TEXT_BASE_URL", "nonsense")
+    with pytest.raises(InvalidAddress, match="no text base URL"):
+        make_client(TEXT, text_base_url="").generate_content("textg-2.5-pro", "x")
+
+
 def test_many_at_once_need_the_base_url() -> None:
     """`run_all` of many requests is refused at once, before the first is taken."""
     requests: Any = iter([REQUEST])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from muybridge import StreamInterrupted, Unauthorized
+from muybridge import StreamInterrupted, Unauthorized, collect
 from muybridge_protocol.http import Reason
 from muybridge_protocol.text import encoding
 from transport.scripted_server import (
@@ -260,6 +260,16 @@ def test_cut_off(make_client: MakeClient, cut: str) -> None:
     assert not isinstance(error, OSError)
     assert error.__cause__ is None
     assert error.__context__ is None
+
+
+def test_what_came_is_one_answer(make_client: MakeClient) -> None:
+    """The chunks of an answer that broke off are folded into one by `muybridge.collect`."""
+    with ScriptedServer(streaming(*EVENTS[:2])) as server, opened(make_client(server.url)) as stream:
+        with pytest.raises(StreamInterrupted) as caught:
+            stream.collect()
+        came = collect(stream.received())
+    assert came == collect(caught.value.chunks)
+    assert came.text == "".join(chunk.text for chunk in caught.value.chunks) != ""
 
 
 def test_reset(make_client: MakeClient) -> None:

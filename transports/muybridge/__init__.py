@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         GenerateContentResponse,
         NoText,
         UsageMetadata,
+        collect,
     )
     from muybridge_protocol.text.stream_reader import StreamInterrupted
 
@@ -165,6 +166,7 @@ __all__ = [
     "VidvRequest",
     "WaitTimeout",
     "__version__",
+    "collect",
     "load_part",
 ]
 
@@ -197,6 +199,7 @@ _HOMES: Final = {
     "GenerateContentResponse": "muybridge_protocol.text.responses",
     "NoText": "muybridge_protocol.text.responses",
     "UsageMetadata": "muybridge_protocol.text.responses",
+    "collect": "muybridge_protocol.text.responses",
     "StreamInterrupted": "muybridge_protocol.text.stream_reader",
     "load_part": "muybridge.parts",
     "ContentStream": "muybridge.sync_text",

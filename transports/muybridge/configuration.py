@@ -26,8 +26,8 @@ def read_service(
     Args:
         api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
         base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
-            need not be set where text is all that is wanted.
-        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set.
+            need not be set where text is all that is wanted. "" is none, whatever is set.
+        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" is none.
         allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
 
     Raises:
@@ -35,8 +35,8 @@ def read_service(
         InvalidAddress: There is no base URL, or it cannot be used.
     """
     service = Service(
-        base_url=base_url or os.environ.get(BASE_URL_VARIABLE) or None,
-        text_base_url=text_base_url or os.environ.get(TEXT_BASE_URL_VARIABLE) or None,
+        base_url=find_address(base_url, BASE_URL_VARIABLE),
+        text_base_url=find_address(text_base_url, TEXT_BASE_URL_VARIABLE),
         allow_plain_http=allow_plain_http,
     )
     key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
@@ -54,6 +54,11 @@ def read_service(
     except InvalidKey as error:
         # The frames of those who looked at the key have it in their variables.
         raise error.with_traceback(None) from None
+
+
+def find_address(given: str | None, variable: str) -> str | None:
+    """Return the address *given*, or without one that of the *variable*. An empty one is none."""
+    return (os.environ.get(variable) if given is None else given) or None
 
 
 def hidden(api_key: str | None) -> HiddenKey | None:

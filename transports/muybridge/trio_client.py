@@ -49,8 +49,8 @@ class TrioClient(TrioTextClient):
     Args:
         api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
         base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
-            need not be set where text is all that is wanted.
-        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set.
+            need not be set where text is all that is wanted. "" is none, whatever is set.
+        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" is none.
         allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
             The key then travels in clear text.
         timeout: Seconds that one exchange with the service may take. Keep it generous: a create

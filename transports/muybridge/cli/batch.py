@@ -19,7 +19,7 @@ from muybridge.cli.options import (
     poll_interval_option,
     timeout_option,
 )
-from muybridge.cli.outcomes import AMBIGUOUS, DONE, FAILED, NOT_SAVED, NOT_SENT, SAFE
+from muybridge.cli.outcomes import AMBIGUOUS, DONE, FAILED, NOT_SAVED, NOT_SENT, SAFE, in_options
 from muybridge.cli.terminal import answer, document, say
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def resolve(
 @contextmanager
 def _client(errand: Errand) -> Generator[Client, None, None]:
     """Open the service: the embedded one, or the one of the options and the environment."""
-    from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
+    from muybridge import Client, RequestsTransport  # noqa: PLC0415  they load the HTTP libraries
 
     with ExitStack() as stack:
         key, base_url, poll_interval = errand.read_key(), errand.base_url, errand.poll_interval
@@ -202,12 +202,16 @@ def _client(errand: Errand) -> Generator[Client, None, None]:
             service = stack.enter_context(LocalService(speed=LOCAL_SPEED))
             key, base_url = service.api_key, service.base_url
             poll_interval = poll_interval or LOCAL_POLL_INTERVAL
+        transport = RequestsTransport(allow_plain_http_proxy=errand.allow_plain_http_proxy)
+        stack.callback(transport.close)
         yield stack.enter_context(
             Client(
                 key,
                 base_url,
+                "",
                 allow_plain_http=errand.allow_plain_http,
                 poll_interval=poll_interval,
+                transport=transport,
             )
         )
 
@@ -248,14 +252,14 @@ def _finish(context: click.Context, errand: Errand, report: Report, *, again: st
         )
     for entry in report.entries:
         if entry.reason is not None and entry.state is not State.DOWNLOADED:
-            say(f"{entry.label} is {entry.state}: {entry.reason}")
+            say(f"{entry.label} is {entry.state}: {in_options(entry.reason)}")
     if report.ambiguous:
         say(
             f"look at the account, then decide: muybridge batch resolve {_quoted(report)} ITEM "
             "--adopt ID | --abandon | --resubmit --i-may-pay-twice"
         )
     if report.stopped:
-        say(f"stopped: {report.stopped}")
+        say(f"stopped: {in_options(report.stopped)}")
     if not errand.json:
         answer(", ".join(f"{count} {state}" for state, count in report.counts.items()))
         if report.sheet is not None:
@@ -281,5 +285,9 @@ def _command(errand: Errand, out: str, concurrency: int) -> str:
     for option, value in options:
         if value is not None:
             words += [option, value if isinstance(value, str) else f"{value:g}"]
-    flags = (("--allow-plain-http", errand.allow_plain_http), ("--local", errand.local))
+    flags = (
+        ("--allow-plain-http", errand.allow_plain_http),
+        ("--allow-plain-http-proxy", errand.allow_plain_http_proxy),
+        ("--local", errand.local),
+    )
     return shlex.join([*words, *(flag for flag, given in flags if given)])

@@ -59,6 +59,7 @@ class Errand:
         base_url: Where the service is, or None for the environment.
         text_base_url: Where its text endpoints are, or None for the environment.
         allow_plain_http: Whether base_url may be plain http on another machine.
+        allow_plain_http_proxy: Whether a proxy may read the key where it passes it by plain http.
         poll_interval: Seconds between result queries, or None for the specification's pace.
         timeout: Seconds for the whole, or None for the library's choice.
         output: Where the result is to be saved, or None.
@@ -81,6 +82,7 @@ class Errand:
     base_url: str | None = None
     text_base_url: str | None = None
     allow_plain_http: bool = False
+    allow_plain_http_proxy: bool = False
     poll_interval: float | None = None
     timeout: float | None = None
     output: str | None = None
@@ -99,19 +101,21 @@ class Errand:
 
     @contextmanager
     def client(
-        self, *, exchange_timeout: float | None = None, spinner: bool = True
+        self, *, text: bool = False, exchange_timeout: float | None = None, spinner: bool = True
     ) -> Generator[Client, None, None]:
         """Open the service: the embedded one, or the one of the options and the environment.
 
         Args:
+            text: Whether it is for text alone, or for all else. The environment's address of what
+                it is not for is not looked at.
             exchange_timeout: Seconds that one exchange may take, or None for the library's choice.
             spinner: Whether a terminal may show one. It would be in the way of what is printed.
         """
         from muybridge import Client, RequestsTransport  # noqa: PLC0415  they load the HTTP libraries
 
         with ExitStack() as stack:
-            key, base_url, poll_interval = self.read_key(), self.base_url, self.poll_interval
-            text_base_url = self.text_base_url
+            key, poll_interval = self.read_key(), self.poll_interval
+            base_url, text_base_url = ("", self.text_base_url) if text else (self.base_url, "")
             if self.local:
                 from muybridge.local import LocalService  # noqa: PLC0415  an extra of its own
 
@@ -119,7 +123,8 @@ class Errand:
                 key, base_url = service.api_key, service.base_url
                 text_base_url = service.text_base_url
                 poll_interval = poll_interval or LOCAL_POLL_INTERVAL
-            transport = WatchedTransport(RequestsTransport(), self)
+            through = RequestsTransport(allow_plain_http_proxy=self.allow_plain_http_proxy)
+            transport = WatchedTransport(through, self)
             stack.callback(transport.close)
             client = stack.enter_context(
                 Client(
@@ -250,6 +255,8 @@ class Errand:
             words += ["--base-url", self.base_url]
         if self.allow_plain_http:
             words.append("--allow-plain-http")
+        if self.allow_plain_http_proxy:
+            words.append("--allow-plain-http-proxy")
         return words
 
     def _submitted(self, task: Task) -> None:

@@ -114,6 +114,7 @@ def connection_options() -> list[click.Parameter]:
             callback=_stored("allow_plain_http"),
             help="Send the key in clear text, if the base URL is http: on another machine.",
         ),
+        plain_http_proxy_option(),
     ]
 
 
@@ -125,6 +126,17 @@ def key_option() -> click.Option:
         expose_value=False,
         callback=_stored("api_key_file"),
         help="Read the API key from FILE, and not from MUYBRIDGE_API_KEY.",
+    )
+
+
+def plain_http_proxy_option() -> click.Option:
+    """Return `--allow-plain-http-proxy`."""
+    return click.Option(
+        ["--allow-plain-http-proxy"],
+        is_flag=True,
+        expose_value=False,
+        callback=_stored("allow_plain_http_proxy"),
+        help="Send the key in clear text through the environment's proxy, if the URL is http:.",
     )
 
 
@@ -270,14 +282,14 @@ def read_stdin() -> str:
     """Return the prompt that is on stdin, without its last line end.
 
     Raises:
-        click.UsageError: It cannot be read.
+        click.UsageError: It cannot be read, or is no text.
     """
     try:
-        text = sys.stdin.buffer.read()
+        return sys.stdin.buffer.read().decode().rstrip("\r\n")
     except OSError as error:
         raise click.UsageError(f"the prompt cannot be read: {error.strerror}") from None
-    # Bytes that are not UTF-8 become what the family's check refuses.
-    return text.decode("utf-8", "surrogateescape").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise click.UsageError("the prompt on stdin is not UTF-8. Nothing was sent.") from None
 
 
 def _put_unlisted(body: dict[str, object], name: str) -> list[Problem]:

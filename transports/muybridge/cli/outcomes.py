@@ -26,6 +26,7 @@ from muybridge_protocol.errors import (
     NotSent,
     Refused,
     ServiceError,
+    ServiceUnreachable,
     TaskEnded,
 )
 from muybridge_protocol.families import FAMILIES
@@ -84,8 +85,21 @@ _ARGUMENTS: Mapping[str, str] = {
     "is in the error's `chunks`": "is on stdout",
     "give api_key": "give --api-key-file",
     "say allow_plain_http=True": "say --allow-plain-http",
+    "say RequestsTransport(allow_plain_http_proxy=True)": "say --allow-plain-http-proxy",
+    " For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url.": "",
 }
 """What the library's messages tell a programmer to do, and what the command's user does."""
+
+
+_OUR_WORDS = (LocalError, NoText, StreamInterrupted, NotSent, ServiceUnreachable, DownloadFailed)
+"""The errors in which the library says such things."""
+
+
+def in_options(message: str) -> str:
+    """Return the library's *message* with what the command's user is to do."""
+    for argument, option in _ARGUMENTS.items():
+        message = message.replace(argument, option)
+    return message
 
 
 def exit_code(error: BaseException, errand: Errand) -> int:
@@ -112,9 +126,8 @@ def tell(error: BaseException, errand: Errand) -> int:
     if isinstance(error, InvalidRequest):
         return _tell_problems(error, code, errand)
     message, details = str(error) or type(error).__name__, {}
-    if isinstance(error, LocalError | NoText | StreamInterrupted):
-        for argument, option in _ARGUMENTS.items():
-            message = message.replace(argument, option)
+    if isinstance(error, _OUR_WORDS):
+        message = in_options(message)
     if isinstance(error, ServiceError):
         details = _details(error)
         errand.learn(error)

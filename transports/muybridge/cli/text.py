@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from muybridge.cli.errand import Errand, pass_errand
 from muybridge.cli.options import (
     json_option,
     key_option,
+    plain_http_proxy_option,
     read_number,
     read_stdin,
     text_base_url_option,
@@ -21,7 +21,7 @@ from muybridge.cli.options import (
 )
 from muybridge.cli.records import answer_record
 from muybridge.cli.terminal import answer_piece, document
-from muybridge.configuration import TEXT_BASE_URL_VARIABLE
+from muybridge.configuration import TEXT_BASE_URL_VARIABLE, find_address
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.rules import Kind, Problem
@@ -98,7 +98,13 @@ class _Question:
 
 
 @click.command(
-    params=[json_option(), timeout_option(_TIMEOUT), key_option(), text_base_url_option()]
+    params=[
+        json_option(),
+        timeout_option(_TIMEOUT),
+        key_option(),
+        text_base_url_option(),
+        plain_http_proxy_option(),
+    ]
 )
 @click.argument("model", metavar="MODEL")
 @click.argument("prompt", metavar="PROMPT")
@@ -168,13 +174,13 @@ def text(
         timeout=errand.timeout,
     )
     question.check()
-    if not (local or errand.text_base_url or os.environ.get(TEXT_BASE_URL_VARIABLE)):
+    if not local and find_address(errand.text_base_url, TEXT_BASE_URL_VARIABLE) is None:
         raise InvalidAddress(
             f"There is no text base URL. Set {TEXT_BASE_URL_VARIABLE}, or give --text-base-url. "
             "Nothing was sent."
         )
     printing = not errand.json and not no_stream
-    with errand.client(spinner=not printing) as client:
+    with errand.client(text=True, spinner=not printing) as client:
         errand.pays = True
         if no_stream:
             errand.answer = question.ask(client)
