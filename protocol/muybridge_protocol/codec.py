@@ -63,12 +63,16 @@ def _no_constant(text: str) -> float:
     raise InvalidJson(f"{text} is not JSON")
 
 
+def _no_number(_: str) -> None:
+    """Read NaN or an infinity as null."""
+
+
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object_without_duplicates,
     parse_float=_finite,
     parse_constant=_no_constant,
 )
-_EVENT_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+_EVENT_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
 # typeshed knows of no decoder that a scanner is made for
 _scan_record = make_scanner(cast("Any", _DECODER))
 _scan_event = make_scanner(cast("Any", _EVENT_DECODER))
@@ -88,6 +92,7 @@ def read_event(body: bytes | str) -> Any:
     """Return the JSON value that *body*, an answer or one of many events, is.
 
     A name may stand in it twice, and the last one counts: looking for it would double the cost.
+    NaN and the infinities, as some write probabilities, are read as null.
 
     Raises:
         InvalidJson: It is no JSON, or would take far more memory than its bytes.

@@ -247,10 +247,15 @@ class CreateAmbiguous(ServiceError):
 
 
 class TextAmbiguous(CreateAmbiguous):
-    """A text request may or may not have been answered and charged. It was not sent again."""
+    """A text request may or may not have been answered and charged. It was not sent again.
+
+    A reply that was read to its end, but not understood, is in `raw` as a whole.
+    """
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
+        if self.raw and self.status is not None and 200 <= self.status <= 299:  # noqa: PLR2004  the class of success
+            return "What came of its answer is in the error's `raw`; asking again may cost again."
         return "Its answer is lost; asking again may cost again."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import zlib
 from collections.abc import Callable
@@ -11,8 +12,7 @@ from typing import Any
 import pytest
 
 from muybridge import StreamInterrupted, Unauthorized, collect
-from muybridge_protocol.http import Reason
-from muybridge_protocol.text import encoding
+from muybridge_protocol.http import HttpRequest, Reason
 from transport.scripted_server import (
     Peer,
     ScriptedServer,
@@ -26,6 +26,7 @@ from transport.scripted_server import (
 )
 
 from .answers import (
+    ASKED,
     CHUNKS,
     EVENTS,
     HEAD,
@@ -35,6 +36,8 @@ from .answers import (
     STREAMS,
     TEXTS,
     answering,
+    ask,
+    candidate,
     event,
     hang_until_closed,
     part,
@@ -42,6 +45,7 @@ from .answers import (
     streaming,
 )
 from .drivers import AnyClient, AnyContentStream, MakeClient
+from .in_process import InProcessTransport, World
 
 FORMS: dict[str, bytes] = {
     "events": b"".join(EVENTS),
@@ -264,7 +268,10 @@ def test_cut_off(make_client: MakeClient, cut: str) -> None:
 
 def test_what_came_is_one_answer(make_client: MakeClient) -> None:
     """The chunks of an answer that broke off are folded into one by `muybridge.collect`."""
-    with ScriptedServer(streaming(*EVENTS[:2])) as server, opened(make_client(server.url)) as stream:
+    with (
+        ScriptedServer(streaming(*EVENTS[:2])) as server,
+        opened(make_client(server.url)) as stream,
+    ):
         with pytest.raises(StreamInterrupted) as caught:
             stream.collect()
         came = collect(stream.received())
@@ -310,6 +317,95 @@ def test_lost_after_the_answer(make_client: MakeClient, end: Step) -> None:
         given.set()
         assert list(stream) == []
         assert stream.collect().text == "".join(texts)
+
+
+OVER: dict[str, tuple[str, tuple[bytes, ...]]] = {
+    "DONE": ("stream_chat_completions", (*EVENTS, b"data: [DONE]\n\n")),
+    "DONE alone": ("stream_chat_completions", (*EVENTS[:2], b"data: [DONE]\n\n")),
+    "DONE after a reason": ("stream_generate_content", (*EVENTS, b"data: [DONE]\n\n")),
+    "message_stop": ("stream_messages", EVENTS),
+    "the array's end": ("stream_generate_content", (FORMS["array"],)),
+    "the array's end, alone": ("stream_generate_content", (FORMS["array"][:-1], b"\n]")),
+}
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_over(make_client: MakeClient, name: str) -> None:
+    """A stream that says that it is over is not waited for, though the connection stays open."""
+    method, bodies = OVER[name]
+    gone = threading.Event()
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(HEAD + b"".join(map(part, bodies)))
+        hang_until_closed(gone)(peer)
+
+    with ScriptedServer(in_turn(script, answering)) as server:
+        client = make_client(server.url)
+        with ask(client, method, timeout=20) as stream:
+            assert len(list(stream)) == len(stream.received()) == 3 - (name == "DONE alone")
+            assert list(stream) == []
+        assert gone.wait(10)
+        assert spend(client, method)
+        assert len(server.peers) == 2
+
+
+def test_over_too_early(make_client: MakeClient) -> None:
+    """An array that ends before the answer does is cut off, and is not waited for either."""
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(HEAD + part(b"[" + json.dumps(CHUNKS[0]).encode() + b"]"))
+        peer.hang()
+
+    with ScriptedServer(script) as server:
+        client = make_client(server.url)
+        with pytest.raises(StreamInterrupted, match="without saying") as caught:
+            spend(client, "stream_generate_content")
+        assert server.posts == 1
+    assert [chunk.raw for chunk in caught.value.chunks] == [CHUNKS[0]]
+
+
+JUNK = (b"data: end\n\n", b"data: null\n\n", b"data: {\n\n", b"data: [done]\n\n")
+
+
+@pytest.mark.parametrize("junk", JUNK)
+def test_junk_after_the_answer(make_client: MakeClient, junk: bytes) -> None:
+    """What cannot be read after a complete answer does not spoil it."""
+    script = streaming(*EVENTS, junk)
+    with ScriptedServer(script) as server, opened(make_client(server.url)) as stream:
+        assert [chunk.raw for chunk in stream] == list(CHUNKS)
+        assert stream.collect().text == "".join(TEXTS)
+
+
+@pytest.mark.parametrize("end", [LAST, b""], ids=["ended", "cut"])
+@pytest.mark.parametrize("first", ["STOP in all", "STOP first"])
+def test_reasons_that_come_early(make_client: MakeClient, first: str, end: bytes) -> None:
+    """Where reasons to stop come too early, an answer is whole only if its body is."""
+    said = [candidate("", "STOP"), candidate("half of "), candidate("the answer")]
+    if first == "STOP in all":
+        said = [candidate(text, "STOP") for text in TEXTS]
+    script = streaming(*map(event, said), end=end)
+    with ScriptedServer(script) as server, opened(make_client(server.url)) as stream:
+        given = [next(stream).raw for _ in said]
+        if end:
+            assert list(stream) == []
+            assert stream.collect().text
+        else:
+            for read in (lambda: next(stream), stream.collect):
+                with pytest.raises(StreamInterrupted):
+                    read()
+    assert given == said
+
+
+@pytest.mark.parametrize("method", STREAMS)
+def test_a_page_instead_of_a_stream(make_client: MakeClient, method: str) -> None:
+    """A success that is a page is shown by its beginning."""
+    with ScriptedServer(serve(200, b"<html><p>Sign in</html>")) as server:
+        client = make_client(server.url)
+        with pytest.raises(StreamInterrupted, match="it begins: <html><p>Sign in"):
+            spend(client, method)
+        assert server.posts == 1
 
 
 @pytest.mark.parametrize("method", STREAMS)
@@ -377,13 +473,12 @@ def drip(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("limit", ["silence", "deadline"])
-def test_times(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_times(make_client: MakeClient, limit: str) -> None:
     """A stream ends when nothing comes for too long, and, whatever comes, with its time."""
     options: dict[str, float] = {"timeout": 0.3}
     script: Callable[[Peer], None] = drip
     if limit == "silence":
-        monkeypatch.setattr(encoding, "SILENCE_LIMIT", 0.1)
-        options, script = {}, silence
+        options, script = {"silence": 0.1}, silence
     with ScriptedServer(script) as server, opened(make_client(server.url), **options) as stream:
         with pytest.raises(StreamInterrupted, match="timed out") as caught:
             list(stream)
@@ -391,6 +486,44 @@ def test_times(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, limit: 
     assert caught.value.failure is not None
     assert caught.value.failure.reason is Reason.TIMED_OUT
     assert [chunk.raw for chunk in caught.value.chunks] == [CHUNKS[0]]
+
+
+@pytest.mark.parametrize("method", STREAMS)
+def test_silence(make_client: MakeClient, method: str) -> None:
+    """How long a stream may be silent is up to the caller, for each of the protocols."""
+    with ScriptedServer(silence) as server:
+        client = make_client(server.url)
+        for given in (0.1, None):
+            with pytest.raises(StreamInterrupted, match="timed out"):
+                spend(client, method, silence=given, timeout=0.5)
+        for wrong in (0, -1, math.nan, math.inf, "9"):
+            with pytest.raises(ValueError, match="silence"):
+                spend(client, method, silence=wrong)
+        assert server.posts == 2
+
+
+def test_no_limit_of_silence(make_client: MakeClient, world: World) -> None:
+    """A stream is asked for with the limit of silence that was given, or without any."""
+    limits: list[float | None] = []
+
+    class Noting(InProcessTransport):
+        def stream(self, request: HttpRequest, **options: Any) -> Any:
+            limits.append(request.idle_timeout)
+            return super().stream(request, **options)
+
+    client = make_client(world, transport=Noting(world))
+    for given in (400, None):
+        for stream in (
+            client.stream_generate_content(MODEL, PROMPT, silence=given),
+            client.stream_chat_completions(ASKED, silence=given),
+            client.stream_messages({**ASKED, "max_tokens": 5}, silence=given),
+            client.stream_generate_content(MODEL, PROMPT),
+            client.stream_chat_completions(ASKED),
+            client.stream_messages({**ASKED, "max_tokens": 5}),
+        ):
+            with stream:
+                assert list(stream)
+    assert limits == [400] * 3 + [180] * 3 + [None] * 3 + [180] * 3
 
 
 def test_many_streams_at_once(make_client: MakeClient) -> None:

@@ -214,7 +214,7 @@ def test_throttled_over_the_deadline(start: Start) -> None:
 # A whole reply.
 
 UNREADABLE = [
-    b"", b"<html>OK</html>", b"{", b"null", b"[]", b'"text"', b'{"a":NaN}',
+    b"", b"<html>OK</html>", b"{", b"null", b"[]", b'"text"', b"[{},{}]", b"[[{}]]",
     b'{"a":"\xff"}', b'{"a":1} {"a":2}', b'{"a":' + b"[" * 10**5 + b"]" * 10**5 + b"}",
 ]  # fmt: skip
 
@@ -225,7 +225,9 @@ def test_an_unreadable_reply_is_ambiguous(body: bytes) -> None:
     run = drive(text_call(), raw(200, body))
     assert type(run.outcome) is TextAmbiguous
     assert run.outcome.reason.startswith(("the reply cannot be read: ", "the reply is not a JSON"))
-    assert (run.outcome.raw, run.outcome.status) == (body[: 64 * 1024], 200)
+    assert (run.outcome.raw, run.outcome.status) == (body, 200)
+    words = "is in the error's `raw`" if body else "Its answer is lost"
+    assert words in str(run.outcome)
 
 
 @pytest.mark.parametrize(
@@ -234,20 +236,53 @@ def test_an_unreadable_reply_is_ambiguous(body: bytes) -> None:
         ({"error": {"message": "no\ncredit"}, "candidates": []}, "no credit"),
         ({"error": "no credit"}, "no credit"),
         ({"type": "error", "message": "no credit"}, "no credit"),
+        ([{"error": "no credit"}], "no credit"),
+        ({"error": {"code": 5, "message": ""}}, ""),
     ],
     ids=str,
 )
-def test_an_error_with_success_is_ambiguous(said: dict[str, Any], words: str) -> None:
+def test_an_error_with_success_is_ambiguous(said: Any, words: str) -> None:
     """A reply that contradicts its own success with an error is ambiguous, and says the error."""
     run = drive(text_call(), reply(200, said))
     assert type(run.outcome) is TextAmbiguous
     assert run.outcome.reason == f"the reply tells an error: {words}"
 
 
-@pytest.mark.parametrize("record", [{}, {"error": None}, {"error": ""}, {"candidates": 5}], ids=str)
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"error": None},
+        {"error": ""},
+        {"error": {}},
+        {**ANSWER, "error": {"code": 0, "message": ""}},
+        {"candidates": 5},
+    ],
+    ids=str,
+)
 def test_any_other_object_is_an_answer(record: dict[str, Any]) -> None:
     """Any other JSON object is the answer: what it holds is for its reader."""
     assert drive(text_call(), reply(200, record)).outcome == GenerateContentResponse(record)
+
+
+def test_an_array_of_one_answer() -> None:
+    """An array with one object in it is that object, as in a stream."""
+    assert drive(text_call(), reply(200, [ANSWER])).outcome == GenerateContentResponse(ANSWER)
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
+def test_a_paid_answer_is_not_lost_over_a_number(number: bytes) -> None:
+    """A number that JSON does not have is read as null."""
+    outcome = drive(text_call(), raw(200, b'{"a":[' + number + b"]}")).outcome
+    assert outcome == GenerateContentResponse({"a": [None]})
+
+
+def test_a_long_reply_is_kept_whole() -> None:
+    """A reply that cannot be read is kept to its last byte, since it has been paid for."""
+    body = b'{"a":"' + b"x" * 200_000
+    outcome = drive(text_call(), raw(200, body)).outcome
+    assert isinstance(outcome, TextAmbiguous)
+    assert outcome.raw == body
 
 
 def test_a_paid_answer_is_not_lost_over_a_name() -> None:

@@ -202,6 +202,7 @@ JSON: dict[str, Stream] = {
     "objects on lines": Stream(((A, A), (b"\n" + B, B), (b"\n", None))),
     "objects on lines, CRLF": Stream(((A, A), (b"\r\n" + B, B), (b"\r\n\r\n", None))),
     "objects without anything between": Stream(((A, A), (EMPTY, EMPTY), (B, B))),
+    "objects with commas": Stream(((A, A), (b"," + EMPTY, EMPTY), (b",\n" + B, B), (b",\n", None))),
     "objects, byte order mark": Stream(((BOM + A, A), (b" \t" + SHORT, SHORT))),
     "objects, escapes": Stream(((ESCAPES, ESCAPES), (BACKSLASHES, BACKSLASHES), (BRACES, BRACES))),
     "objects, data in strings": Stream(
@@ -237,7 +238,7 @@ MALFORMED: dict[str, tuple[bytes, list[bytes]]] = {
     "brace too many": (b"[" + SHORT + b"}]", [SHORT]),
     "DONE alone": (b"[DONE]", []),
     "backslash in an array": (b"[" + SHORT + b"\\", [SHORT]),
-    "comma between objects": (SHORT + b"," + SHORT, [SHORT]),
+    "two commas between objects": (SHORT + b",," + SHORT, [SHORT]),
     "bracket after an object": (SHORT + b"]", [SHORT]),
     "array after an object": (SHORT + b"\n[" + SHORT + b"]", [SHORT]),
     "text after an object": (SHORT + b"\nBad gateway", [SHORT]),

@@ -156,3 +156,12 @@ def test_any_chunks_are_collected(chunks: list[dict[str, Any]]) -> None:
             said[candidate.index] = said.get(candidate.index, "") + candidate.text
     assert {one.index: one.text for one in whole.candidates} == said
     assert collect([whole]) == whole
+
+
+def test_half_characters_are_joined() -> None:
+    """A character that was cut in two by the chunks is whole again, and can be sent back."""
+    whole = collect(
+        map(GenerateContentChunk, [chunk({"text": "a \ud83d"}), chunk({"text": "\udc0e \ud83d"})])
+    )
+    assert whole.text == "a \U0001f40e \ufffd"
+    assert whole.content.text == whole.text

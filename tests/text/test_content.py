@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.text.content import (
     Blob,
     Content,
@@ -240,3 +241,12 @@ def test_any_turn_goes_back(parts: list[dict[str, Any]], other: Any) -> None:
     """Any turn of JSON objects goes back with its role, its parts and its other fields."""
     record = {"role": "model", "parts": [{**part, "thought": True} for part in parts], "x": other}
     assert Content.from_record(record).to_record() == record
+
+
+def test_an_empty_answer_is_not_heard() -> None:
+    """An answer without parts is refused when it is heard, and not by the request after it."""
+    talk = Conversation().say("a")
+    with pytest.raises(InvalidRequest, match=r"contents\[1\]\.parts.*the answer is empty"):
+        talk.hear(Content((), "model"))
+    odd = Content((), "model", extra={"parts": "a"})
+    assert talk.hear(odd).turns[1] == odd

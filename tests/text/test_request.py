@@ -236,9 +236,15 @@ def test_contents_are_checked(contents: Any, expected: list[str]) -> None:
             ["systemInstruction.parts: is required; use at least one part"],
         ),
         (
-            {"generation_config": {"temperature": 1}},
-            [("generationConfig: {'temperature': 1} is no GenerationConfig; "
+            {"generation_config": ["temperature"]},
+            [("generationConfig: ['temperature'] is no GenerationConfig; "
              "use GenerationConfig(temperature=...)")],
+        ),
+        (
+            {"generation_config": {"temperature": "hot", "x": {1}}},
+            ["generationConfig.temperature: 'hot' is not a number; use a number",
+             ("generationConfig.x: {1} cannot be written as JSON; "
+              "use plain JSON values, and strings as names")],
         ),
         (
             {"generation_config": GenerationConfig(extra={"topP": 1})},
@@ -257,6 +263,19 @@ def test_contents_are_checked(contents: Any, expected: list[str]) -> None:
 def test_other_arguments_are_checked(arguments: dict[str, Any], expected: list[str]) -> None:
     """What cannot be sent as another argument is named, too."""
     assert problems(**arguments) == expected
+
+
+def test_settings_in_their_form_on_the_wire() -> None:
+    """A mapping as settings is what the same names of `GenerationConfig` are."""
+    wire = {"temperature": 0.2, "topP": 0.9, "maxOutputTokens": 5, "candidateCount": 2}
+    config = GenerationConfig(
+        temperature=0.2, top_p=0.9, max_output_tokens=5, extra={"candidateCount": 2}
+    )
+    made = GenerateContentRequest.build("textg-2.5-pro", "a", generation_config=wire)
+    assert made == GenerateContentRequest.build("textg-2.5-pro", "a", generation_config=config)
+    assert json.loads(made.body)["generationConfig"] == wire
+    bare = GenerateContentRequest.build("textg-2.5-pro", "a", generation_config={"topP": None})
+    assert bare.generation_config == GenerationConfig()
 
 
 NO_NUMBER: list[Any] = [True, "1", math.nan, math.inf, [], b"1", 1j, decimal.Decimal(1)]

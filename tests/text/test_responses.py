@@ -225,6 +225,30 @@ def test_a_short_repr(raw: dict[str, Any], shown: str) -> None:
     assert repr(Candidate(raw)) == "Candidate()"
 
 
+@pytest.mark.parametrize("kind", [GenerateContentResponse, GenerateContentChunk])
+def test_half_characters(kind: type[GenerateContentResponse]) -> None:
+    """A character that came as two halves is one in the text, and half of one can be printed."""
+    for said, text in (
+        ("a\ud83d", "a\ufffd"),
+        ("\udc0e b", "\ufffd b"),
+        ("\ud83d\udc0e", "\U0001f40e"),
+        ("\ufeffcaf\u00e9 \U0001f40e", "\ufeffcaf\u00e9 \U0001f40e"),
+    ):
+        response = kind(candidate({"text": said}))
+        assert response.text == text
+        assert response.parts[0].text == said
+    halves = kind(candidate({"text": "\ud83d"}, {"text": "\udc0e"}))
+    assert halves.text == "\U0001f40e"
+
+
+@pytest.mark.parametrize("reason", ["FINISH_REASON_UNSPECIFIED", "", None, 1])
+def test_reasons_that_are_none(reason: object) -> None:
+    """A reason that is not specified is no reason."""
+    response = GenerateContentChunk(candidate(finishReason=reason))
+    assert response.finish_reason is None
+    assert response.text == ""
+
+
 # Anything that JSON can hold.
 
 NAMES = ["candidates", "content", "parts", "text", "thought", "role", "index", "finishReason",

@@ -113,6 +113,16 @@ WHOLE: dict[str, tuple[Dialect[Any], list[Any]]] = {
         NATIVE,
         [text("a"), text("b", 1), text("", 1, finishReason="STOP"), text("", finishReason="OTHER")],
     ),
+    "a reason in every event": (
+        NATIVE,
+        [text("a", finishReason="STOP"), text("b", finishReason="STOP")],
+    ),
+    "a reason first": (NATIVE, [text("", finishReason="STOP"), text("a")]),
+    "a chat reason in every event": (CHAT, [choice("a", 0, "stop"), choice("b", 0, "stop")]),
+    "a stop_reason first": (
+        MESSAGES,
+        [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, SAID],
+    ),
     "blocked prompt": (NATIVE, [BLOCKED]),
     "blocked in the middle": (NATIVE, [text("a"), BLOCKED]),
     "odd indexes": (
@@ -136,11 +146,15 @@ CUT_OFF: dict[str, tuple[Dialect[Any], list[Any]]] = {
     "no candidate": (NATIVE, [{"usageMetadata": {}}]),
     "one of two": (NATIVE, [text("a"), text("b", 1), text("", 1, finishReason="STOP")]),
     "empty reason": (NATIVE, [text("a", finishReason="")]),
+    "a reason that is none": (NATIVE, [text("a", finishReason="FINISH_REASON_UNSPECIFIED")]),
     "null reason": (NATIVE, [text("a", finishReason=None)]),
     "reason elsewhere": (NATIVE, [text("a"), {"finishReason": "STOP"}]),
     "chat's reason": (NATIVE, [choice("a", reason="stop")]),
     "feedback alone": (NATIVE, [{"promptFeedback": {}}, {"promptFeedback": {"blockReason": None}}]),
-    "empty error": (NATIVE, [{"error": None}]),
+    "empty error": (
+        NATIVE,
+        [{"error": None}, {"error": {}}, {"error": {"code": 0, "message": ""}}],
+    ),
     "chat without": (CHAT, [choice("a"), choice("b")]),
     "one of two choices": (CHAT, [choice("a"), choice("b", 1), choice("", 1, "stop")]),
     "no choice": (CHAT, [{"choices": []}, {"choices": None}]),
@@ -206,6 +220,7 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ([{"error": {"message": "no credit"}}], {"error": {"message": "no credit"}}, "no credit"),
     ({"error": {"message": "x" * 9999}}, {}, "x" * 500 + "..."),
     ({"error": 5}, {}, "5"),
+    ({"error": {"code": 7, "message": ""}}, {}, ""),
 ]  # fmt: skip
 
 
@@ -237,9 +252,222 @@ def test_an_error_after_the_end_counts() -> None:
             assert found.error.error == {"error": "x"}
 
 
+# Reasons to stop that are not to be relied on.
+
+CALL = {"candidates": [{"content": {"parts": [{"functionCall": {"name": "f"}}]}}]}
+EARLY: dict[str, tuple[Dialect[Any], list[Any]]] = {
+    "in every event": (NATIVE, [text("a", finishReason="STOP"), text("b", finishReason="STOP")]),
+    "first": (NATIVE, [text("", finishReason="STOP"), text("a")]),
+    "before a part of another kind": (NATIVE, [text("a", finishReason="STOP"), CALL]),
+    "of one of two": (
+        NATIVE,
+        [text("a", finishReason="STOP"), text("b", 1, finishReason="STOP"), text("c", 1)],
+    ),
+    "then another": (
+        NATIVE,
+        [text("a", finishReason="STOP"), text("b"), text("", finishReason="STOP")],
+    ),
+    "chat": (CHAT, [choice("a", 0, "stop"), choice("b", 0, "stop")]),
+    "messages": (
+        MESSAGES,
+        [SAID, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, SAID],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_reasons_that_come_early(name: str) -> None:
+    """Where a candidate speaks after its reason to stop, only the body's end ends the answer."""
+    dialect, events = EARLY[name]
+    ended = read(dialect, [sse(*events)])
+    assert ended.error is None
+    assert ended.complete
+    broken = read(dialect, [sse(*events)], failure=BROKEN)
+    assert broken.error is not None
+    assert broken.error.failure == BROKEN
+    assert broken.events == ended.events == events
+    junk = read(dialect, [sse(*events, b"{")])
+    assert junk.error is not None
+    assert junk.error.reason.startswith("an event cannot be read")
+
+
+def test_what_is_no_answer_after_the_reason() -> None:
+    """Empty parts, roles and counts after a reason to stop do not put it in doubt."""
+    more: dict[str, Any] = {
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}],
+        "usage": {},
+    }
+    thought = {"candidates": [{"content": {"parts": [{"text": "", "thought": True}]}}]}
+    cases: list[tuple[Dialect[Any], list[Any]]] = [
+        (CHAT, [choice("a", reason="stop"), more]),
+        (NATIVE, [text("a", finishReason="STOP"), thought, {"usageMetadata": {}}]),
+        (NATIVE, [text("a", finishReason="STOP"), text("", 0), {"candidates": [{"content": 5}]}]),
+    ]
+    for dialect, events in cases:
+        assert read(dialect, [sse(*events)], failure=BROKEN).error is None
+
+
+# The rest of the body.
+
+STOPPED = text("whole", finishReason="STOP")
+JUNK = [
+    sse(STOPPED, b"end"),
+    sse(STOPPED, b"17"),
+    sse(STOPPED, b'{"a":'),
+    sse(STOPPED, b"[done]"),
+    sse(STOPPED) + b"<html>\n\n",
+    sse(STOPPED, b"{}{"),
+    array(STOPPED) + b"x",
+    array(STOPPED) + b"]",
+    array(STOPPED)[:-1] + b",]",
+    array(STOPPED)[:-1] + b"}]",
+    bare(STOPPED) + b"\nBad gateway",
+    bare(STOPPED) + b"]",
+]
+
+
+@pytest.mark.parametrize("body", JUNK, ids=lambda body: ascii(body[-12:]))
+def test_junk_after_the_end(body: bytes) -> None:
+    """What comes after the answer is complete, and cannot be read, is forgiven."""
+    for pieces in ([body], [body[at : at + 1] for at in range(len(body))]):
+        for failure in (None, BROKEN):
+            found = read(NATIVE, pieces, failure=failure)
+            assert found.error is None
+            assert found.events[0] == STOPPED
+
+
+def test_what_follows_junk() -> None:
+    """Counts and errors after an event that was forgiven are not lost with it."""
+    usage = {"usageMetadata": {"totalTokenCount": 7}}
+    found = read(NATIVE, [sse(STOPPED, b"17", usage)])
+    assert found.error is None
+    assert found.events == [STOPPED, usage]
+    found = read(NATIVE, [sse(STOPPED, b"17", {"error": "late"})])
+    assert found.error is not None
+    assert found.error.error == {"error": "late"}
+
+
+def test_a_hole_in_the_answer() -> None:
+    """An event is not forgiven if the answer goes on after it: it was a part of it."""
+    found = read(NATIVE, [sse(text("a", finishReason="STOP"), b'{"a":\xff}', STOPPED)])
+    assert found.error is not None
+    assert found.error.reason.startswith("an event cannot be read")
+    assert found.events == [text("a", finishReason="STOP")]
+
+
+OVER: dict[str, tuple[Dialect[Any], bytes]] = {
+    "DONE": (CHAT, sse(choice("a"), DONE)),
+    "DONE after a reason": (NATIVE, sse(STOPPED, DONE)),
+    "message_stop": (MESSAGES, sse(SAID, {"type": "message_stop"})),
+    "the array's end": (NATIVE, array(STOPPED)),
+    "the end of an array that is none": (NATIVE, array(text("a"))),
+    "the end of an empty array": (NATIVE, b"[]"),
+}
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_streams_that_are_over(name: str) -> None:
+    """Where a stream says that nothing follows it is over at once, and nothing follows."""
+    dialect, body = OVER[name]
+    reader = StreamReader[Any](dialect)
+    for at in range(len(body.rstrip())):
+        assert not reader.over
+        list(reader.take(body[at : at + 1]))
+    list(reader.take(body[len(body.rstrip()) :]))
+    assert reader.over
+    assert list(reader.take(sse(text("b"), {"error": "x"}))) == []
+    whole = read(dialect, [body])
+    assert read(dialect, [body + b"{"]).events == whole.events
+    assert read(dialect, [body + sse(text("b"))]).events == whole.events
+    assert whole.complete is ("none" not in name and "empty" not in name)
+    assert (whole.error is None) is whole.complete
+
+
+@pytest.mark.parametrize("dialect", [NATIVE, CHAT, MESSAGES], ids=lambda dialect: dialect.name)
+def test_streams_that_are_not_over(dialect: Dialect[Any]) -> None:
+    """A reason to stop does not say that nothing follows: the tokens may be counted later."""
+    reader = StreamReader[Any](dialect)
+    stopped = {**STOPPED, **choice("a", reason="stop"), "stop_reason": "end_turn"}
+    assert len(list(reader.take(sse(stopped)))) == 1
+    assert reader.complete
+    assert not reader.over
+
+
+# What is read all the same.
+
+
+@pytest.mark.parametrize("word", [b"null", b"ping", b"keep-alive", b"true", b"NaN"])
+def test_bare_words(word: bytes) -> None:
+    """A bare word in an event's place keeps the connection alive, and says nothing."""
+    for body in (sse(word, text("a"), word, STOPPED), sse(word, text("a"), STOPPED, word)):
+        found = read(NATIVE, [body])
+        assert found.error is None
+        assert found.events == [text("a"), STOPPED]
+    assert read(NATIVE, [sse(text("a"), word)]).error is not None
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_that_are_none(number: bytes, form: Any) -> None:
+    """A number that JSON does not have is read as null, and nothing of the answer is lost."""
+    found = read(NATIVE, [form(b'{"a":[' + number + b"]}", STOPPED)])
+    assert found.error is None
+    assert found.events == [{"a": [None]}, STOPPED]
+
+
+def test_no_blank_lines() -> None:
+    """Events that no blank line divides are read one by one."""
+
+    def lines(*payloads: object) -> bytes:
+        return b"".join(b"data: %s\n" % _payload(payload) for payload in payloads)
+
+    found = read(NATIVE, [lines(text("a"), b"ping", text("b"), STOPPED)])
+    assert found.error is None
+    assert found.events == [text("a"), text("b"), STOPPED]
+    found = read(CHAT, [lines(b"null", choice("a"), DONE, choice("b"))])
+    assert found.error is None
+    assert found.events == [choice("a")]
+    found = read(NATIVE, [lines(text("a"), {"error": "x"}, STOPPED)])
+    assert found.error is not None
+    assert found.error.error == {"error": "x"}
+    assert found.events == [text("a")]
+    found = read(NATIVE, [lines(text("a"), b"{x}", STOPPED)])
+    assert found.error is not None
+    assert found.events == [text("a")]
+    for last in (STOPPED, text("b")):
+        pretty = json.dumps(last, indent=1).encode().replace(b"\n", b"\ndata: ")
+        assert read(NATIVE, [b"data: " + pretty]).events == [last]
+    found = read(NATIVE, [b'data: {"a":\ndata: x}\n\n'])
+    assert found.error is not None
+    assert "Expecting value" in found.error.reason
+
+
+def _without_a(said: bytes) -> bytes:
+    return said.replace(b"a", b"*")
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"<html>\n<p>Bad gateway", "<html> <p>Bad gateway"),
+        (b"\n busy \x1b[0m", "busy  [0m"),
+        (b"caf\xe9", "caf\N{REPLACEMENT CHARACTER}"),
+        (b": ping\n" + b"x" * 9999, ": ping " + "x" * 193 + "..."),
+    ],
+)
+def test_bodies_that_are_no_streams(body: bytes, shown: str) -> None:
+    """A body that holds no events is shown by its beginning."""
+    found = read(NATIVE, [body])
+    assert found.error is not None
+    assert found.error.reason == f"{CUT}; it begins: {shown}"
+    clean = read(NATIVE, [body], clean=_without_a)
+    assert clean.error is not None
+    assert "a" not in clean.error.reason.partition("begins: ")[2]
+
+
 # What cannot be read.
 
-BAD = [b"{x}", b'{"a":NaN}', b'{"a":1e999}', b'{"a":' + b"9" * 5000 + b"}", b'{"a":"\xff"}',
+BAD = [b"{x}", b'{"a":1e999}', b'{"a":' + b"9" * 5000 + b"}", b'{"a":"\xff"}',
        b'{"a":' + b"[" * 10**5 + b"]" * 10**5 + b"}"]  # fmt: skip
 
 
@@ -254,7 +482,7 @@ def test_bad_events(event: bytes, form: Any) -> None:
     assert found.events == [text("a")]
 
 
-@pytest.mark.parametrize("event", [b"5", b'"x"', b"null", b"true", b"[5]", b'[{"a":1},null]'])
+@pytest.mark.parametrize("event", [b"5", b'"x"', b"[5]", b'[{"a":1},null]'])
 def test_events_are_objects(event: bytes) -> None:
     """An event that is neither an object nor an array of objects ends the stream."""
     found = read(NATIVE, [sse(text("a"), event)])

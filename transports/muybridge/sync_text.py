@@ -15,10 +15,16 @@ from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH, REPLY_LIMIT, TEXT_TIMEOUT
+from muybridge_protocol.text.defaults import (
+    CHAT_PATH,
+    MESSAGES_PATH,
+    REPLY_LIMIT,
+    SILENCE_LIMIT,
+    TEXT_TIMEOUT,
+)
 
 if TYPE_CHECKING:
-    from muybridge.text_calls import Bounds, StreamCall, TextCalls
+    from muybridge.text_calls import Bounds, StreamBounds, StreamCall, TextCalls
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
     from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
@@ -121,7 +127,7 @@ class TextClient:
         contents: Contents,
         *,
         system_instruction: str | Content | None = None,
-        generation_config: GenerationConfig | None = None,
+        generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
@@ -133,7 +139,8 @@ class TextClient:
             contents: What to answer: a string, a part, a turn, several of them, or a
                 `Conversation`.
             system_instruction: What the model is told about its task, or None.
-            generation_config: Settings for the answer, or None.
+            generation_config: Settings for the answer, or None. A mapping is in its form on the
+                wire.
             extra: Other fields of the request by their names on the wire.
             timeout: Seconds that it may take, with all its tries.
             size_limit: Most bytes of the reply.
@@ -161,10 +168,11 @@ class TextClient:
         contents: Contents,
         *,
         system_instruction: str | Content | None = None,
-        generation_config: GenerationConfig | None = None,
+        generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        silence: float | None = SILENCE_LIMIT,
     ) -> ContentStream:
         """Return a context that generates text and gives it in chunks as they come.
 
@@ -178,10 +186,12 @@ class TextClient:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer, as for `generate_content`.
             system_instruction: What the model is told about its task, or None.
-            generation_config: Settings for the answer, or None.
+            generation_config: Settings for the answer, or None. A mapping is in its form on the
+                wire.
             extra: Other fields of the request by their names on the wire.
             timeout: Seconds until the end of the reply, with all tries.
             size_limit: Most bytes of one chunk. Twice as many may come in all.
+            silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
@@ -192,7 +202,7 @@ class TextClient:
         call = self._text.stream_generate(
             model,
             contents,
-            {"timeout": timeout, "size_limit": size_limit},
+            {"timeout": timeout, "size_limit": size_limit, "silence": silence},
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
@@ -228,6 +238,7 @@ class TextClient:
         *,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        silence: float | None = SILENCE_LIMIT,
     ) -> TextStream[JsonObject]:
         """Return a context that sends a chat completions request and gives the reply's chunks.
 
@@ -235,11 +246,16 @@ class TextClient:
             body: The JSON body; `stream` is set in it.
             timeout: Seconds until the end of the reply, with all tries.
             size_limit: Most bytes of one chunk. Twice as many may come in all.
+            silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        bounds: StreamBounds = {
+            "timeout": timeout,
+            "size_limit": size_limit,
+            "silence": silence,
+        }
         call = self._text.stream_chat(body, bounds)
         return TextStream(self._driver, call)
 
@@ -276,6 +292,7 @@ class TextClient:
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        silence: float | None = SILENCE_LIMIT,
     ) -> TextStream[JsonObject]:
         """Return a context that sends a messages request and gives the reply's events.
 
@@ -284,10 +301,15 @@ class TextClient:
             path: The endpoint's path below the text base URL.
             timeout: Seconds until the end of the reply, with all tries.
             size_limit: Most bytes of one event. Twice as many may come in all.
+            silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        bounds: StreamBounds = {
+            "timeout": timeout,
+            "size_limit": size_limit,
+            "silence": silence,
+        }
         call = self._text.stream_messages(body, path, bounds)
         return TextStream(self._driver, call)

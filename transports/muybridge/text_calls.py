@@ -47,11 +47,21 @@ class Bounds(TypedDict):
     size_limit: int
 
 
+class StreamBounds(Bounds):
+    """What a text request with a streamed reply may take.
+
+    Attributes:
+        silence: Seconds that may pass without a byte of the reply, or None for no limit.
+    """
+
+    silence: float | None
+
+
 class Said(TypedDict):
     """What a request in the native protocol says beside its model and its contents."""
 
     system_instruction: str | Content | None
-    generation_config: GenerationConfig | None
+    generation_config: GenerationConfig | Mapping[str, Any] | None
     extra: Mapping[str, Any] | None
 
 
@@ -72,7 +82,7 @@ class StreamCall(Generic[T]):
         dialect: Dialect[T],
         service: Service,
         credentials: Credentials,
-        bounds: Bounds,
+        bounds: StreamBounds,
     ) -> None:
         self._request = request
         self._service = service
@@ -118,6 +128,9 @@ class StreamCall(Generic[T]):
         chunk = next(self._chunks, None)
         if chunk is None and self._left:
             self._check_complete()
+        if chunk is None and self._reader.over and not self._ended:
+            self.take(None)  # not to wait for an end that may not come
+            chunk = next(self._chunks, None)
         return chunk
 
     def take(self, piece: bytes | None) -> None:
@@ -187,11 +200,17 @@ class TextCalls:
         return self._call(sent, GenerateContentResponse, bounds, now)
 
     def stream_generate(
-        self, model: str | Unlisted, contents: Contents, bounds: Bounds, **said: Unpack[Said]
+        self, model: str | Unlisted, contents: Contents, bounds: StreamBounds, **said: Unpack[Said]
     ) -> StreamCall[GenerateContentChunk]:
         """Return the call that generates text in chunks."""
         request = GenerateContentRequest.build(model, contents, **said)
-        sent = encode_content(request, self._service, stream=True, size_limit=bounds["size_limit"])
+        sent = encode_content(
+            request,
+            self._service,
+            stream=True,
+            size_limit=bounds["size_limit"],
+            silence=bounds["silence"],
+        )
         return self._stream(sent, NATIVE, bounds)
 
     def mapping(
@@ -201,33 +220,42 @@ class TextCalls:
         sent = encode_mapping(body, self._service, path=path, size_limit=bounds["size_limit"])
         return self._call(sent, _as_it_is, bounds, now)
 
-    def stream_chat(self, body: Mapping[str, Any], bounds: Bounds) -> StreamCall[JsonObject]:
+    def stream_chat(self, body: Mapping[str, Any], bounds: StreamBounds) -> StreamCall[JsonObject]:
         """Return the call that sends *body* to chat completions and streams the reply."""
-        sent = encode_mapping(
-            body, self._service, path=CHAT_PATH, stream=True, size_limit=bounds["size_limit"]
-        )
-        return self._stream(sent, CHAT, bounds)
+        return self._stream(self._streamed(body, CHAT_PATH, bounds), CHAT, bounds)
 
     def stream_messages(
-        self, body: Mapping[str, Any], path: str, bounds: Bounds
+        self, body: Mapping[str, Any], path: str, bounds: StreamBounds
     ) -> StreamCall[JsonObject]:
         """Return the call that sends *body* to messages at *path* and streams the reply."""
-        sent = encode_mapping(
-            body, self._service, path=path, stream=True, size_limit=bounds["size_limit"]
+        return self._stream(self._streamed(body, path, bounds), MESSAGES, bounds)
+
+    def _streamed(self, body: Mapping[str, Any], path: str, bounds: StreamBounds) -> HttpRequest:
+        return encode_mapping(
+            body,
+            self._service,
+            path=path,
+            stream=True,
+            size_limit=bounds["size_limit"],
+            silence=bounds["silence"],
         )
-        return self._stream(sent, MESSAGES, bounds)
 
     def _call(
         self, sent: HttpRequest, read: Callable[[JsonObject], T], bounds: Bounds, now: float
     ) -> TextCall[T]:
-        _check(**bounds)
+        _check(bounds["timeout"], bounds["size_limit"])
         self._warn_of_clear_text()
         return TextCall[T].start(
             sent, read, self._service, now=now, seed=_seed(), timeout=bounds["timeout"]
         )
 
-    def _stream(self, sent: HttpRequest, dialect: Dialect[T], bounds: Bounds) -> StreamCall[T]:
-        _check(**bounds)
+    def _stream(
+        self, sent: HttpRequest, dialect: Dialect[T], bounds: StreamBounds
+    ) -> StreamCall[T]:
+        _check(bounds["timeout"], bounds["size_limit"])
+        silence = bounds["silence"]
+        if silence is not None and not is_time(silence):
+            raise ValueError(f"silence={silence!r} is no time; give seconds above 0, or None")
         self._warn_of_clear_text()
         return StreamCall(sent, dialect, self._service, self._credentials, bounds)
 
@@ -245,10 +273,10 @@ class TextCalls:
         self._warned = True
 
 
-def _check(timeout: float, size_limit: int) -> None:
+def _check(timeout: object, size_limit: object) -> None:
     if not is_time(timeout):
         raise ValueError(f"timeout={timeout!r} is no time; give seconds above 0")
-    if size_limit < 1:
+    if not isinstance(size_limit, int | float) or size_limit < 1:
         raise ValueError(f"size_limit={size_limit!r} is no size; give bytes above 0")
 
 

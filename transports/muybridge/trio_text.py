@@ -17,10 +17,16 @@ from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH, REPLY_LIMIT, TEXT_TIMEOUT
+from muybridge_protocol.text.defaults import (
+    CHAT_PATH,
+    MESSAGES_PATH,
+    REPLY_LIMIT,
+    SILENCE_LIMIT,
+    TEXT_TIMEOUT,
+)
 
 if TYPE_CHECKING:
-    from muybridge.text_calls import Bounds, StreamCall, TextCalls
+    from muybridge.text_calls import Bounds, StreamBounds, StreamCall, TextCalls
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
     from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
@@ -125,7 +131,7 @@ class TrioTextClient:
         contents: Contents,
         *,
         system_instruction: str | Content | None = None,
-        generation_config: GenerationConfig | None = None,
+        generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,  # noqa: ASYNC109  as in `TextClient`
         size_limit: int = REPLY_LIMIT,
@@ -137,7 +143,8 @@ class TrioTextClient:
             contents: What to answer: a string, a part, a turn, several of them, or a
                 `Conversation`.
             system_instruction: What the model is told about its task, or None.
-            generation_config: Settings for the answer, or None.
+            generation_config: Settings for the answer, or None. A mapping is in its form on the
+                wire.
             extra: Other fields of the request by their names on the wire.
             timeout: Seconds that it may take, with all its tries.
             size_limit: Most bytes of the reply.
@@ -165,10 +172,11 @@ class TrioTextClient:
         contents: Contents,
         *,
         system_instruction: str | Content | None = None,
-        generation_config: GenerationConfig | None = None,
+        generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        silence: float | None = SILENCE_LIMIT,
     ) -> TrioContentStream:
         """Return a context that generates text and gives it in chunks as they come.
 
@@ -182,10 +190,12 @@ class TrioTextClient:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer, as for `generate_content`.
             system_instruction: What the model is told about its task, or None.
-            generation_config: Settings for the answer, or None.
+            generation_config: Settings for the answer, or None. A mapping is in its form on the
+                wire.
             extra: Other fields of the request by their names on the wire.
             timeout: Seconds until the end of the reply, with all tries.
             size_limit: Most bytes of one chunk. Twice as many may come in all.
+            silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
@@ -196,7 +206,7 @@ class TrioTextClient:
         call = self._text.stream_generate(
             model,
             contents,
-            {"timeout": timeout, "size_limit": size_limit},
+            {"timeout": timeout, "size_limit": size_limit, "silence": silence},
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
@@ -232,6 +242,7 @@ class TrioTextClient:
         *,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        silence: float | None = SILENCE_LIMIT,
     ) -> TrioTextStream[JsonObject]:
         """Return a context that sends a chat completions request and gives the reply's chunks.
 
@@ -239,11 +250,16 @@ class TrioTextClient:
             body: The JSON body; `stream` is set in it.
             timeout: Seconds until the end of the reply, with all tries.
             size_limit: Most bytes of one chunk. Twice as many may come in all.
+            silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        bounds: StreamBounds = {
+            "timeout": timeout,
+            "size_limit": size_limit,
+            "silence": silence,
+        }
         call = self._text.stream_chat(body, bounds)
         return TrioTextStream(self._driver, call)
 
@@ -280,6 +296,7 @@ class TrioTextClient:
         path: str = MESSAGES_PATH,
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
+        silence: float | None = SILENCE_LIMIT,
     ) -> TrioTextStream[JsonObject]:
         """Return a context that sends a messages request and gives the reply's events.
 
@@ -288,10 +305,15 @@ class TrioTextClient:
             path: The endpoint's path below the text base URL.
             timeout: Seconds until the end of the reply, with all tries.
             size_limit: Most bytes of one event. Twice as many may come in all.
+            silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
+        bounds: StreamBounds = {
+            "timeout": timeout,
+            "size_limit": size_limit,
+            "silence": silence,
+        }
         call = self._text.stream_messages(body, path, bounds)
         return TrioTextStream(self._driver, call)

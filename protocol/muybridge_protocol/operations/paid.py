@@ -112,12 +112,13 @@ class PaidOperation(Operation[T_co]):
             raw, status = response.body, response.status
         elif failure is not None:
             raw, status = failure.partial, failure.status
-        return self._settle(self._lost(reason, failure, status, raw[:RAW_LIMIT]), Ambiguous(reason))
+        return self._settle(self._lost(reason, failure, status, raw), Ambiguous(reason))
 
     def _lost(
         self, reason: str, failure: TransportFailure | None, status: int | None, raw: bytes
     ) -> CreateAmbiguous:
         """Return the error that nobody knows whether the request was accepted."""
+        raw = raw[:RAW_LIMIT]
         return CreateAmbiguous(
             reason=reason, failure=failure, status=status, raw=raw, candidate_id=find_id(raw)
         )

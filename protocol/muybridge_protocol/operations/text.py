@@ -11,7 +11,14 @@ from typing import Self, TypeVar
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, JsonObject, as_object, error_text, read_event
+from muybridge_protocol.codec import (
+    InvalidJson,
+    JsonObject,
+    as_array,
+    as_object,
+    error_text,
+    read_event,
+)
 from muybridge_protocol.errors import CreateAmbiguous, TextAmbiguous
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Fetch, Send, Settled, Wait
@@ -97,9 +104,11 @@ class TextCall(_TextOperation[T_co]):
 
     def _read(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  as every operation
         try:
-            record = as_object(read_event(response.body))
+            value = read_event(response.body)
         except InvalidJson as error:
             return self._ambiguous(f"the reply cannot be read: {error}", response=response)
+        several = as_array(value)
+        record = as_object(several[0] if len(several) == 1 else value)
         if record is None:
             return self._ambiguous("the reply is not a JSON object", response=response)
         if tells_error(record):

@@ -17,7 +17,8 @@ from typing import Any, Self, cast
 import attrs
 
 from muybridge_protocol.codec import JsonObject
-from muybridge_protocol.rules import shown
+from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.rules import Problem, shown
 
 USER = "user"
 MODEL = "model"
@@ -219,6 +220,17 @@ class GenerationConfig:
     max_output_tokens: int | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False)
 
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the settings that *record*, in its form on the wire, stands for."""
+        extra = dict(record)
+        return cls(
+            temperature=extra.pop("temperature", None),
+            top_p=extra.pop("topP", None),
+            max_output_tokens=extra.pop("maxOutputTokens", None),
+            extra=extra,
+        )
+
     @property
     def known(self) -> JsonObject:
         """The settings that the specification shows and that are set, in their form on the wire."""
@@ -255,5 +267,14 @@ class Conversation:
         return attrs.evolve(self, turns=(*self.turns, *as_turns(turns)))
 
     def hear(self, answer: Content) -> Self:
-        """Return the conversation after the model's *answer*, `response.content`."""
+        """Return the conversation after the model's *answer*, `response.content`.
+
+        Raises:
+            InvalidRequest: It has no parts, with which no request would be accepted.
+        """
+        if not answer.parts and "parts" not in answer.extra:
+            field = f"contents[{len(self.turns)}].parts"
+            hint = "look at the response's finish_reason, and ask again without it"
+            problem = Problem(field, None, "required", "is missing: the answer is empty", hint)
+            raise InvalidRequest("text", [problem])
         return attrs.evolve(self, turns=(*self.turns, attrs.evolve(answer, role=MODEL)))

@@ -12,30 +12,56 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 
 from muybridge_protocol.codec import JsonObject, as_array, as_object
-from muybridge_protocol.text.responses import GenerateContentChunk
+from muybridge_protocol.text.responses import NO_REASON, GenerateContentChunk
 
 T = TypeVar("T")
 
 
 class Ending:
-    """Watches a stream's events for the end of the answer, which may have several candidates."""
+    """Watches a stream's events for the end of the answer, which may have several candidates.
+
+    Some services give a reason to stop in every event, or before the first word. So where a
+    candidate that has ended speaks again, its reasons are not relied on: only together with the
+    end of the body do they say that the answer is complete.
+    """
 
     def __init__(self) -> None:
         self._begun: set[int] = set()
         self._ended: set[int] = set()
         self._whole = False
+        self.doubtful = False
+        """Whether a candidate has spoken after its end."""
+        self.over = False
+        """Whether the service has said that nothing follows."""
 
     @property
     def seen(self) -> bool:
         """Whether the answer is complete: as a whole, or every candidate that has begun."""
         return self._whole or bool(self._ended and self._begun <= self._ended)
 
+    @property
+    def certain(self) -> bool:
+        """Whether the answer is complete whatever becomes of the rest of the body."""
+        return self._whole or (self.seen and not self.doubtful)
+
     def end(self) -> None:
         """Take note that the answer as a whole is complete."""
         self._whole = True
 
-    def watch(self, candidates: Any, reason: str) -> None:
-        """Take note of an event's *candidates*: those that have a *reason* to stop have ended."""
+    def close(self) -> None:
+        """Take note that the answer as a whole is complete, and that nothing follows."""
+        self._whole = self.over = True
+
+    def watch(
+        self, candidates: Any, reason: str, speaks: Callable[[JsonObject], bool] | None = None
+    ) -> None:
+        """Take note of an event's *candidates*: those that have a *reason* to stop have ended.
+
+        Args:
+            candidates: The event's candidates.
+            reason: The name of the field with the reason.
+            speaks: Tells whether a candidate brings anything of an answer.
+        """
         for candidate in as_array(candidates):
             if not isinstance(candidate, dict):
                 continue
@@ -43,7 +69,10 @@ class Ending:
             index: object = record.get("index")
             number = index if isinstance(index, int) else 0
             self._begun.add(number)
-            if record.get(reason):
+            if number in self._ended and speaks is not None and speaks(record):
+                self.doubtful = True
+            why: object = record.get(reason)
+            if why and why not in NO_REASON:
                 self._ended.add(number)
 
 
@@ -65,12 +94,18 @@ class Dialect(Generic[T]):
 
 
 def tells_error(record: JsonObject) -> bool:
-    """Whether *record*, a whole reply or an event, tells an error in place of an answer."""
-    return bool(record.get("error")) or record.get("type") == "error"
+    """Whether *record*, a whole reply or an event, tells an error in place of an answer.
+
+    An error without anything in it, such as one with the code 0 and an empty message, is none.
+    """
+    error: Any = record.get("error")
+    if error and (not isinstance(error, dict) or any(cast("JsonObject", error).values())):
+        return True
+    return record.get("type") == "error"
 
 
 def _watch_native(event: JsonObject, ending: Ending) -> None:
-    ending.watch(event.get("candidates"), "finishReason")
+    ending.watch(event.get("candidates"), "finishReason", _brings_parts)
     if "promptFeedback" in event:
         feedback = as_object(event["promptFeedback"])
         if feedback is not None and feedback.get("blockReason"):
@@ -78,14 +113,33 @@ def _watch_native(event: JsonObject, ending: Ending) -> None:
 
 
 def _watch_chat(event: JsonObject, ending: Ending) -> None:
-    ending.watch(event.get("choices"), "finish_reason")
+    ending.watch(event.get("choices"), "finish_reason", _brings_delta)
 
 
 def _watch_messages(event: JsonObject, ending: Ending) -> None:
     # A service that does not stream gives the message itself, with the reason at its top.
-    delta = as_object(event.get("delta")) or event
-    if delta.get("stop_reason") or event.get("type") == "message_stop":
-        ending.end()
+    kind, delta = event.get("type"), as_object(event.get("delta")) or event
+    if kind == "message_stop":
+        ending.close()
+    elif delta.get("stop_reason"):
+        ending.watch([delta], "stop_reason")
+    elif kind == "content_block_delta":
+        ending.watch([delta], "stop_reason", _brings_anything)
+
+
+def _brings_parts(candidate: JsonObject) -> bool:
+    content = as_object(candidate.get("content")) or {}
+    parts = [as_object(part) or {} for part in as_array(content.get("parts"))]
+    return any(part.get("text") or part.keys() - {"text", "thought"} for part in parts)
+
+
+def _brings_delta(choice: JsonObject) -> bool:
+    delta = as_object(choice.get("delta")) or {}
+    return any(value for name, value in delta.items() if name != "role")
+
+
+def _brings_anything(delta: JsonObject) -> bool:
+    return any(value for name, value in delta.items() if name != "type")
 
 
 def _as_it_is(event: JsonObject) -> JsonObject:

@@ -25,6 +25,7 @@ def encode_content(
     *,
     stream: bool = False,
     size_limit: int = REPLY_LIMIT,
+    silence: float | None = SILENCE_LIMIT,
 ) -> HttpRequest:
     """Return the call for a request in the native protocol, complete but for the key.
 
@@ -33,6 +34,7 @@ def encode_content(
         service: Where the service is.
         stream: Whether the reply is to come in chunks.
         size_limit: Most bytes of a whole reply, or of one event of a streamed one.
+        silence: Seconds that may pass without a byte of a streamed reply, or None.
 
     Raises:
         InvalidAddress: There is no text base URL.
@@ -40,7 +42,7 @@ def encode_content(
     """
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     path = f"/v1/models/{path_name(request.model)}:{method}"
-    return _post(service, path, request.body, stream=stream, size_limit=size_limit)
+    return _post(service, path, request.body, size_limit, stream=stream, silence=silence)
 
 
 def encode_mapping(
@@ -50,6 +52,7 @@ def encode_mapping(
     path: str,
     stream: bool = False,
     size_limit: int = REPLY_LIMIT,
+    silence: float | None = SILENCE_LIMIT,
 ) -> HttpRequest:
     """Return the call for a request whose shape is not shown, complete but for the key.
 
@@ -59,6 +62,7 @@ def encode_mapping(
         path: The path below the text base URL.
         stream: Whether the reply is to come in chunks.
         size_limit: Most bytes of a whole reply, or of one event of a streamed one.
+        silence: Seconds that may pass without a byte of a streamed reply, or None.
 
     Raises:
         InvalidAddress: There is no text base URL, or the path leaves its origin.
@@ -77,7 +81,7 @@ def encode_mapping(
     if found:
         raise InvalidRequest("text", found)
     fields = {**body, "stream": True} if stream else dict(body)
-    return _post(service, path, write_json(fields), stream=stream, size_limit=size_limit)
+    return _post(service, path, write_json(fields), size_limit, stream=stream, silence=silence)
 
 
 def _invalid(field: str, value: object, rule: str, message: str, accepted: str) -> InvalidRequest:
@@ -85,7 +89,13 @@ def _invalid(field: str, value: object, rule: str, message: str, accepted: str) 
 
 
 def _post(
-    service: Service, path: str, body: bytes, *, stream: bool, size_limit: int
+    service: Service,
+    path: str,
+    body: bytes,
+    size_limit: int,
+    *,
+    stream: bool,
+    silence: float | None,
 ) -> HttpRequest:
     accept = "text/event-stream, application/json" if stream else "application/json"
     # Whoever compresses on the way holds back what has come until there is enough of it.
@@ -104,5 +114,5 @@ def _post(
         paid=True,
         interruptible=True,
         body_limit=size_limit * _EVENTS_AT_ONCE if stream else size_limit,
-        idle_timeout=SILENCE_LIMIT if stream else None,
+        idle_timeout=silence if stream else None,
     )

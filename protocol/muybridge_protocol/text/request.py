@@ -77,12 +77,13 @@ class GenerateContentRequest:
         contents: Contents,
         *,
         system_instruction: str | Content | None = None,
-        generation_config: GenerationConfig | None = None,
+        generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> GenerateContentRequest:
         """Return the request, given as a user writes it; see the class for its arguments.
 
-        A `Conversation` as *contents* brings its own system instruction, unless one is given.
+        A `Conversation` as *contents* brings its own system instruction, unless one is given. A
+        mapping as *generation_config* is in its form on the wire.
 
         Raises:
             InvalidRequest: The service would not accept it.
@@ -93,6 +94,8 @@ class GenerateContentRequest:
             contents = contents.turns
         if isinstance(system_instruction, str):
             system_instruction = Content(system_instruction, None)
+        if isinstance(generation_config, Mapping):
+            generation_config = GenerationConfig.from_record(generation_config)
         return cls(
             model=model,
             contents=contents,

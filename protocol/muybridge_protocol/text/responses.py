@@ -68,7 +68,7 @@ class Candidate:
     def finish_reason(self) -> FinishReason | str | None:
         """Why the generation stopped, or None while it goes on."""
         reason = self.raw.get("finishReason")
-        if not isinstance(reason, str) or not reason:
+        if not isinstance(reason, str) or reason in NO_REASON:
             return None
         return _KNOWN_REASONS.get(reason, reason)
 
@@ -88,6 +88,8 @@ class Candidate:
         return self.content.text
 
 
+NO_REASON = ("", "FINISH_REASON_UNSPECIFIED")
+"""Strings that stand where a reason to stop would, and are none."""
 _COUNT_BITS = 64  # a longer integer is no count
 _KNOWN_REASONS: Mapping[str, FinishReason] = {reason.value: reason for reason in FinishReason}
 
@@ -195,7 +197,7 @@ class GenerateContentResponse:
         Raises:
             NoText: It has none; the error says why.
         """
-        text = _text_of(self.raw)
+        text = _whole_characters(_text_of(self.raw))
         if not text:
             raise NoText(self._why_no_text(), self)
         return text
@@ -237,7 +239,7 @@ class GenerateContentChunk(GenerateContentResponse):
             NoText: The prompt was blocked, or the model stopped for another reason than being
                 done or reaching the limit; the error says why.
         """
-        text = _text_of(self.raw)
+        text = _whole_characters(_text_of(self.raw))
         if not text and self._ends_badly():
             raise NoText(self._why_no_text(), self)
         return text
@@ -295,7 +297,7 @@ class _CandidatePieces:
             else:
                 first, *others = several
                 text = "".join([first["text"], *(other["text"] for other in others)])
-                parts.append({**first, "text": text})
+                parts.append({**first, "text": _whole_characters(text)})
         content = {**self._content, "parts": parts} if parts else self._content
         return {**self._fields, "content": content} if content else self._fields
 
@@ -320,6 +322,17 @@ def _text_of(raw: JsonObject) -> str:
     except (KeyError, IndexError, TypeError, AttributeError):  # it is not as it usually is
         candidates = GenerateContentResponse(raw).candidates
         return candidates[0].text if candidates else ""
+
+
+def _whole_characters(text: str) -> str:
+    """Return *text* with halves of characters joined, and \N{REPLACEMENT CHARACTER} for lone ones.
+
+    JSON can tell a character as two halves, and a service may cut between them. A half is in
+    `raw` as it came, but cannot be printed.
+    """
+    if text.isascii():  # Python knows that without looking
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _kinds(parts: Iterable[Part]) -> set[str]:

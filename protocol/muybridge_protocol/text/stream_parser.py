@@ -1,9 +1,9 @@
 """The body of a streamed text reply, in pieces however cut, into the payloads of its events.
 
 The service does not say which form its streams have, so the form is told by the first byte: `[` is
-a JSON array of objects, `{` is JSON objects one after another, and anything else is server-sent
-events, read as the WHATWG's standard says. A payload is a JSON text that is not looked into, or
-`DONE`.
+a JSON array of objects, `{` is JSON objects one after another, with or without commas, and anything
+else is server-sent events, read as the WHATWG's standard says. A payload is a JSON text that is not
+looked into, or `DONE`.
 
 Inline pictures make events of many MiB normal. So the cost is linear in the size of the body
 however it is cut, long strings are passed over by the C functions of `bytes`, and what is kept
@@ -81,6 +81,11 @@ class StreamParser:
         if self._form is not None:
             yield from self._form.end()
 
+    @property
+    def over(self) -> bool:
+        """Whether the body has said that nothing follows: it is an array that has ended."""
+        return isinstance(self._form, _Objects) and self._form.over
+
     def _begin(self, window: bytes) -> bytes:
         """Choose the form once it is known, and return what of *window* belongs to it."""
         if not self._begun:
@@ -98,7 +103,7 @@ class StreamParser:
                 self._form = _Objects(self._event_limit, first=b"{]", following=b",]")
                 return window[1:]
             case b"{":
-                self._form = _Objects(self._event_limit, first=b"{", following=b"{")
+                self._form = _Objects(self._event_limit, first=b"{", following=b",{")
             case _:
                 self._form = _ServerSentEvents(self._event_limit)
         return window
@@ -177,7 +182,7 @@ _MARK: Final = re.compile(rb'[^"{}]*+(?:"[^"]*+"[^"{}]*+)*+(["{}]?)')
 
 
 class _Objects:
-    """JSON objects with white space between them, and with commas if they are an array's.
+    """JSON objects with white space and commas between them; an array's have to have commas.
 
     Only braces and strings are looked at, to find where an object ends. Whether it is JSON is for
     whoever reads it.
@@ -226,6 +231,11 @@ class _Objects:
                 else:
                     yield window[begin:end]
             begin = end
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing may stand after what has come."""
+        return not self._allowed
 
     def end(self) -> Iterable[bytes]:
         if self._depth or self._held:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from io import BytesIO
 from itertools import islice
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import attrs
 
@@ -15,6 +17,7 @@ from muybridge_protocol.codec import (
     as_array,
     error_text,
     read_event,
+    readable,
 )
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import TransportFailure
@@ -22,6 +25,11 @@ from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
 from muybridge_protocol.text.stream_parser import DONE, EVENT_LIMIT, MalformedStream, StreamParser
 
 T = TypeVar("T")
+
+_SAYS_NOTHING: Final = re.compile(rb"[A-Za-z][A-Za-z_-]*")
+"""A payload that keeps a connection alive: a bare word, such as `null` or `ping`."""
+_BEGINNING: Final = 1024
+"""Bytes of a body that are looked at to show how it begins."""
 
 
 @attrs.define(kw_only=True, eq=False, str=False)
@@ -91,11 +99,18 @@ class StreamReader(Generic[T]):
         self._ending = Ending()
         self._raw = bytearray()
         self._count = 0
+        self._spent = False  # what still comes is not looked at
+        self._passed_over = ""  # why an event after the answer's end was not read
 
     @property
     def complete(self) -> bool:
-        """Whether the answer is complete."""
-        return self._ending.seen
+        """Whether the answer is complete, whatever becomes of the rest of the body."""
+        return self._ending.certain
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to come, so that there is no need to wait for the body's end."""
+        return self._spent or self._ending.over or self._parser.over
 
     def take(self, piece: bytes) -> Iterator[T]:
         """Yield the chunks that *piece* completes. The next piece is for when there are no more.
@@ -104,21 +119,23 @@ class StreamReader(Generic[T]):
             StreamInterrupted: The service told an error, or what it sent cannot be read.
         """
         self._raw += piece
-        return self._chunks(self._parser.feed(piece))
+        return iter(()) if self.over else self._chunks(self._parser.feed(piece))
 
     def end(self) -> Iterator[T]:
-        """Yield what is left at the end of the body. After a complete answer that may be a stump.
+        """Yield what is left at the end of the body, or once the stream is over.
+
+        After a complete answer that may be a stump.
 
         Raises:
             StreamInterrupted: The answer is not complete, or the service told an error.
         """
-        try:
+        if not self.over:
             yield from self._chunks(self._parser.end())
-        except StreamInterrupted as interruption:
-            if interruption.error is not None or not self.complete:
-                raise
-        if not self.complete:
-            raise self._interrupted("it ended without saying that the answer is complete")
+        if not self._ending.seen:
+            began = self._beginning()
+            said = f"; it begins: {began}" if began else ""
+            raise self._interrupted(f"it ended without saying that the answer is complete{said}")
+        self._ending.end()
 
     def fail(self, failure: TransportFailure) -> StreamInterrupted | None:
         """Return what it means that the exchange failed: nothing, if the answer is complete."""
@@ -147,18 +164,67 @@ class StreamReader(Generic[T]):
                 if payload == DONE:
                     if dialect.done_ends:
                         ending.end()
+                    self._spent = self.complete
+                    if self._spent:
+                        return
                     continue
-                for event in _events(read_event(clean(payload))):
+                try:
+                    events = _events(read_event(clean(payload)))
+                except InvalidJson as error:
+                    yield from self._chunks(self._lines(payload, error))
+                    if self.over:
+                        return
+                    continue
+                for event in events:
                     if tells_error(event):
                         said = error_text(event)
                         raise self._interrupted(f"the service told an error: {said}", error=event)
                     watch(event, ending)
+                    if ending.doubtful and self._passed_over:
+                        raise self._interrupted(self._passed_over)
                     self._count += 1
                     yield chunk(event)
+                    if ending.over:
+                        return
         except MalformedStream as error:
-            raise self._interrupted(str(error)) from None
-        except InvalidJson as error:
-            raise self._interrupted(f"an event cannot be read: {error}") from None
+            if not self.over and not self.complete:
+                raise self._interrupted(str(error)) from None
+            self._spent = True
+
+    def _lines(self, payload: bytes, error: InvalidJson) -> Iterable[bytes]:
+        """Return the lines of *payload*, which itself is no event, because of *error*.
+
+        Some services forget the blank lines between events. None are returned where it says
+        nothing, or comes after the answer's end.
+
+        Raises:
+            StreamInterrupted: It should be an event, and cannot be read.
+        """
+        if _SAYS_NOTHING.fullmatch(payload):
+            return ()
+        first, several, _ = payload.partition(b"\n")
+        if several and self._is_event(first.strip()):
+            return filter(None, map(bytes.strip, BytesIO(payload)))
+        reason = f"an event cannot be read: {error}"
+        if not self.complete:
+            raise self._interrupted(reason) from None
+        self._passed_over = reason
+        return ()
+
+    def _is_event(self, line: bytes) -> bool:
+        if line == DONE or _SAYS_NOTHING.fullmatch(line):
+            return True
+        try:
+            _events(read_event(self._clean(line)))
+        except InvalidJson:
+            return False
+        return True
+
+    def _beginning(self) -> str:
+        """Return how the body begins, fit for a message, or "" if it holds events."""
+        begin = self._clean(bytes(self._raw[:_BEGINNING])).decode("utf-8", "replace")
+        shown = readable(begin, 200)
+        return "" if self._count or shown.startswith(("[", "{")) else shown
 
     def _interrupted(
         self,
