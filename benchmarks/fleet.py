@@ -1,7 +1,7 @@
 """A fleet of pending polls: memory, how fast due ones are handed out, and the cost of a step.
 
 The reference is a bare heap of `Poll` values, driven by hand: without limits, turns, expiry or
-throttle, and with nothing packed. `python -m benchmarks.fleet` prints memory and rates.
+throttle, and with nothing packed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from benchmarks.lifecycle import Benchmark
+from benchmarks.measuring import Benchmark, Report, Target
 from muybridge_protocol.fleet import Dispatch, Fleet
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Poll, Send
@@ -42,13 +42,17 @@ def benchmark() -> AbstractContextManager[Benchmark]:
 @contextmanager
 def _benchmark() -> Generator[Benchmark, None, None]:
     contestants: dict[str, Callable[[], object]] = {}
-    for size in (10_000, 100_000):
+    for size in SIZES:
         contestants[f"a heap of {size:,} polls"] = _bare_steps(size)
         contestants[f"a fleet of {size:,} polls"] = _fleet_steps(_fleet(size), size)
     gc.collect()
     gc.freeze()  # what is built above is no concern of the steps
     try:
-        yield Benchmark("step", STEPS, contestants)
+        targets = [
+            Target(f"a fleet of {size:,} polls", at_most=1 / 0.6, of=f"a heap of {size:,} polls")
+            for size in SIZES
+        ]
+        yield Benchmark("step", STEPS, contestants, targets)
     finally:
         gc.unfreeze()
 
@@ -152,25 +156,18 @@ def _survey(size: int) -> dict[str, float]:
     }
 
 
-def survey() -> dict[int, dict[str, float]]:
-    """Return what fleets of each size cost, each measured in a process of its own."""
-    found: dict[int, dict[str, float]] = {}
+def survey(_: int) -> Report:
+    """Tell what fleets of each size cost, each measured once in a process of its own."""
+    found: dict[str, dict[str, float]] = {}
     context = multiprocessing.get_context("spawn")
     for size in SIZES:
         with context.Pool(1) as pool:
-            found[size] = pool.apply(_survey, (size,))
-    return found
-
-
-def main() -> None:
-    """Print the survey."""
-    for size, figures in survey().items():
-        print(
-            f"{size:>9,} pending: {figures['resident_mib']:6.1f} MiB resident, "
-            f"{figures['bytes_each']:5.0f} bytes each, "
-            f"{figures['due_per_second']:9,.0f} due ones handed out a second"
-        )
-
-
-if __name__ == "__main__":
-    main()
+            found[f"{size:,} pending polls"] = pool.apply(_survey, (size,))
+    largest = f"{SIZES[-1]:,} pending polls"
+    targets = [
+        Target(largest, at_most=512, figure="resident_mib"),
+        Target(largest, at_least=100_000, figure="due_per_second"),
+    ]
+    return Report(
+        "memory of a whole process, and how fast due polls are handed out", found, targets
+    )

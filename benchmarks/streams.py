@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from benchmarks.lifecycle import Benchmark
+from benchmarks.measuring import Benchmark, Target, ahead_of
 from muybridge_protocol.http import MEBIBYTE
+from muybridge_protocol.text.dialects import NATIVE
 from muybridge_protocol.text.stream_parser import StreamParser
+from muybridge_protocol.text.stream_reader import StreamReader
 
 EVENTS = 10_000
 LARGE_EVENTS = 2
@@ -57,6 +59,10 @@ def _cut(body: bytes) -> Pieces:
     return [body[at : at + 65536] for at in range(0, len(body), 65536)]
 
 
+def _cut_lines() -> Pieces:
+    return [_as_lines([event]) for event in _SMALL]
+
+
 def _cut_anywhere(body: bytes) -> Pieces:
     """Return *body* in pieces of up to 1,024 bytes, the same in every run."""
     draw = random.Random(1)  # noqa: S311 - it cuts a benchmark's data
@@ -73,6 +79,21 @@ def _floor(pieces: Pieces) -> Iterator[Any]:
     for block in body.split(b"\n\n"):
         if event := block.strip():
             yield json.loads(event[6:].decode())
+
+
+def _split(pieces: Pieces) -> Iterator[Any]:
+    rest = b""
+    for piece in pieces:
+        *events, rest = (rest + piece).split(b"\n\n")
+        for event in events:
+            yield json.loads(event[6:].decode())["candidates"][0]["content"]["parts"][0]["text"]
+
+
+def _typed(pieces: Pieces) -> Iterator[str]:
+    reader = StreamReader(NATIVE)
+    for piece in pieces:
+        for chunk in reader.take(piece):
+            yield chunk.text
 
 
 def _whole(pieces: Pieces) -> Iterator[Any]:
@@ -161,6 +182,61 @@ def large_events() -> AbstractContextManager[Benchmark]:
 def array() -> AbstractContextManager[Benchmark]:
     """Return the benchmark of a JSON array of small events, which peers do not read."""
     return _array()
+
+
+def text() -> AbstractContextManager[Benchmark]:
+    """Return the benchmark of typed chunks whose text is read: one event, or 64 KiB, a piece."""
+    return _text()
+
+
+def growth() -> AbstractContextManager[Benchmark]:
+    """Return the benchmark of typed chunks of streams of 1,000, 10,000 and 100,000 events."""
+    return _growth()
+
+
+@contextmanager
+def _text() -> Iterator[Benchmark]:
+    body = _as_lines(_SMALL)
+    cuttings = {"64 KiB": _cut(body), "an event": _cut_lines(), "up to 1 KiB": _cut_anywhere(body)}
+    contestants: dict[str, Callable[[], None]] = {}
+    targets: list[Target] = []
+    peers = _peers()
+    for cutting, pieces in cuttings.items():
+        floor, ours = f"split and json.loads, {cutting} a piece", f"muybridge, {cutting} a piece"
+        contestants[floor] = _contestant(_split, pieces, EVENTS)
+        contestants[ours] = _contestant(_typed, pieces, EVENTS)
+        for name, read in peers.items():
+            contestants[f"{name}, {cutting} a piece"] = _contestant(read, pieces, EVENTS)
+        targets.append(Target(ours, at_most=1.5, of=floor))
+        targets += ahead_of(ours, (f"{name}, {cutting} a piece" for name in peers))
+    rates = {"events": 1, "MB": len(body) / EVENTS / 1e6}
+    yield Benchmark(f"event of {len(_SMALL[0])} bytes", EVENTS, contestants, targets, rates)
+
+
+@contextmanager
+def _growth() -> Iterator[Benchmark]:
+    most = 10 * EVENTS
+
+    def streams(count: int) -> Callable[[], None]:
+        pieces = _cut(_as_lines(_SMALL[:1] * count))
+        read = _contestant(_typed, pieces, count)
+
+        def run() -> None:
+            for _ in range(most // count):
+                read()
+
+        return run
+
+    contestants = {
+        f"{count:,} a stream": streams(count) for count in (most // 100, most // 10, most)
+    }
+    largest, smallest = f"{most:,} a stream", f"{most // 100:,} a stream"
+    yield Benchmark(
+        f"event of {len(_SMALL[0])} bytes",
+        most,
+        contestants,
+        [Target(largest, at_most=1.2, of=smallest)],
+    )
 
 
 @contextmanager

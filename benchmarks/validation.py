@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from benchmarks.lifecycle import Benchmark
+from benchmarks.measuring import Benchmark, Target
 from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.operations.create import encode
+from muybridge_protocol.service import Service
 
 LINES = 5_000
 
@@ -43,4 +45,25 @@ def _benchmark() -> Iterator[Benchmark]:
             record = json.loads(line)
             assert FAMILIES[record["family"]].check(record["body"]).ok
 
-    yield Benchmark("request", LINES, {"json.loads": read, "json.loads and check": check})
+    service = Service(base_url="https://api.example.com")
+    requests = [
+        FAMILIES[family].parse(body)
+        for family, body in (_BODIES[i % len(_BODIES)] for i in range(LINES))
+    ]
+
+    def encoded() -> None:
+        for request in requests:
+            encode(request, service)
+
+    contestants = {
+        "json.loads": read,
+        "json.loads and check": check,
+        "encode for the wire, checked again": encoded,
+    }
+    yield Benchmark(
+        "request",
+        LINES,
+        contestants,
+        [Target("json.loads and check", at_least=20_000, figure="requests a second")],
+        rates={"requests": 1},
+    )
