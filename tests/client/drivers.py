@@ -174,7 +174,7 @@ def requests_client(closing: ExitStack) -> MakeClient:
             addresses = {"base_url": where.url, "text_base_url": where.url}
             settings = {"api_key": where.key, **addresses, **inside, **options}
         else:
-            addresses = {"base_url": where, "text_base_url": where or None}
+            addresses = {"base_url": where or None, "text_base_url": where or None}
             settings = {"api_key": KEY, **addresses, "clock": SkippingClock(), **options}
         client = muybridge.Client(**settings)
         closing.callback(client.close)
@@ -192,7 +192,7 @@ def trio_client(closing: ExitStack) -> MakeClient:
         )
         transport: Transport | None = options.pop("transport", None)
         settings: dict[str, Any] = {"api_key": KEY, "wall": clock.wall}
-        settings |= {"base_url": where, "text_base_url": where or None}
+        settings |= {"base_url": where or None, "text_base_url": where or None}
         if isinstance(where, World):
             transport = transport or InProcessTransport(where)
             settings |= {"api_key": where.key}

@@ -67,7 +67,7 @@ def test_an_empty_address_is_none(
     """An address given as "" is none, and that of the environment is not looked at."""
     monkeypatch.setenv("MUYBRIDGE_BASE_URL", elsewhere)
     with pytest.raises(InvalidAddress, match="no base URL"):
-        make_client("", text_base_url=TEXT).get("task-1")
+        make_client("", base_url="", text_base_url=TEXT).get("task-1")
     monkeypatch.setenv("MUYBRIDGE_BASE_URL", TEXT)
     monkeypatch.setenv("MUYBRIDGE_TEXT_BASE_URL", "nonsense")
     with pytest.raises(InvalidAddress, match="no text base URL"):
