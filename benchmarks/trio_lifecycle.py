@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 import h11
 import trio
 
-from benchmarks.lifecycle import Benchmark
 from benchmarks.loopback import QUERIES, serving
+from benchmarks.measuring import Benchmark, Target
 from muybridge import ImgbRequest, TrioClient
 
 LIFECYCLES = {1: 200, 50: 500, 500: 1_000, 2_000: 2_000}
@@ -164,10 +164,10 @@ async def _requests(base_url: str, at_once: int) -> AsyncIterator[Client]:
         yield ByHand(partial(trio.to_thread.run_sync, send, limiter=limiter))
 
 
-_FLOOR_AND_OURS: dict[str, Contestant] = {
-    "a loop on h11 and trio": _h11,
-    "muybridge.TrioClient": _ours,
-}
+_FLOOR, _OURS = "a loop on h11 and trio", "muybridge.TrioClient"
+_FLOOR_AND_OURS: dict[str, Contestant] = {_FLOOR: _h11, _OURS: _ours}
+_TARGETS = {1: 1.35, 500: 1.25}
+"""Most that a lifecycle may take of the floor, by how many are under way at once."""
 _PEERS: dict[str, Contestant] = {"httpx2": _httpx2, "requests": _requests}
 _PEERS_NAMES = {"httpx2": "a loop on httpx2", "requests": "a loop on requests in threads"}
 
@@ -228,7 +228,10 @@ def _lifecycles(at_once: int) -> Iterator[Benchmark]:
             for name, contestant in _contestants().items()
         }
         unit = f"create, {QUERIES} polls and result; {at_once:,} at once"
-        yield Benchmark(unit, count, contestants)
+        targets = [Target(_OURS, at_most=0.5, of="a loop on httpx2")]
+        if at_once in _TARGETS:
+            targets.append(Target(_OURS, at_most=_TARGETS[at_once], of=_FLOOR))
+        yield Benchmark(unit, count, contestants, targets)
 
 
 def polls() -> AbstractContextManager[Benchmark]:
@@ -253,4 +256,6 @@ def _polls() -> Iterator[Benchmark]:
             for name, contestant in reversed(_FLOOR_AND_OURS.items())
             for at_once in (50, 2_000)
         }
-        yield Benchmark("poll", _WAITS * QUERIES, contestants)
+        few, many = (f"{_OURS}, {at_once:,} at once" for at_once in (50, 2_000))
+        targets = [Target(many, at_most=1.2, of=few)]
+        yield Benchmark("poll", _WAITS * QUERIES, contestants, targets)
