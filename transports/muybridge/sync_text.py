@@ -190,7 +190,7 @@ class TextClient:
                 wire.
             extra: Other fields of the request by their names on the wire.
             timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of one chunk. Twice as many may come in all.
+            size_limit: Most bytes of the reply in all.
             silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
@@ -245,7 +245,7 @@ class TextClient:
         Args:
             body: The JSON body; `stream` is set in it.
             timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of one chunk. Twice as many may come in all.
+            size_limit: Most bytes of the reply in all.
             silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
@@ -300,7 +300,7 @@ class TextClient:
             body: The JSON body; `stream` is set in it.
             path: The endpoint's path below the text base URL.
             timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of one event. Twice as many may come in all.
+            size_limit: Most bytes of the reply in all.
             silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:

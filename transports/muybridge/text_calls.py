@@ -40,7 +40,7 @@ class Bounds(TypedDict):
 
     Attributes:
         timeout: Seconds, with all its tries and until the end of its reply.
-        size_limit: Most bytes of a whole reply, or of one event of a streamed one.
+        size_limit: Most bytes of the reply, whole or streamed.
     """
 
     timeout: float

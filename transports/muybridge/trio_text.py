@@ -194,7 +194,7 @@ class TrioTextClient:
                 wire.
             extra: Other fields of the request by their names on the wire.
             timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of one chunk. Twice as many may come in all.
+            size_limit: Most bytes of the reply in all.
             silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
@@ -249,7 +249,7 @@ class TrioTextClient:
         Args:
             body: The JSON body; `stream` is set in it.
             timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of one chunk. Twice as many may come in all.
+            size_limit: Most bytes of the reply in all.
             silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:
@@ -304,7 +304,7 @@ class TrioTextClient:
             body: The JSON body; `stream` is set in it.
             path: The endpoint's path below the text base URL.
             timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of one event. Twice as many may come in all.
+            size_limit: Most bytes of the reply in all.
             silence: Seconds that may pass without a byte of the reply, or None for no limit.
 
         Raises:

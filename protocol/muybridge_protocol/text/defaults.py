@@ -16,4 +16,4 @@ for it all the same."""
 SILENCE_LIMIT: Final = 180.0
 """Seconds that may pass without a byte of a streamed reply: models think before they speak."""
 REPLY_LIMIT: Final = 32 * MEBIBYTE
-"""Most bytes of a whole reply, or of one event of a streamed one: pictures may be inside."""
+"""Most bytes of a reply, whole or streamed: pictures may be inside."""

@@ -15,9 +15,6 @@ from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT
 from muybridge_protocol.text.models import path_name
 from muybridge_protocol.text.request import GenerateContentRequest
 
-_EVENTS_AT_ONCE = 2
-"""How many events of the largest size a streamed reply may have in all."""
-
 
 def encode_content(
     request: GenerateContentRequest,
@@ -33,7 +30,7 @@ def encode_content(
         request: What to say.
         service: Where the service is.
         stream: Whether the reply is to come in chunks.
-        size_limit: Most bytes of a whole reply, or of one event of a streamed one.
+        size_limit: Most bytes of the reply, whole or streamed.
         silence: Seconds that may pass without a byte of a streamed reply, or None.
 
     Raises:
@@ -61,7 +58,7 @@ def encode_mapping(
         service: Where the service is.
         path: The path below the text base URL.
         stream: Whether the reply is to come in chunks.
-        size_limit: Most bytes of a whole reply, or of one event of a streamed one.
+        size_limit: Most bytes of the reply, whole or streamed.
         silence: Seconds that may pass without a byte of a streamed reply, or None.
 
     Raises:
@@ -113,6 +110,6 @@ def _post(
         authorized=True,
         paid=True,
         interruptible=True,
-        body_limit=size_limit * _EVENTS_AT_ONCE if stream else size_limit,
+        body_limit=size_limit,
         idle_timeout=silence if stream else None,
     )

@@ -136,7 +136,10 @@ class _ServerSentEvents:
             lines[0] = b"".join((self._line, lines[0]))
             self._line.clear()
         data, size, limit = self._data, self._size, self._event_limit
-        for line in lines:
+        self._data = None
+        lines.reverse()
+        while lines:
+            line = lines.pop()  # so that nothing else keeps a long one while its payload is read
             if not line:
                 if data is not None:
                     payload = (data + self._more_data if self._more_data else data).strip()
