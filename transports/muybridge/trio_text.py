@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from muybridge.text_calls import Bounds, StreamBounds, StreamCall, TextCalls
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
-    from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
+    from muybridge_protocol.text.responses import (
+        GenerateContentChunk,  # noqa: F401  as a text, in a base class
+        GenerateContentResponse,
+    )
 
 T = TypeVar("T")
 
