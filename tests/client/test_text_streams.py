@@ -334,21 +334,22 @@ def test_over(make_client: MakeClient, name: str) -> None:
     """A stream that says that it is over is not waited for, though the connection stays open."""
     method, bodies = OVER[name]
     given, gone = threading.Event(), threading.Event()
+    waited_for: list[bool] = []
 
     def script(peer: Peer) -> None:
         peer.read_request()
         peer.send(HEAD + b"".join(map(part, bodies)))
-        if not given.wait(10):  # whoever still reads is to notice
-            peer.send(part(event({"error": "late"})))
+        waited_for.append(not given.wait(5))
         hang_until_closed(gone)(peer)
 
     with ScriptedServer(in_turn(script, answering)) as server:
         client = make_client(server.url)
-        with ask(client, method) as stream:
+        with ask(client, method, timeout=8) as stream:
             assert len(list(stream)) == len(stream.received()) == 3 - (name == "DONE alone")
             given.set()
             assert list(stream) == []
         assert gone.wait(10)
+        assert waited_for == [False]
         assert spend(client, method)
         assert len(server.peers) == 2
 
