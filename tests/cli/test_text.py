@@ -565,7 +565,7 @@ def test_characters_that_stdout_does_not_know_are_escaped(start: Start) -> None:
         env = {**service.text_settings, "PYTHONIOENCODING": "ascii"}
         process = start(*ASK, env=env)
         stdout, _ = process.communicate(timeout=20)
-    assert (process.returncode, stdout) == (0, "\\ud83d caf\\xe9\n")
+    assert (process.returncode, stdout) == (0, "\\ufffd caf\\xe9\n")
 
 
 def test_no_spinner_is_in_the_way(start: Start) -> None:
