@@ -29,9 +29,9 @@ class Ending:
         self._begun: set[int] = set()
         self._ended: set[int] = set()
         self._whole = False
-        self.doubtful = False
+        self.doubtful: bool = False
         """Whether a candidate has spoken after its end."""
-        self.over = False
+        self.over: bool = False
         """Whether the service has said that nothing follows."""
 
     @property

@@ -42,9 +42,9 @@ class Peer:
         self.sock = sock
         self.number = number
         self.stopping = stopping
-        self.received = bytearray()
-        self.sent = bytearray()
-        self.was_reset = False
+        self.received: bytearray = bytearray()
+        self.sent: bytearray = bytearray()
+        self.was_reset: bool = False
         self._unread = b""
 
     def receive(self, size: int = 65536) -> bytes:

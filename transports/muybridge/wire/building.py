@@ -63,13 +63,13 @@ class Account:
         timeout: float,
         wrappers: tuple[type[Exception], ...] = (),
     ) -> None:
-        self.request = request
-        self.phase = Phase.RESOLVE
-        self.sent = False
-        self.bytes_sent = 0
+        self.request: HttpRequest = request
+        self.phase: Phase = Phase.RESOLVE
+        self.sent: bool = False
+        self.bytes_sent: int = 0
         self.status: int | None = None
-        self.arrived = b""
-        self.ended = False
+        self.arrived: bytes = b""
+        self.ended: bool = False
         self._deadline = time.monotonic() + timeout
         self._wrappers = wrappers
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
@@ -52,7 +53,9 @@ class BlockingReply:
         authorization: str | None,
     ) -> None:
         self._thread = thread
-        self.inner = transport.stream(request, timeout=timeout, authorization=authorization)
+        self.inner: AbstractAsyncContextManager[AsyncStreamedReply] = transport.stream(
+            request, timeout=timeout, authorization=authorization
+        )
 
     def __repr__(self) -> str:
         return repr(self.inner)
