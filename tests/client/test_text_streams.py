@@ -210,10 +210,10 @@ def test_never_opened(make_client: MakeClient) -> None:
 def test_read_after_leaving(make_client: MakeClient) -> None:
     """A stream that was left has no more chunks, and does not pass for whole unless it was."""
     with ScriptedServer(in_turn(streaming(*EVENTS), streaming(*EVENTS))) as server:
-        client = make_client(server.url)
-        with opened(client) as stream:
+        with opened(make_client(server.url)) as stream:
             whole = list(stream)
-        with opened(client) as other:
+        # Of another client: the server is about to close the first one's connection.
+        with opened(make_client(server.url)) as other:
             next(other)
         assert list(stream) == []
         assert stream.collect().text == "".join(chunk.text for chunk in whole)
