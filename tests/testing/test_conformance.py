@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import ssl
 import time
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +15,7 @@ from muybridge.testing.conformance import (
     Capabilities,
     TransportConformance,
 )
+from muybridge.testing.conformance.blocking import BlockingTransport, TrioThread
 from muybridge.wire.h11_transport import H11Transport
 from muybridge.wire.httpx2_transport import Httpx2Transport
 from muybridge.wire.requests_transport import RequestsTransport
@@ -57,3 +60,17 @@ class TestHttpx2Transport(Aging, TransportConformance):
 
     def make_transport(self, ssl_context: ssl.SSLContext) -> Httpx2Transport:
         return Httpx2Transport(ssl_context=ssl_context)
+
+
+class KeepsTheKey:
+    """An asynchronous transport that would be pickled with what it keeps."""
+
+    def __init__(self) -> None:
+        self.kept = "sk-canary"
+
+
+def test_the_blocking_face_hides_nothing() -> None:
+    """To pickle the blocking face of an asynchronous transport is to pickle the transport."""
+    with TrioThread() as thread:
+        face = BlockingTransport(thread, cast("Any", KeepsTheKey()))
+        assert b"sk-canary" in pickle.dumps(face)
