@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import pytest
 import trustme
 
+from muybridge.testing.conformance.blocking import BlockingTransport, TrioThread
 from muybridge.wire.h11_transport import H11Transport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 
-from .blocking import BlockingTransport, TrioThread
 from .certificates import client_context, server_context
 
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

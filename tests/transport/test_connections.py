@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from muybridge.testing.conformance.blocking import BlockingTransport
 from muybridge.wire.h11_transport import H11Transport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import FRESH, Transport
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 
-from .blocking import BlockingTransport
 from .calls import call, failure_of, get, post
 from .conftest import MakeTransport
 from .scripted_server import (
@@ -104,7 +104,7 @@ def wait_until_readable(transport: Transport) -> None:
         assert by_urllib3.pool.pool is not None
         connections = [conn for conn in list(by_urllib3.pool.pool.queue) if conn]
         idle = [conn.sock.fileno() for conn in connections if conn.sock]
-    elif isinstance(transport, BlockingTransport):
+    elif isinstance(transport, BlockingTransport) and isinstance(transport.inner, H11Transport):
         (by_h11,) = transport.inner._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         kept = by_h11._idle  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         # Under TLS, what came may have left the socket already.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -63,6 +64,9 @@ class BlockingReply:
     def __reduce__(self) -> tuple[Any, ...]:
         return _as_it_is, (self.inner,)  # what a check is about is the exchange itself
 
+    def __copy__(self) -> object:
+        return copy.copy(self.inner)
+
     def __enter__(self) -> Self:
         self._entered: AsyncStreamedReply = self._thread.run(self.inner.__aenter__)
         return self
@@ -112,6 +116,9 @@ class BlockingTransport:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _as_it_is, (self.inner,)  # what a check is about is the transport itself
+
+    def __copy__(self) -> object:
+        return copy.copy(self.inner)
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
