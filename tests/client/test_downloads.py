@@ -130,6 +130,17 @@ def test_a_note_that_cannot_be_read(make_client: MakeClient, tmp_path: Path, not
     assert film.ranges == [None]
 
 
+def test_a_note_that_was_never_put_in_place(make_client: MakeClient, tmp_path: Path) -> None:
+    """What a killed process has left of a longer note is no part of the next one."""
+    film, target = Film(), tmp_path / "film.mp4"
+    (tmp_path / "film.mp4.part.json.new").write_bytes(b"x" * 1_000)
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == MEDIA
+    assert film.ranges == ["bytes=300-"]
+
+
 def test_changed_in_between(make_client: MakeClient, tmp_path: Path) -> None:
     """A file that has changed since is fetched from its beginning, and nothing is mixed."""
     film, target = Film(OTHER, etag='"v2"'), tmp_path / "film.mp4"
