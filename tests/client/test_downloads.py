@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from muybridge import DownloadFailed, InvalidAddress, LinkExpired
+from muybridge.saving import PartFile, SaveTarget
 from muybridge_protocol.events import DownloadProgress, Event
+from muybridge_protocol.operations.download import Part
 from muybridge_protocol.tasks import Result, Status, Task
 from transport.scripted_server import Peer, ScriptedServer, in_turn, reply_bytes, serve
 
@@ -130,15 +132,15 @@ def test_a_note_that_cannot_be_read(make_client: MakeClient, tmp_path: Path, not
     assert film.ranges == [None]
 
 
-def test_a_note_that_was_never_put_in_place(make_client: MakeClient, tmp_path: Path) -> None:
+def test_a_note_that_was_never_put_in_place(tmp_path: Path) -> None:
     """What a killed process has left of a longer note is no part of the next one."""
-    film, target = Film(), tmp_path / "film.mp4"
+    target = SaveTarget(tmp_path, "film", ".mp4", ".mp4")
     (tmp_path / "film.mp4.part.json.new").write_bytes(b"x" * 1_000)
-    with ScriptedServer(film) as server:
-        broken_off(make_client, server, target)
-        make_client(server.url).download(f"{server.url}/film.mp4", target)
-    assert target.read_bytes() == MEDIA
-    assert film.ranges == ["bytes=300-"]
+    with PartFile(target, "task-1") as part:
+        part.begin(Part(validator='"v1"', total=len(MEDIA)))
+        part.write(MEDIA[:300])
+    with PartFile(target, "task-1") as part:
+        assert part.found == Part(offset=300, validator='"v1"', total=len(MEDIA))
 
 
 def test_changed_in_between(make_client: MakeClient, tmp_path: Path) -> None:
