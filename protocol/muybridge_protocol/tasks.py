@@ -8,7 +8,7 @@ kept as they came and count as not terminal; a terminal status never changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -172,10 +172,29 @@ class Task:
             raw=self.raw,
         )
 
+    def _repr_html_(self) -> str:
+        """Return the task as HTML for a notebook: status, model and error."""
+        from muybridge_protocol.display import task_html  # noqa: PLC0415  for notebooks alone
+
+        return task_html(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return every form that a notebook may choose from."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def __rich_repr__(self) -> Iterable[tuple[str, Any]]:
+        from muybridge_protocol.display import repr_fields  # noqa: PLC0415  for terminals alone
+
+        return repr_fields(self)
+
 
 @attrs.frozen(kw_only=True)
 class Result:
     """What the service says of a task (spec, "Result record").
+
+    A notebook shows it with its picture or video. The saved notebook then holds the link whole,
+    with its signature, so that whoever gets it can open it for as long as it works; `repr` leaves
+    the signature out.
 
     Args:
         id: The task's identifier.
@@ -243,6 +262,25 @@ class Result:
             error=self.error,
             raw=self.raw,
         )
+
+    def _repr_html_(self) -> str:
+        """Return the result as HTML for a notebook, with its picture or video.
+
+        Unlike `repr`, it holds the link whole: whoever gets the saved notebook can open it for as
+        long as it works.
+        """
+        from muybridge_protocol.display import result_html  # noqa: PLC0415  for notebooks alone
+
+        return result_html(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return every form that a notebook may choose from."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def __rich_repr__(self) -> Iterable[tuple[str, Any]]:
+        from muybridge_protocol.display import repr_fields  # noqa: PLC0415  for terminals alone
+
+        return repr_fields(self)
 
 
 def as_task(task: Task | Result | str) -> Task:

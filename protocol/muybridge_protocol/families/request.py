@@ -10,7 +10,7 @@ import json
 import types
 import typing
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import attrs
@@ -122,6 +122,11 @@ class MediaRequest:
         """
         request = cls.family.parse(body, keep_unknown=keep_unknown)
         return typing.cast("Self", request)
+
+    def __rich_repr__(self) -> Iterable[tuple[str, object]]:
+        from muybridge_protocol.display import fields_set  # noqa: PLC0415  for terminals alone
+
+        return fields_set(typing.cast("attrs.AttrsInstance", self))
 
     def _body(self) -> dict[str, object]:
         body: dict[str, object] = {}

@@ -1,0 +1,174 @@
+"""How tasks, results and requests show themselves in a notebook and on rich's terminal.
+
+A notebook shows the picture or video, and what is known of it. Everything that the service said is
+escaped and kept on one line. Nothing is loaded from elsewhere than the result's own link: no style
+sheet, script or font. A link is loaded by itself if it is https on a public host, or on this
+machine, so that a reply cannot make a browser visit an inner network. Any other http(s) link is
+there to click on, and what is neither is not linked.
+
+The link stands here whole, with its signature, without which the picture would not load: whoever
+gets the saved notebook can open it for as long as it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from muybridge_protocol.codec import readable
+from muybridge_protocol.errors import InvalidAddress
+from muybridge_protocol.hosts import is_loopback, is_public_host
+from muybridge_protocol.http import without_query
+from muybridge_protocol.service import origin_of
+
+if TYPE_CHECKING:
+    from muybridge_protocol.tasks import Result, Task
+
+_LONGEST_TEXT = 2_000
+"""Most characters of what the service said that are shown."""
+
+_BOX = "max-width:40em"
+_MEDIA = "display:block;max-width:100%;max-height:30em"
+_PRIVATE = 'referrerpolicy="no-referrer" rel="noopener noreferrer" target="_blank"'
+
+
+def task_html(task: Task) -> str:
+    """Return *task* as a piece of HTML."""
+    asked = task.requested_model
+    return _box(
+        _table(
+            ("task", task.id),
+            ("status", task.status),
+            ("error", task.error),
+            ("family", task.family),
+            ("model", task.model),
+            ("requested model", None if asked == task.model else asked),
+            ("created", _moment(task.created)),
+            ("submitted", _moment(task.submitted_at)),
+        )
+    )
+
+
+def result_html(result: Result) -> str:
+    """Return *result* as a piece of HTML, with its picture or video."""
+    length = result.actual_duration
+    return _box(
+        *_media(result),
+        _table(
+            ("task", result.id),
+            ("status", result.status),
+            ("error", result.error),
+            ("family", result.family),
+            ("model", result.model),
+            ("length", None if length is None else f"{length} s"),
+            ("tokens", result.total_tokens),
+            ("created", _moment(result.created)),
+        ),
+    )
+
+
+class _Shown:
+    """Shows itself as a text, as it stands. Rich would look into a class of attrs."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def repr_fields(value: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
+    """Yield name and value of what `repr` shows of *value*, each as it is shown there."""
+    for field in attrs.fields(type(value)):
+        found: Any = getattr(value, field.name)
+        if callable(field.repr):
+            yield field.name, _Shown(field.repr(found))
+        elif field.repr:
+            yield field.name, found
+
+
+def fields_set(value: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
+    """Yield name and value of what was set of *value*."""
+    for name, found in repr_fields(value):
+        if found is not None and found != {}:
+            yield name, found
+
+
+def _media(result: Result) -> Iterator[str]:
+    shown = False
+    for what, url in (("picture", result.image_url), ("video", result.video_url)):
+        if not url:
+            continue
+        try:
+            scheme, host, _ = origin_of(url)
+        except InvalidAddress:
+            yield f"<p>The {what}'s link is not shown: it is no http(s) address.</p>"
+            continue
+        shown = True
+        link = escape(url)
+        if is_loopback(host) or (scheme == "https" and is_public_host(host)):
+            yield _embedded(what, link, result)
+        else:
+            yield (
+                f"<p>The {what} is not loaded by itself: its link is neither https on a public "
+                "host nor on this machine.</p>"
+            )
+        yield f'<p><a href="{link}" {_PRIVATE}>{_text(without_query(url))}</a></p>'
+    if shown:
+        yield f"<p>{_until(result)} client.download(result, &quot;folder&quot;) keeps it.</p>"
+    elif result.is_terminal and not result.url and not result.error:
+        yield "<p>The service gave no link.</p>"
+
+
+def _embedded(what: str, link: str, result: Result) -> str:
+    described = f"The {what} of task {_text(result.id)}"
+    if what == "picture":
+        missing = "where it does not show, its link has expired or cannot be reached"
+        return (
+            f'<img src="{link}" alt="{described}; {missing}." referrerpolicy="no-referrer" '
+            f'style="{_MEDIA}">'
+        )
+    return (
+        f'<video src="{link}" controls preload="metadata" aria-label="{described}" '
+        f'style="{_MEDIA}"></video>'
+    )
+
+
+def _until(result: Result) -> str:
+    ends = _moment(result.expires_at)
+    if ends is None:
+        return "How long the link works is not specified; where nothing shows, it has expired."
+    return f"The link works until {ends}; after that, nothing shows here."
+
+
+def _box(*parts: str) -> str:
+    return f'<div style="{_BOX}">{"".join(parts)}</div>'
+
+
+def _table(*rows: tuple[str, object]) -> str:
+    lines = (
+        f'<tr><th scope="row" style="text-align:left">{name}</th>'
+        f'<td style="text-align:left"><bdi>{_text(str(value))}</bdi></td></tr>'
+        for name, value in rows
+        if value is not None and value != ""
+    )
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _text(text: str) -> str:
+    return escape(readable(text, _LONGEST_TEXT))
+
+
+def _moment(seconds: float | None) -> str | None:
+    """Return Unix *seconds* as a date and time, or as they are where there is no such date."""
+    if seconds is None:
+        return None
+    try:
+        moment = datetime.fromtimestamp(seconds, tz=UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(seconds)
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
