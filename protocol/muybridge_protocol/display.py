@@ -85,9 +85,10 @@ def repr_fields(value: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
     """Yield name and value of what `repr` shows of *value*, each as it is shown there."""
     for field in attrs.fields(type(value)):
         found: Any = getattr(value, field.name)
-        if callable(field.repr):
-            yield field.name, _Shown(field.repr(found))
-        elif field.repr:
+        shown: Any = field.repr
+        if callable(shown):
+            yield field.name, _Shown(shown(found))
+        elif shown:
             yield field.name, found
 
 
