@@ -37,6 +37,7 @@ from muybridge_protocol.events import Event
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.operations import defaults
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.operation import API_TIMEOUT, Send, Settled, Wait
 from muybridge_protocol.operations.pending import Kinds, pack, unpack
@@ -46,7 +47,7 @@ from muybridge_protocol.tasks import Result, Task
 from muybridge_protocol.throttle import Throttle
 from muybridge_protocol.turns import Member, Turns
 
-CONCURRENCY: Final = 8
+CONCURRENCY: Final = defaults.CONCURRENCY
 """Requests that are under way at once unless said otherwise."""
 
 K = TypeVar("K", bound=Hashable)

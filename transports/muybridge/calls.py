@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import random
 import warnings
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
 from muybridge_protocol.errors import PollingTooOften
 from muybridge_protocol.families.request import MediaRequest
-from muybridge_protocol.operations import Call, Create, DeleteAsset, Download, Poll
-from muybridge_protocol.operations.download import Part
+from muybridge_protocol.operations import Create, Poll
 from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task, as_task
+
+if TYPE_CHECKING:
+    from muybridge_protocol.operations import Call, DeleteAsset, Download
+    from muybridge_protocol.operations.download import Part
 
 
 class Moment(TypedDict):
@@ -105,12 +108,16 @@ class Calls:
 
     def delete_asset(self, asset_id: str, *, now: float) -> DeleteAsset:
         """Return the operation that deletes an asset."""
+        from muybridge_protocol.operations import DeleteAsset  # noqa: PLC0415  most never use it
+
         return DeleteAsset.start(
             asset_id, self.service, now=now, seed=_seed(), timeout=self.timeout
         )
 
     def call(self, method: str, path: str, json: object, *, now: float) -> Call:
         """Return the operation that calls any endpoint."""
+        from muybridge_protocol.operations import Call  # noqa: PLC0415  most never use it
+
         return Call.start(
             method, path, self.service, json=json, now=now, seed=_seed(), timeout=self.timeout
         )
@@ -135,6 +142,8 @@ class Calls:
             size_limit: Most bytes, or None for no limit.
             now: Seconds on the driver's clock.
         """
+        from muybridge_protocol.operations import Download  # noqa: PLC0415  not all download
+
         return Download.start(
             url,
             self.service,

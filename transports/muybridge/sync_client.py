@@ -6,29 +6,29 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from muybridge.announcing import Changes, Ledger, Listeners
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
-from muybridge.fleet_run import FleetRun, Work
-from muybridge.saving import PartFile, SaveTarget, unsaved
 from muybridge.sync_driver import Driver
-from muybridge.sync_fleet import Outcomes
 from muybridge.sync_text import TextClient
 from muybridge.wire.transport import Transport
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
-from muybridge_protocol.fleet import CONCURRENCY
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Settled
-from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT, SIZE_LIMIT
+from muybridge_protocol.operations.defaults import CONCURRENCY, DOWNLOAD_TIMEOUT, SIZE_LIMIT
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task, as_task
+
+if TYPE_CHECKING:
+    from muybridge.fleet_run import Work
+    from muybridge.sync_fleet import Outcomes
 
 
 class Client(TextClient):
@@ -264,6 +264,9 @@ class Client(TextClient):
             InvalidIdentifier: A bare id holds what an id does not.
             InvalidToken: A token cannot be read.
         """
+        from muybridge.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
+        from muybridge.sync_fleet import Outcomes  # noqa: PLC0415  as above
+
         run = FleetRun(
             self._calls,
             self._driver.listeners.tell,
@@ -298,6 +301,8 @@ class Client(TextClient):
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` where the link is dead.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
+        from muybridge.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
+
         url, task = link_of(source)
         if url is not None:
             self._calls.service.check_download(url)  # before a folder is made for it

@@ -15,14 +15,15 @@ from muybridge.announcing import Ledger, Listeners, interrupted, note_under_way
 from muybridge.clock import Clock
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
-from muybridge.saving import PartFile
 from muybridge.wire.transport import StreamedReply, Transport, TransportError, beginning, exchange
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse
-from muybridge_protocol.operations import Download, Fetch, Operation, Send, Wait
-from muybridge_protocol.operations.download import Saved, Stage
+from muybridge_protocol.operations import Fetch, Operation, Send, Wait
 
 if TYPE_CHECKING:
+    from muybridge.saving import PartFile
+    from muybridge_protocol.operations import Download
+    from muybridge_protocol.operations.download import Saved
     from muybridge_protocol.operations.text import OpenStream
 
 T = TypeVar("T")
@@ -161,6 +162,8 @@ class Driver:
         self, operation: Download, request: HttpRequest, deadline: float, part: PartFile
     ) -> Download:
         """Fetch *request* into *part* and return the operation after what came of it."""
+        from muybridge_protocol.operations.download import Stage  # noqa: PLC0415  not all download
+
         timeout = deadline - self.clock.monotonic()
         try:
             with self.transport.stream(request, timeout=timeout) as reply:

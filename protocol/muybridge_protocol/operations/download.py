@@ -37,6 +37,7 @@ from muybridge_protocol.http import (
     TransportFailure,
     shown_url,
 )
+from muybridge_protocol.operations import defaults
 from muybridge_protocol.operations.operation import (
     API_TIMEOUT,
     USER_AGENT,
@@ -50,11 +51,11 @@ from muybridge_protocol.operations.poll import result_query
 from muybridge_protocol.service import Service, resolve_location
 from muybridge_protocol.tasks import Task, read_result
 
-DOWNLOAD_TIMEOUT = 3600.0
+DOWNLOAD_TIMEOUT = defaults.DOWNLOAD_TIMEOUT
 """Seconds that a download may take unless said otherwise."""
 IDLE_TIMEOUT = 60.0
 """Seconds without a byte after which a connection is given up and the rest fetched anew."""
-SIZE_LIMIT = 4 * 1024**3
+SIZE_LIMIT = defaults.SIZE_LIMIT
 """Most bytes that a download may have unless said otherwise: 4 GiB."""
 HOPS = 5
 """Most redirects that are followed."""
