@@ -85,10 +85,9 @@ def repr_fields(value: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
     """Yield name and value of what `repr` shows of *value*, each as it is shown there."""
     for field in attrs.fields(type(value)):
         found: Any = getattr(value, field.name)
-        shown: Any = field.repr
-        if callable(shown):
-            yield field.name, _Shown(shown(found))
-        elif shown:
+        if not isinstance(field.repr, bool):
+            yield field.name, _Shown(field.repr(found))
+        elif field.repr:
             yield field.name, found
 
 

@@ -214,3 +214,13 @@ def test_an_id_is_used_once(caller: Caller) -> None:
     caller.made = 0
     with pytest.raises(ValueError, match="task-1"):
         caller.create(*VIDEO)
+
+
+def test_the_newest_tasks(caller: Caller) -> None:
+    """The newest tasks can be had, the newest first; all are counted."""
+    assert (caller.emulator.newest(3), caller.emulator.task_count) == ((), 0)
+    for _ in range(5):
+        caller.create(*IMAGE)
+    assert [task.id for task in caller.emulator.newest(3)] == ["task-5", "task-4", "task-3"]
+    assert [task.id for task in caller.emulator.newest(9)][-1] == "task-1"
+    assert caller.emulator.task_count == 5

@@ -80,7 +80,10 @@ class Caller:
         connection = HTTPConnection(self.address, timeout=PATIENCE)
         authorization = [key.format(key=self.service.api_key) for key in keys]
         with contextlib.closing(connection):
-            connection.putrequest(sent.method, sent.target, skip_accept_encoding=True)
+            named = any(name == "Host" for name, _ in sent.headers)
+            connection.putrequest(
+                sent.method, sent.target, skip_host=named, skip_accept_encoding=True
+            )
             for name, value in (*sent.headers, *(("Authorization", key) for key in authorization)):
                 connection.putheader(name, value)
             connection.putheader("Content-Length", str(len(sent.body)))
@@ -254,9 +257,50 @@ def test_whatever_is_sent(caller: Caller, sent: Sent) -> None:
 
 @given(sent=requests(), stranger=st.sampled_from(list(STRANGERS)))
 def test_whatever_a_stranger_sends(caller: Caller, sent: Sent, stranger: str) -> None:
-    """Whatever is sent without a good key gets 401, be there such an endpoint or not."""
-    status, _ = caller.send(sent, *STRANGERS[stranger])
-    assert status == 401
+    """Whatever is sent without a good key gets 401, be there such an endpoint or not.
+
+    But for the page at the root, which has nothing in it that a key would guard.
+    """
+    status, body = caller.send(sent, *STRANGERS[stranger])
+    if sent.target.partition("?")[0] == "/":
+        assert status == (200 if sent.method == "GET" else 405)
+        assert caller.service.api_key.encode() not in body
+    else:
+        assert status == 401
+
+
+@given(
+    method=st.sampled_from(METHODS),
+    path=st.sampled_from(["/", "/live", "/docs", "/openapi.json"]),
+    query=st.sampled_from(["", "?", "?key=x", "?%"]),
+    host=st.sampled_from(["evil.example", "127.0.0.1.evil.example", "evil.example:8000", "x", ""])
+    | words,
+    more=st.lists(odd_headers, max_size=3),
+    stranger=st.sampled_from(list(STRANGERS)),
+)
+def test_whatever_is_asked_of_pages(
+    caller: Caller,
+    method: str,
+    path: str,
+    query: str,
+    host: str,
+    more: list[tuple[str, str]],
+    stranger: str,
+) -> None:
+    """By another name than this machine's, pages show no task, and none ever shows the key."""
+    here = ((), (("Host", host),))
+    for named in here:
+        sent = Sent(method, f"{path}{query}", (*named, *more))
+        status, body = caller.send(sent, *STRANGERS[stranger])
+        assert caller.service.api_key.encode() not in body
+        assert status in (200, 401, 405)
+        if named and path in ("/", "/live"):
+            assert status == 401
+        else:
+            assert (status == 200) is (method == "GET")
+        assert (caller.image.encode() in body) is (
+            path == "/live" and method == "GET" and not named
+        )
 
 
 @given(

@@ -547,7 +547,7 @@ def test_a_reply_is_plain_http(service: LocalService) -> None:
     """A reply has its length and type, and does not name the server's software."""
     address = urlsplit(service.base_url)
     with contextlib.closing(HTTPConnection(address.netloc, timeout=20)) as connection:
-        connection.request("GET", "/")
+        connection.request("GET", "/v1/result/x")
         reply: HTTPResponse = connection.getresponse()
         assert reply.getheader("Content-Type") == "application/json"
         assert reply.getheader("Content-Length") == str(len(reply.read()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from urllib.parse import unquote
 
 from muybridge_protocol.emulator.accounts import Access, authenticate
@@ -55,9 +56,18 @@ class Emulator:
         """The ids of the assets that exist."""
         return self._library.existing
 
+    @property
+    def task_count(self) -> int:
+        """How many tasks were made."""
+        return len(self._tasks)
+
     def task(self, task_id: str) -> EmulatedTask | None:
         """Return the task with *task_id*, or None."""
         return self._tasks.get(task_id)
+
+    def newest(self, most: int) -> tuple[EmulatedTask, ...]:
+        """Return the newest tasks, the newest first, and no more than *most*."""
+        return tuple(islice(reversed(self._tasks.values()), most))
 
     def media(self, task_id: str, now: float) -> MediaState:
         """Return whether a task's image or video can be downloaded at *now*, Unix seconds."""

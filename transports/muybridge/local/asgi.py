@@ -12,6 +12,7 @@ import attrs
 import trio
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
+from muybridge.local.live import Live
 from muybridge.local.pages import Pages
 from muybridge.local.ranges import Span, UnsatisfiableRange, requested_span
 from muybridge.local.streaming import send_head, send_stream
@@ -71,6 +72,7 @@ class LocalApplication:
         emulator: The service.
         studio: Where its results are rendered.
         pages: What is served besides.
+        live: The page that shows the tasks.
         clock: Returns Unix seconds.
         sending: Where replies are sent; it must outlive the server's own nursery.
         on_started: Called once, before the first request.
@@ -81,6 +83,7 @@ class LocalApplication:
         emulator: Emulator,
         studio: Studio,
         pages: Pages,
+        live: Live,
         *,
         clock: Callable[[], float],
         sending: trio.Nursery,
@@ -89,6 +92,7 @@ class LocalApplication:
         self._emulator = emulator
         self._studio = studio
         self._pages = pages
+        self._live = live
         self._clock = clock
         self._sending = sending
         self._on_started = on_started
@@ -101,7 +105,7 @@ class LocalApplication:
         if scope["type"] == "http":
             await self._exchange(scope, receive, send)
         elif scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._serve_lifespan(receive, send)
         else:  # a web socket is refused by closing it before it was accepted
             await receive()
             await send({"type": "websocket.close", "code": 1000, "reason": None})
@@ -111,7 +115,7 @@ class LocalApplication:
         for scope in self._unanswered:
             scope.cancel()
 
-    async def _live(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    async def _serve_lifespan(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         await receive()
         self._on_started()
         await send({"type": "lifespan.startup.complete"})
@@ -149,13 +153,16 @@ class LocalApplication:
         path = scope["raw_path"].decode("latin-1")
         if path.startswith("/media/"):
             return await self._media(scope["method"], path.removeprefix("/media/"), headers)
+        now = self._clock()
         page = self._pages.answer(scope["method"], path)
+        if page is None:
+            page = self._live.answer(scope["method"], path, headers, now)
         if page is not None:
             return page
         query = scope["query_string"].decode("latin-1")
         return self._emulator.handle(
             ServiceRequest(scope["method"], f"{path}?{query}" if query else path, headers, body),
-            now=self._clock(),
+            now=now,
             new_id=f"task-{secrets.token_hex(16)}",
         )
 

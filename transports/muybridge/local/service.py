@@ -18,6 +18,7 @@ from hypercorn.trio import serve as serve_hypercorn  # pyright: ignore[reportUnk
 
 from muybridge.local.asgi import LOG, LocalApplication
 from muybridge.local.connections import contain_connections
+from muybridge.local.live import Live
 from muybridge.local.pages import Pages
 from muybridge.local.studio import Studio
 from muybridge_protocol.emulator import Access, Emulator, Timing
@@ -115,8 +116,14 @@ class LocalService:
                 timing=self._timing,
                 assets=self._assets,
             )
+            live = Live(
+                self.emulator,
+                keys=self._keys,
+                address=listener.getsockname()[0],
+                public_url=public_url,
+            )
             self._thread = _ServerThread(
-                listener, self.emulator, studio, Pages(public_url), self.now
+                listener, self.emulator, studio, Pages(public_url), live, self.now
             )
             starting.enter_context(self._thread)
             self._running = starting.pop_all()
@@ -171,6 +178,7 @@ class _ServerThread:
         emulator: Emulator,
         studio: Studio,
         pages: Pages,
+        live: Live,
         clock: Callable[[], float],
     ) -> None:
         self.ended = threading.Event()
@@ -178,6 +186,7 @@ class _ServerThread:
         self._emulator = emulator
         self._studio = studio
         self._pages = pages
+        self._live = live
         self._clock = clock
         self._ready = threading.Event()
         self._failure: BaseException | None = None
@@ -222,6 +231,7 @@ class _ServerThread:
                 self._emulator,
                 self._studio,
                 self._pages,
+                self._live,
                 clock=self._clock,
                 sending=sending,
                 on_started=self._ready.set,

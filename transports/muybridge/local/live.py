@@ -1,0 +1,149 @@
+"""The page that shows the tasks as they live, and the feed that it reads each second.
+
+The page holds no secret. The feed has prompts and links, and never a key. A service that this
+machine alone can reach gives both without a key, to a browser that asks it by a name of this
+machine: a site elsewhere whose name was made to lead here ("DNS rebinding") asks by its own, and so
+do those who come through a proxy. To them, and of every other service, the feed wants a key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import attrs
+
+from muybridge.local.pages import html_page, only_read
+from muybridge_protocol.emulator import Access, EmulatedTask, Emulator, MediaState
+from muybridge_protocol.emulator.accounts import authenticate
+from muybridge_protocol.emulator.replies import json_reply, media_name
+from muybridge_protocol.hosts import is_loopback
+from muybridge_protocol.http import Headers, HttpResponse
+from muybridge_protocol.tasks import Status
+
+PAGE = "/"
+FEED = "/live"
+
+MOST_TASKS = 500
+"""Most tasks that the feed has: the newest."""
+LONGEST_TEXT = 2_000
+"""Most characters of a prompt, an error or a name in the feed."""
+MOST_SETTINGS = 40
+
+_HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
+_PROXIED = frozenset({"forwarded", "via", "x-real-ip"})
+_FEED_HEADERS = (
+    ("Cache-Control", "no-store"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("X-Content-Type-Options", "nosniff"),
+)
+
+
+@attrs.frozen
+class _Described:
+    """What never changes of a task, as the feed has it."""
+
+    fields: Mapping[str, object]
+
+    @classmethod
+    def of(cls, task: EmulatedTask) -> _Described:
+        settings = task.settings[:MOST_SETTINGS]
+        return cls(
+            {
+                "id": task.id,
+                "family": task.family.name,
+                "media": task.family.media,
+                "model": _clipped(task.model),
+                "prompt": _clipped(task.prompt),
+                "settings": [[_clipped(name), value] for name, value in settings],
+                "created": task.created,
+            }
+        )
+
+
+class Live:
+    """The page and its feed.
+
+    Args:
+        emulator: Whose tasks are shown.
+        keys: What each API key may use. Any of them opens the feed.
+        address: The address that the service listens on.
+        public_url: Where clients reach it.
+    """
+
+    def __init__(
+        self, emulator: Emulator, *, keys: Mapping[str, Access], address: str, public_url: str
+    ) -> None:
+        self._emulator = emulator
+        self._keys = keys
+        self._here_alone = is_loopback(address) and is_loopback(urlsplit(public_url).hostname or "")
+        self._page = html_page("live.html")
+        self._described: dict[str, _Described] = {}
+
+    def answer(self, method: str, path: str, headers: Headers, now: float) -> HttpResponse | None:
+        """Return the reply to a request for the page or the feed, or None where it is neither.
+
+        It is neither, too, for those who may not see it: the emulator then asks for a key.
+
+        Args:
+            method: The method.
+            path: The path as it came.
+            headers: The request's header fields.
+            now: Unix seconds.
+        """
+        asked_here = self._here_alone and _asks_this_machine(headers)
+        if path == PAGE and (asked_here or not self._here_alone):
+            return only_read(method, self._page)
+        if path == FEED and (asked_here or authenticate(self._keys, headers) is not None):
+            return only_read(method, self._feed(now))
+        return None
+
+    def _feed(self, now: float) -> HttpResponse:
+        tasks = self._emulator.newest(MOST_TASKS)
+        # Settings are read from the request, which may be large: once, while a task is shown.
+        known, self._described = self._described, {}
+        for task in tasks:
+            self._described[task.id] = known.get(task.id) or _Described.of(task)
+        return json_reply(
+            {
+                "count": self._emulator.task_count,
+                "tasks": [
+                    {**self._described[task.id].fields, **_state(task, now)}
+                    for task in tasks
+                    if not task.is_forgotten(now)
+                ],
+            },
+            headers=_FEED_HEADERS,
+        )
+
+
+def _state(task: EmulatedTask, now: float) -> Mapping[str, object]:
+    status = task.status(now)
+    media = task.media(now)
+    return {
+        "status": status,
+        "progress": _progress(task, now) if status is Status.PROCESSING else None,
+        "error": _clipped(task.error) if task.error and status is Status.FAILED else None,
+        # On this very origin, whatever the service's public address is.
+        "link": f"/media/{media_name(task)}" if media is MediaState.AVAILABLE else None,
+        "expired": media is MediaState.EXPIRED,
+    }
+
+
+def _progress(task: EmulatedTask, now: float) -> float:
+    return round((now - task.starts_at) / (task.ends_at - task.starts_at), 3)
+
+
+def _asks_this_machine(headers: Headers) -> bool:
+    """Whether a request comes straight, and to a name or address of this machine."""
+    names = [name.lower() for name, _ in headers]
+    if any(name in _PROXIED or name.startswith("x-forwarded-") for name in names):
+        return False
+    hosts = [value for name, value in headers if name.lower() == "host"]
+    match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    return match is not None and is_loopback(match[1])
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
