@@ -1,17 +1,32 @@
-"""What an operation makes known after a transition, for hooks, progress bars and journals."""
+"""What an operation makes known after a transition, for hooks, progress bars and journals.
+
+An operation knows nothing of others. It is a driver that puts in which call an event belongs to;
+what else drivers make known, request by request, is in `observations`.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import attrs
 
 from muybridge_protocol.tasks import Result, Task
 
+if TYPE_CHECKING:
+    from muybridge_protocol.observations import CallInfo
+
 
 @attrs.frozen
 class Submitted:
-    """The service has accepted a task: its id is known, and it may be charged."""
+    """The service has accepted a task: its id is known, and it may be charged.
+
+    Args:
+        task: The task.
+        call: Which call it belongs to, or None where no driver has said so.
+    """
 
     task: Task
+    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen
@@ -21,10 +36,12 @@ class Polled:
     Args:
         result: What the service says.
         changed: Whether the status differs from the one before.
+        call: Which call it belongs to, or None where no driver has said so.
     """
 
     result: Result
     changed: bool
+    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen
@@ -36,12 +53,16 @@ class WillRetry:
         reason: What happened, in words.
         delay: Seconds until the next try.
         attempt: How many tries have failed in a row.
+        call: Which call it belongs to, or None where no driver has said so.
+        cause: The reason in words of this library alone, fit for any log. A driver puts it in.
     """
 
     what: str
     reason: str
     delay: float
     attempt: int
+    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
+    cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen
@@ -51,10 +72,12 @@ class Throttled:
     Args:
         what: What was tried.
         delay: Seconds until the next try.
+        call: Which call it belongs to, or None where no driver has said so.
     """
 
     what: str
     delay: float
+    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen
@@ -63,9 +86,13 @@ class Ambiguous:
 
     Args:
         reason: What happened, in words.
+        call: Which call it belongs to, or None where no driver has said so.
+        cause: The reason in words of this library alone, fit for any log. A driver puts it in.
     """
 
     reason: str
+    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
+    cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen
@@ -75,10 +102,12 @@ class DownloadProgress:
     Args:
         received: Bytes so far.
         total: Bytes in all, or None where the server does not say.
+        call: Which call it belongs to, or None where no driver has said so.
     """
 
     received: int
     total: int | None
+    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
 Event = Submitted | Polled | WillRetry | Throttled | Ambiguous | DownloadProgress

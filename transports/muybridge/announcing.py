@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from muybridge.observing import Observer
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event, Polled, Submitted
-from muybridge_protocol.http import HttpRequest, HttpResponse
+from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import Operation
 from muybridge_protocol.tasks import Result, Task
+
+if TYPE_CHECKING:
+    from muybridge.logs import Log
+    from muybridge_protocol.observations import AnyEvent
 
 UNDER_WAY = (
     "A request that costs money was under way: it may have been accepted. "
@@ -36,21 +43,143 @@ class Listeners:
     on_submitted: Callable[[Task], None] | None
     on_event: Callable[[Event], None] | None
 
-    def tell(self, events: tuple[Event, ...]) -> None:
-        """Tell *events*. What a listener raises has the id of an accepted task in its notes."""
-        for event in events:
-            task = event.task if isinstance(event, Submitted) else None
+    def through(self, step: Callable[[Any], None]) -> Listeners:
+        """Return the same with *step* in the place of `on_event`, told of as much as that is."""
+        observed = isinstance(self.on_event, Observer)
+        return Listeners(self.on_submitted, Observer(step) if observed else step)
+
+    def follow(self, operation: Operation[Any], now: Callable[[], float]) -> Unfollowed:
+        """Return what tells of the call that *operation* is.
+
+        Args:
+            operation: The operation at its beginning.
+            now: Tells seconds on the driver's clock.
+        """
+        log = find_log()
+        if self.on_event is None and log is None:
+            return Unfollowed(self)
+        from muybridge.following import Followed, info_of  # noqa: PLC0415  for listeners alone
+
+        return Followed(self, log, info_of(operation), now)
+
+    @property
+    def listen(self) -> bool:
+        """Whether there is anybody who is told of more than ids."""
+        return self.on_event is not None or find_log() is not None
+
+    def tell(self, events: Sequence[AnyEvent], log: Log | None = None) -> None:
+        """Tell *events* in their order, but the hook for ids first.
+
+        What a listener raises has the id of an accepted task in its notes.
+
+        Args:
+            events: What became known.
+            log: What writes them down as well, or None.
+        """
+        tasks = [event.task for event in events if isinstance(event, Submitted)]
+        try:
             try:
-                try:
-                    if task is not None and self.on_submitted is not None:
+                if self.on_submitted is not None:
+                    for task in tasks:
                         self.on_submitted(task)
-                finally:
-                    if self.on_event is not None:
-                        self.on_event(event)
-            except BaseException as error:
-                if task is not None:
-                    error.add_note(accepted(task))
-                raise
+            finally:
+                if log is not None:
+                    for event in events:
+                        with suppress(Exception):  # of a handler: a log breaks no call off
+                            log.write(event)
+                self._tell(events)
+        except BaseException as error:
+            for task in tasks:
+                error.add_note(accepted(task))
+            raise
+
+    def _tell(self, events: Sequence[AnyEvent]) -> None:
+        on_event = self.on_event
+        if on_event is None:
+            return
+        if isinstance(on_event, Observer):
+            for event in events:
+                on_event(event)
+        else:
+            for event in events:
+                if isinstance(event, Event):
+                    on_event(event)
+
+
+def find_log() -> Log | None:
+    """Return what writes events down, or None where no handler waits for records."""
+    logging = sys.modules.get("logging")  # not loaded before: nobody has made a handler
+    if logging is None or not (logging.root.handlers or _has_own_handlers(logging)):
+        return None
+    from muybridge.logs import Log  # noqa: PLC0415  for those who log
+
+    return Log()
+
+
+def _has_own_handlers(logging: Any) -> bool:
+    known = logging.Logger.manager.loggerDict
+    return any(
+        type(handler) is not logging.NullHandler
+        for name in _LOGGERS
+        if name in known
+        for handler in getattr(known[name], "handlers", ())
+    )
+
+
+_LOGGERS = ("muybridge", "muybridge.requests", "muybridge.tasks", "muybridge.calls")
+
+
+class Unfollowed:
+    """A call of which nobody is told, but for the id of the task that it creates.
+
+    Args:
+        listeners: The client's.
+    """
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = listeners
+
+    def sending(self, request: HttpRequest, now: float) -> None:
+        """Tell that *request* is about to be sent.
+
+        Raises:
+            BaseException: A listener has raised it. Nothing was sent.
+        """
+
+    def head(self, status: int, now: float) -> None:
+        """Tell that the head of a reply has come whose body comes in pieces."""
+
+    def replied(self, response: HttpResponse, now: float) -> None:
+        """Take note of a whole reply. It is told by `tell_end`, once it has been read."""
+
+    def failed(self, failure: TransportFailure, now: float | None) -> None:
+        """Take note of an exchange without a whole reply. It is told by `tell_end`.
+
+        Args:
+            failure: What happened.
+            now: When, on the driver's clock, or None for the moment at which it is told.
+        """
+
+    def piece(self, size: int) -> None:
+        """Count a piece of a streamed text."""
+
+    def chunk(self, chunk: object) -> None:
+        """Count a chunk of a streamed text."""
+
+    def tell(self, events: tuple[Event, ...]) -> None:
+        """Tell *events* of an exchange that goes on."""
+
+    def tell_end(self, events: tuple[Event, ...]) -> None:
+        """Tell that an exchange has ended, if one was under way, and what it has led to."""
+        self._listeners.tell(events)
+
+    def end(self, outcome: object = None) -> None:
+        """Tell that the call has ended, with a value or an exception.
+
+        What a listener raises does not take the place of an exception.
+        """
 
 
 class Changes:

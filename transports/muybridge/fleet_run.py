@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, cast
 
+from muybridge.announcing import Listeners, Unfollowed
 from muybridge.calls import Calls
 from muybridge_protocol.errors import PollingTooOften
-from muybridge_protocol.events import Event
+from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
@@ -55,7 +56,8 @@ class FleetRun:
 
     Args:
         calls: The client's.
-        tell: Tells the client's listeners of events.
+        listeners: The client's.
+        clock: Tells seconds on the driver's clock.
         work: What to do.
         concurrency: Most requests under way at once.
         per_family: Most of them for one family: one number for all, or by name.
@@ -72,7 +74,8 @@ class FleetRun:
     def __init__(
         self,
         calls: Calls,
-        tell: Callable[[tuple[Event, ...]], None],
+        listeners: Listeners,
+        clock: Callable[[], float],
         work: Iterable[Work],
         *,
         concurrency: int,
@@ -81,7 +84,14 @@ class FleetRun:
         now: float,
         wall: float,
     ) -> None:
-        self._tell = tell
+        self._listeners = listeners
+        self._clock = clock
+        self.unfollowed: Unfollowed = Unfollowed(listeners)
+        """What an exchange itself tells of, which is nobody: `sending` and `take` do it."""
+        self._followed: dict[int, Unfollowed] | None = {} if listeners.listen else None
+        """By place, the calls that have begun and not ended; None where nobody listens."""
+        self._waiting: dict[int, MediaRequest | Task] = {}
+        """By place, the work that has not begun, where somebody listens."""
         self.settled: deque[Outcome] = deque()
         """What has ended and was not handed out; the first of them may just have been."""
         self.fleet: Fleet[int] = Fleet(
@@ -98,6 +108,8 @@ class FleetRun:
         for number, item in enumerate(work):
             request = item if isinstance(item, MediaRequest) else as_task(item)
             self.fleet.add(number, request, now)
+            if self._followed is not None:
+                self._waiting[number] = request
             reason = None
             if calls.poll_interval is not None:
                 reason = too_often(_task_of(request), calls.poll_interval, calls.service)
@@ -112,20 +124,64 @@ class FleetRun:
         if not isinstance(action, FleetOutcome):
             return action
         self.settled.append(action)
+        if self._followed is not None and action.key in self._followed:
+            self._followed.pop(action.key).end(action.outcome)
         return None
 
-    def take(self, ticket: int, answer: Answer, now: float) -> None:
+    def sending(self, sent: Dispatch[int], now: float) -> None:
+        """Tell the listeners that a request is about to be sent.
+
+        Raises:
+            BaseException: A listener has raised it. The request is given back, and was not sent.
+        """
+        if self._followed is None:
+            return
+        try:
+            followed = self._followed.get(sent.key)
+            if followed is None:
+                followed = self._follow(self._waiting.pop(sent.key), sent.key)
+            followed.sending(sent.request, now)
+        except BaseException:
+            self.fleet.fail(sent.ticket, _GIVEN_BACK, now)
+            raise
+
+    def take(self, sent: Dispatch[int], answer: Answer, now: float) -> None:
         """Take what came of an exchange, and tell the listeners.
 
         Raises:
             BaseException: A listener has raised it.
         """
+        followed = self.unfollowed
+        if self._followed is not None:
+            followed = self._followed.get(sent.key, followed)
         if answer.response is not None:
-            events = self.fleet.receive(ticket, answer.response, now)
+            followed.replied(answer.response, now)
+            events = self.fleet.receive(sent.ticket, answer.response, now)
         else:
             assert answer.failure is not None  # noqa: S101  an exchange ends with one of the two
-            events = self.fleet.fail(ticket, answer.failure, now)
-        self._tell(events)
+            followed.failed(answer.failure, now)
+            events = self.fleet.fail(sent.ticket, answer.failure, now)
+        followed.tell_end(events)
+        if self._followed is None:
+            return
+        for event in events:
+            if isinstance(event, Submitted):  # the create is done, and waiting begins
+                followed.end(event.task)
+                self._follow(event.task, sent.key)
+
+    def leave(self) -> None:
+        """Tell the listeners that what has not ended is left."""
+        while self._followed:
+            _, followed = self._followed.popitem()
+            followed.end(GeneratorExit())
+
+    def _follow(self, work: MediaRequest | Task, place: int) -> Unfollowed:
+        from muybridge.following import follow_work  # noqa: PLC0415  for listeners alone
+
+        assert self._followed is not None  # noqa: S101  somebody listens
+        followed = follow_work(self._listeners, work, place, self._clock)
+        self._followed[place] = followed
+        return followed
 
     @property
     def outstanding(self) -> list[Task]:
@@ -156,6 +212,11 @@ class FleetRun:
         if unsent:
             parts.append(f"{len(unsent)} not sent")
         return "\n".join(["Left early:", *parts]) if parts else None
+
+
+_GIVEN_BACK = TransportFailure(
+    phase=Phase.CONNECT, sent=False, reason=Reason.INTERRUPTED, detail="not sent after all"
+)
 
 
 def odd_failure(error: Exception) -> TransportFailure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -172,15 +173,15 @@ class Client(TextClient):
             ProtocolViolation: The reply cannot be one.
         """
         poll = self._calls.wait(task, timeout=timeout, **self._moment())
-        driven = self._driver.drive(poll)
-        while True:
-            try:
-                event = next(driven)
-            except StopIteration as end:
-                result: Result = end.value
-                return result
-            if on_update is not None and isinstance(event, Polled):
-                on_update(event.result)
+        with closing(self._driver.drive(poll)) as driven:
+            while True:
+                try:
+                    event = next(driven)
+                except StopIteration as end:
+                    result: Result = end.value
+                    return result
+                if on_update is not None and isinstance(event, Polled):
+                    on_update(event.result)
 
     def watch(
         self, task: Task | Result | str, *, timeout: float | None = WAIT_TIMEOUT
@@ -202,13 +203,14 @@ class Client(TextClient):
             yield as_task(task).to_result()
             return
         changes = Changes()
-        try:
-            for event in self._driver.drive(poll):
-                news = changes.of(event)
-                if news is not None:
-                    yield news
-        except TaskEnded:
-            return  # its last record has been yielded
+        with closing(self._driver.drive(poll)) as driven:
+            try:
+                for event in driven:
+                    news = changes.of(event)
+                    if news is not None:
+                        yield news
+            except TaskEnded:
+                return  # its last record has been yielded
 
     def run(
         self,
@@ -269,7 +271,8 @@ class Client(TextClient):
 
         run = FleetRun(
             self._calls,
-            self._driver.listeners.tell,
+            self._driver.listeners,
+            self._driver.clock.monotonic,
             work,
             concurrency=concurrency,
             per_family=per_family,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from muybridge.announcing import Ledger, Listeners, interrupted, note_under_way
+from muybridge.announcing import Ledger, Listeners, Unfollowed, interrupted, note_under_way
 from muybridge.clock import Clock
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
@@ -78,15 +78,28 @@ class Driver:
         Raises:
             ServiceError: It ended with it.
         """
-        ledger = Ledger() if ledger is None else ledger
+        followed = self.listeners.follow(operation, self.clock.monotonic)
+        try:
+            outcome = yield from self._drive(operation, ledger or Ledger(), followed)
+        except BaseException as error:
+            followed.end(error)
+            raise
+        followed.end(outcome)
+        return outcome
+
+    def _drive(
+        self, operation: Operation[T], ledger: Ledger, followed: Unfollowed
+    ) -> Generator[Event, None, T]:
         while True:
-            match operation.next_action(self.clock.monotonic()):
+            now = self.clock.monotonic()
+            match operation.next_action(now):
                 case Send(request, deadline):
                     with hold_interrupts(when=request.shielded) as held:
+                        followed.sending(request, now)
                         ledger.begin(request)
-                        operation = self.exchange(operation, request, deadline)
+                        operation = self.exchange(operation, request, deadline, followed)
                         ledger.book(operation)
-                        self.listeners.tell(operation.events)
+                        followed.tell_end(operation.events)
                     if held.seen:
                         raise interrupted(operation)
                     yield from operation.events
@@ -102,42 +115,73 @@ class Driver:
             ServiceError: It ended with it.
             OSError: The part cannot be written.
         """
-        while True:
-            match operation.next_action(self.clock.monotonic()):
-                case Send(request, deadline):
-                    operation = self.exchange(operation, request, deadline)
-                    self.listeners.tell(operation.events)
-                case Fetch(request, deadline):
-                    operation = self._fetch(operation, request, deadline, part)
-                    self.listeners.tell(operation.events)
-                case Wait(until):
-                    self._sleep(until)
-                case settled:
-                    return settled.unwrap()
+        followed = self.listeners.follow(operation, self.clock.monotonic)
+        try:
+            while True:
+                now = self.clock.monotonic()
+                match operation.next_action(now):
+                    case Send(request, deadline):
+                        followed.sending(request, now)
+                        operation = self.exchange(operation, request, deadline, followed)
+                        followed.tell_end(operation.events)
+                    case Fetch(request, deadline):
+                        followed.sending(request, now)
+                        operation = self._fetch(operation, request, deadline, part, followed)
+                        followed.tell_end(operation.events)
+                    case Wait(until):
+                        self._sleep(until)
+                    case settled:
+                        saved = settled.unwrap()
+                        break
+        except BaseException as error:
+            followed.end(error)
+            raise
+        followed.end(saved)
+        return saved
 
-    def open_stream(self, operation: OpenStream, opened: ExitStack) -> StreamedReply:
+    def open_stream(
+        self, operation: OpenStream, opened: ExitStack
+    ) -> tuple[StreamedReply, Unfollowed]:
         """Drive *operation* to its end, and return the reply whose body is the stream.
 
         Args:
             operation: The operation at its beginning.
             opened: What closes the reply.
 
+        Returns:
+            The reply, and what tells of the call, which goes on until the stream has been left.
+
         Raises:
             ServiceError: The operation ended with it.
         """
-        while True:
-            match operation.next_action(self.clock.monotonic()):
-                case Fetch(request, deadline):
-                    operation, reply = self._open(operation, request, deadline, opened)
-                    self.listeners.tell(operation.events)
-                    if reply is not None:
-                        return reply
-                case Wait(until):
-                    self._sleep(until)
-                case settled:
-                    settled.unwrap()
+        followed = self.listeners.follow(operation, self.clock.monotonic)
+        try:
+            while True:
+                now = self.clock.monotonic()
+                match operation.next_action(now):
+                    case Fetch(request, deadline):
+                        followed.sending(request, now)
+                        operation, reply = self._open(
+                            operation, request, deadline, opened, followed
+                        )
+                        if reply is not None:
+                            return reply, followed
+                        followed.tell_end(operation.events)
+                    case Wait(until):
+                        self._sleep(until)
+                    case settled:
+                        settled.unwrap()
+        except BaseException as error:
+            followed.end(error)
+            raise
 
-    def exchange(self, operation: Op, request: HttpRequest, deadline: float) -> Op:
+    def exchange(
+        self,
+        operation: Op,
+        request: HttpRequest,
+        deadline: float,
+        followed: Unfollowed,
+    ) -> Op:
         """Send *request* and return the operation after what came of it."""
         try:
             response = exchange(
@@ -154,12 +198,21 @@ class Driver:
             raise error.with_traceback(None) from None
         else:
             response = self.credentials.redact_response(response)
-            return operation.receive(response, self.clock.monotonic())
+            now = self.clock.monotonic()
+            followed.replied(response, now)
+            return operation.receive(response, now)
         # Outside of the handler, so that no frame of a foreign library hangs on a later error.
-        return operation.fail(failure, self.clock.monotonic())
+        now = self.clock.monotonic()
+        followed.failed(failure, now)
+        return operation.fail(failure, now)
 
     def _fetch(
-        self, operation: Download, request: HttpRequest, deadline: float, part: PartFile
+        self,
+        operation: Download,
+        request: HttpRequest,
+        deadline: float,
+        part: PartFile,
+        followed: Unfollowed,
     ) -> Download:
         """Fetch *request* into *part* and return the operation after what came of it."""
         from muybridge_protocol.operations.download import Stage  # noqa: PLC0415  not all download
@@ -168,24 +221,33 @@ class Driver:
         try:
             with self.transport.stream(request, timeout=timeout) as reply:
                 head = self.credentials.redact_head(reply.head)
-                operation = operation.accept(head, self.clock.monotonic())
+                now = self.clock.monotonic()
+                operation = operation.accept(head, now)
+                followed.head(head.status, now)
                 if operation.stage is not Stage.READING:
                     return operation
                 part.begin(operation.part)
-                self.listeners.tell(operation.events)
+                followed.tell(operation.events)
                 for piece in reply.pieces():
                     operation = operation.take(piece)
                     if operation.settled is not None:
                         return operation
                     part.write(piece)
-                    self.listeners.tell(operation.events)
+                    followed.tell(operation.events)
             return operation.end(self.clock.monotonic())
         except TransportError as error:
             failure = error.failure
-        return operation.fail(failure, self.clock.monotonic())
+        now = self.clock.monotonic()
+        followed.failed(failure, now)
+        return operation.fail(failure, now)
 
     def _open(
-        self, operation: OpenStream, request: HttpRequest, deadline: float, opened: ExitStack
+        self,
+        operation: OpenStream,
+        request: HttpRequest,
+        deadline: float,
+        opened: ExitStack,
+        followed: Unfollowed,
     ) -> tuple[OpenStream, StreamedReply | None]:
         """Send *request*; return the operation after the head, and the reply if it is a stream."""
         timeout = deadline - self.clock.monotonic()
@@ -195,8 +257,10 @@ class Driver:
                 reply = opening.enter_context(
                     self.transport.stream(request, timeout=timeout, authorization=authorization)
                 )
-                operation = operation.accept(reply.head, self.clock.monotonic())
+                now = self.clock.monotonic()
+                operation = operation.accept(reply.head, now)
                 if operation.settled is not None:
+                    followed.head(reply.head.status, now)
                     opened.push(opening.pop_all())
                     return operation, reply
                 body = beginning(reply)
@@ -209,9 +273,13 @@ class Driver:
         else:
             response = HttpResponse(reply.head.status, reply.head.headers, body)
             response = self.credentials.redact_response(response)
-            return operation.receive(response, self.clock.monotonic()), None
+            now = self.clock.monotonic()
+            followed.replied(response, now)
+            return operation.receive(response, now), None
         # Outside of the handler, so that no frame of a foreign library hangs on a later error.
-        return operation.fail(failure, self.clock.monotonic()), None
+        now = self.clock.monotonic()
+        followed.failed(failure, now)
+        return operation.fail(failure, now), None
 
     def _sleep(self, until: float) -> None:
         # The moment may have passed since the operation named it.

@@ -6,10 +6,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self
 
+from muybridge.announcing import Unfollowed
 from muybridge.clock import Clock, SystemClock
 from muybridge.fleet_run import Answer, FleetRun, Outcome, odd_failure
 from muybridge.interrupts import hold_interrupts
@@ -19,7 +21,7 @@ from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Operation, Wait
 from muybridge_protocol.tasks import Task
 
-Exchange = Callable[[Operation[Any], HttpRequest, float], Operation[Any]]
+Exchange = Callable[[Operation[Any], HttpRequest, float, Unfollowed], Operation[Any]]
 """Sends a request by a deadline, and tells the operation what came of it."""
 
 _TURN = 1.0
@@ -48,10 +50,9 @@ class Outcomes:
         self._jobs: SimpleQueue[Dispatch[int] | None] = SimpleQueue()
         self._changed = threading.Condition()
         """Guards the run; notified whenever something in it has changed."""
-        self._scheduler = threading.Thread(target=self._schedule, name="muybridge", daemon=True)
-        # Daemons, because a query that hangs must not keep the program from ending.
+        self._scheduler = _thread(self._schedule, "muybridge")
         self._workers = [
-            threading.Thread(target=self._work, name=f"muybridge-{number}", daemon=True)
+            _thread(self._work, f"muybridge-{number}")
             for number in range(min(workers, len(run.fleet)))
         ]
         self._handed_out = False
@@ -97,6 +98,8 @@ class Outcomes:
         try:
             with hold_interrupts(when=True) as held:
                 self._stop(say=isinstance(error, KeyboardInterrupt))
+                with self._changed:
+                    self._run.leave()
         except BaseException as impatience:
             self._leave_note(impatience)
             raise
@@ -195,9 +198,13 @@ class Outcomes:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
+            if not self._tell_sending(job):
+                continue
             answer = Answer()
             try:
-                self._exchange(answer.as_operation(), job.request, job.deadline)
+                self._exchange(
+                    answer.as_operation(), job.request, job.deadline, self._run.unfollowed
+                )
             except Exception as error:  # noqa: BLE001  whatever it is, one task must not stop the others
                 answer.fail(odd_failure(error), self._clock.monotonic())
             with self._changed:
@@ -205,9 +212,32 @@ class Outcomes:
                     self._take(job, answer)
                 self._changed.notify_all()
 
+    def _tell_sending(self, job: Dispatch[int]) -> bool:
+        """Tell that a request is about to be sent, and return whether it is to be."""
+        with self._changed:
+            try:
+                self._run.sending(job, self._clock.monotonic())
+            except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
+                self._break_off(error)
+                return False
+        return True
+
     def _take(self, job: Dispatch[int], answer: Answer) -> None:
         try:
-            self._run.take(job.ticket, answer, self._clock.monotonic())
+            self._run.take(job, answer, self._clock.monotonic())
         except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
-            self._broken = self._broken or error
-            self._run.fleet.stop()
+            self._break_off(error)
+
+    def _break_off(self, error: BaseException) -> None:
+        self._broken = self._broken or error
+        self._run.fleet.stop()
+        self._changed.notify_all()
+
+
+def _thread(target: Callable[[], None], name: str) -> threading.Thread:
+    """Return a thread whose listeners find the caller's context, such as a trace's current span.
+
+    It is a daemon, because a query that hangs must not keep the program from ending.
+    """
+    run = copy_context().run
+    return threading.Thread(target=run, args=(target,), name=name, daemon=True)

@@ -54,7 +54,9 @@ class TextStream(Generic[T]):
     def __enter__(self) -> Self:
         operation = self._call.start(self._driver.clock.monotonic())
         with ExitStack() as opening:
-            self._pieces = self._driver.open_stream(operation, opening).pieces()
+            reply, followed = self._driver.open_stream(operation, opening)
+            self._call.follow(followed)
+            self._pieces = reply.pieces()
             self._opened = opening.pop_all()
         return self
 
@@ -65,7 +67,10 @@ class TextStream(Generic[T]):
         traceback: TracebackType | None,
     ) -> None:
         self._call.leave()
-        self._opened.close()
+        try:
+            self._opened.close()
+        finally:
+            self._call.tell_end(error)
 
     def __iter__(self) -> Self:
         return self
@@ -84,6 +89,7 @@ class TextStream(Generic[T]):
         except BaseException as error:  # noqa: BLE001  it is raised again
             error.add_note(TEXT_UNDER_WAY)
             raise error.with_traceback(None) from None
+        self._call.tell_end_of_reply()
         # Outside of the handler, so that no frame of a foreign library hangs on the error.
         if interruption is not None:
             raise interruption

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
+from muybridge.announcing import Unfollowed
 from muybridge.calls import is_time
 from muybridge.credentials import Credentials
 from muybridge.wire.transport import TransportError
@@ -95,6 +96,9 @@ class StreamCall(Generic[T]):
         self._started = False
         self._ended = False
         self._left = False
+        self._followed: Unfollowed
+        self._interruption: ServiceError | None = None
+        self._unread = False
 
     def start(self, now: float) -> OpenStream:
         """Return the operation that sends it, at its beginning.
@@ -108,6 +112,10 @@ class StreamCall(Generic[T]):
         return OpenStream.start(
             self._request, self._service, now=now, seed=_seed(), timeout=self._timeout
         )
+
+    def follow(self, followed: Unfollowed) -> None:
+        """Tell *followed* from now on what comes."""
+        self._followed = followed
 
     def check_opened(self) -> None:
         """Raise `RuntimeError` if the request has not been sent."""
@@ -131,16 +139,32 @@ class StreamCall(Generic[T]):
         if chunk is None and self._reader.over and not self._ended:
             self.take(None)  # not to wait for an end that may not come
             chunk = next(self._chunks, None)
+        if chunk is not None:
+            self._followed.chunk(chunk)
         return chunk
 
     def take(self, piece: bytes | None) -> None:
         """Take the next piece of the reply, or None at its end, once no chunk is ready."""
         self._ended = piece is None
+        if piece is not None:
+            self._followed.piece(len(piece))
         self._chunks = self._reader.end() if piece is None else self._reader.take(piece)
 
     def leave(self) -> None:
         """Take note that no more of the reply is to be read."""
+        self._unread = not self._ended
         self._ended = self._left = True
+
+    def tell_end_of_reply(self) -> None:
+        """Tell that the reply has been received, or has broken off."""
+        self._followed.tell_end(())
+
+    def tell_end(self, error: BaseException | None) -> None:
+        """Tell that the stream has been left, because of *error* or without one."""
+        if error is None:
+            self._followed.tell_end(())
+        left = GeneratorExit() if self._unread else None
+        self._followed.end(error or self._interruption or left)
 
     def interruption(self, error: TransportError | ServiceError) -> ServiceError | None:
         """Return what *error* at the reply's end means: nothing, if the answer is complete.
@@ -149,8 +173,12 @@ class StreamCall(Generic[T]):
         """
         self._ended = True
         if isinstance(error, TransportError):
-            return self._reader.fail(self._credentials.redact_failure(error.failure))
+            failure = self._credentials.redact_failure(error.failure)
+            self._followed.failed(failure, None)
+            self._interruption = self._reader.fail(failure)
+            return self._interruption
         error.__context__ = None
+        self._interruption = error
         return error.with_traceback(None)
 
     def received(self) -> tuple[T, ...]:

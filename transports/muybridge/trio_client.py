@@ -184,9 +184,12 @@ class TrioClient(TrioTextClient):
             ProtocolViolation: The reply cannot be one.
         """
         driven = Driven(self._driver, self._calls.wait(task, timeout=timeout, **self._moment()))
-        async for event in driven:
-            if on_update is not None and isinstance(event, Polled):
-                on_update(event.result)
+        try:
+            async for event in driven:
+                if on_update is not None and isinstance(event, Polled):
+                    on_update(event.result)
+        finally:
+            driven.leave()
         return driven.outcome()
 
     def watch(
@@ -272,7 +275,8 @@ class TrioClient(TrioTextClient):
         """
         run = FleetRun(
             self._calls,
-            self._driver.listeners.tell,
+            self._driver.listeners,
+            trio.current_time,
             work,
             concurrency=concurrency,
             per_family=per_family,
@@ -399,6 +403,8 @@ class _Watch:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._driven is not None:
+            self._driven.leave()
         self._driven = None
 
     def __aiter__(self) -> Self:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import attrs
 import trio
 
-from muybridge.announcing import Ledger, Listeners, interrupted, note_under_way
+from muybridge.announcing import Ledger, Listeners, Unfollowed, interrupted, note_under_way
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile
@@ -73,44 +73,69 @@ class Driver:
             ServiceError: It ended with it.
             OSError: The part cannot be written.
         """
-        while True:
-            match operation.next_action(trio.current_time()):
-                case Send(request, deadline):
-                    operation = await self.exchange(operation, request, deadline)
-                    self.listeners.tell(operation.events)
-                case Fetch(request, deadline):
-                    operation = await self._fetch(operation, request, deadline, part)
-                    self.listeners.tell(operation.events)
-                case Wait(until):
-                    await trio.sleep_until(until)
-                case settled:
-                    return settled.unwrap()
+        followed = self.listeners.follow(operation, trio.current_time)
+        try:
+            while True:
+                now = trio.current_time()
+                match operation.next_action(now):
+                    case Send(request, deadline):
+                        followed.sending(request, now)
+                        operation = await self.exchange(operation, request, deadline, followed)
+                        followed.tell_end(operation.events)
+                    case Fetch(request, deadline):
+                        followed.sending(request, now)
+                        operation = await self._fetch(operation, request, deadline, part, followed)
+                        followed.tell_end(operation.events)
+                    case Wait(until):
+                        await trio.sleep_until(until)
+                    case settled:
+                        saved = settled.unwrap()
+                        break
+        except BaseException as error:
+            followed.end(error)
+            raise
+        followed.end(saved)
+        return saved
 
     async def open_stream(
         self, operation: OpenStream, opened: AsyncExitStack
-    ) -> AsyncStreamedReply:
+    ) -> tuple[AsyncStreamedReply, Unfollowed]:
         """Drive *operation* to its end, and return the reply whose body is the stream.
 
         Args:
             operation: The operation at its beginning.
             opened: What closes the reply.
 
+        Returns:
+            The reply, and what tells of the call, which goes on until the stream has been left.
+
         Raises:
             ServiceError: The operation ended with it.
         """
-        while True:
-            match operation.next_action(trio.current_time()):
-                case Fetch(request, deadline):
-                    operation, reply = await self._open(operation, request, deadline, opened)
-                    self.listeners.tell(operation.events)
-                    if reply is not None:
-                        return reply
-                case Wait(until):
-                    await trio.sleep_until(until)
-                case settled:
-                    settled.unwrap()
+        followed = self.listeners.follow(operation, trio.current_time)
+        try:
+            while True:
+                now = trio.current_time()
+                match operation.next_action(now):
+                    case Fetch(request, deadline):
+                        followed.sending(request, now)
+                        operation, reply = await self._open(
+                            operation, request, deadline, opened, followed
+                        )
+                        if reply is not None:
+                            return reply, followed
+                        followed.tell_end(operation.events)
+                    case Wait(until):
+                        await trio.sleep_until(until)
+                    case settled:
+                        settled.unwrap()
+        except BaseException as error:
+            followed.end(error)
+            raise
 
-    async def exchange(self, operation: Op, request: HttpRequest, deadline: float) -> Op:
+    async def exchange(
+        self, operation: Op, request: HttpRequest, deadline: float, followed: Unfollowed
+    ) -> Op:
         """Send *request* and return the operation after what came of it."""
         try:
             response = await exchange(
@@ -129,23 +154,34 @@ class Driver:
             raise error.with_traceback(None) from None
         else:
             response = self.credentials.redact_response(response)
-            return operation.receive(response, trio.current_time())
+            now = trio.current_time()
+            followed.replied(response, now)
+            return operation.receive(response, now)
         # Outside of the handler, so that no frame of a foreign library hangs on a later error.
-        return operation.fail(failure, trio.current_time())
+        now = trio.current_time()
+        followed.failed(failure, now)
+        return operation.fail(failure, now)
 
     async def _fetch(
-        self, operation: Download, request: HttpRequest, deadline: float, part: PartFile
+        self,
+        operation: Download,
+        request: HttpRequest,
+        deadline: float,
+        part: PartFile,
+        followed: Unfollowed,
     ) -> Download:
         """Fetch *request* into *part* and return the operation after what came of it."""
         timeout = deadline - trio.current_time()
         try:
             async with self.transport.stream(request, timeout=timeout) as reply:
                 head = self.credentials.redact_head(reply.head)
-                operation = operation.accept(head, trio.current_time())
+                now = trio.current_time()
+                operation = operation.accept(head, now)
+                followed.head(head.status, now)
                 if operation.stage is not Stage.READING:
                     return operation
                 part.begin(operation.part)
-                self.listeners.tell(operation.events)
+                followed.tell(operation.events)
                 async for piece in reply.pieces():
                     operation = operation.take(piece)
                     if operation.settled is not None:
@@ -153,14 +189,21 @@ class Driver:
                     # In this thread: a piece goes to the system's cache in a fraction of the
                     # time that handing it to another thread would take.
                     part.write(piece)
-                    self.listeners.tell(operation.events)
+                    followed.tell(operation.events)
             return operation.end(trio.current_time())
         except TransportError as error:
             failure = error.failure
-        return operation.fail(failure, trio.current_time())
+        now = trio.current_time()
+        followed.failed(failure, now)
+        return operation.fail(failure, now)
 
     async def _open(
-        self, operation: OpenStream, request: HttpRequest, deadline: float, opened: AsyncExitStack
+        self,
+        operation: OpenStream,
+        request: HttpRequest,
+        deadline: float,
+        opened: AsyncExitStack,
+        followed: Unfollowed,
     ) -> tuple[OpenStream, AsyncStreamedReply | None]:
         """Send *request*; return the operation after the head, and the reply if it is a stream."""
         timeout = deadline - trio.current_time()
@@ -170,8 +213,10 @@ class Driver:
                 reply = await opening.enter_async_context(
                     self.transport.stream(request, timeout=timeout, authorization=authorization)
                 )
-                operation = operation.accept(reply.head, trio.current_time())
+                now = trio.current_time()
+                operation = operation.accept(reply.head, now)
                 if operation.settled is not None:
+                    followed.head(reply.head.status, now)
                     opened.push_async_exit(opening.pop_all())
                     return operation, reply
                 body = await beginning(reply)
@@ -186,9 +231,13 @@ class Driver:
         else:
             response = HttpResponse(reply.head.status, reply.head.headers, body)
             response = self.credentials.redact_response(response)
-            return operation.receive(response, trio.current_time()), None
+            now = trio.current_time()
+            followed.replied(response, now)
+            return operation.receive(response, now), None
         # Outside of the handler, so that no frame of a foreign library hangs on a later error.
-        return operation.fail(failure, trio.current_time()), None
+        now = trio.current_time()
+        followed.failed(failure, now)
+        return operation.fail(failure, now), None
 
 
 class Driven(Generic[T]):
@@ -207,6 +256,7 @@ class Driven(Generic[T]):
     ) -> None:
         self._driver = driver
         self._operation = operation
+        self._followed = driver.listeners.follow(operation, trio.current_time)
         self._ledger = Ledger() if ledger is None else ledger
         self._events: deque[Event] = deque()
         self._settled: Settled[T] | None = None
@@ -215,25 +265,37 @@ class Driven(Generic[T]):
         return self
 
     async def __anext__(self) -> Event:
-        while not self._events:
-            match self._operation.next_action(trio.current_time()):
-                case Send(request, deadline):
-                    await self._exchange(request, deadline)
-                case Wait(until):
-                    await trio.sleep_until(until)
-                case settled:
-                    self._settled = settled
-                    raise StopAsyncIteration
-        return self._events.popleft()
+        try:
+            while not self._events:
+                now = trio.current_time()
+                match self._operation.next_action(now):
+                    case Send(request, deadline):
+                        await self._exchange(request, deadline, now)
+                    case Wait(until):
+                        await trio.sleep_until(until)
+                    case settled:
+                        self._settled = settled
+                        break
+        except BaseException as error:
+            self._followed.end(error)
+            raise
+        if self._events:
+            return self._events.popleft()
+        self._followed.end(self._settled.outcome if self._settled is not None else None)
+        raise StopAsyncIteration
 
-    async def _exchange(self, request: HttpRequest, deadline: float) -> None:
+    async def _exchange(self, request: HttpRequest, deadline: float, now: float) -> None:
         held = None
+        followed = self._followed
         try:
             with hold_interrupts(when=request.shielded) as held:
+                followed.sending(request, now)
                 self._ledger.begin(request)
-                operation = await self._driver.exchange(self._operation, request, deadline)
+                operation = await self._driver.exchange(
+                    self._operation, request, deadline, followed
+                )
                 self._ledger.book(operation)
-                self._driver.listeners.tell(operation.events)
+                followed.tell_end(operation.events)
         except trio.Cancelled:
             self._ledger.withdraw()
             if held is not None and held.seen:
@@ -243,6 +305,10 @@ class Driven(Generic[T]):
             raise interrupted(operation)
         self._operation = operation
         self._events.extend(operation.events)
+
+    def leave(self) -> None:
+        """Take note that it is not driven any further."""
+        self._followed.end(GeneratorExit())
 
     def outcome(self) -> T:
         """Return what the operation came to, once the iteration has ended.

@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 
 import trio
 
+from muybridge.announcing import Unfollowed
 from muybridge.fleet_run import Answer, FleetRun, Outcome, odd_failure
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
@@ -16,7 +17,7 @@ from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation, Wait
 from muybridge_protocol.tasks import Task
 
-Exchange = Callable[[Operation[Any], HttpRequest, float], Awaitable[Operation[Any]]]
+Exchange = Callable[[Operation[Any], HttpRequest, float, Unfollowed], Awaitable[Operation[Any]]]
 """Sends a request by a deadline, and tells the operation what came of it."""
 
 
@@ -88,6 +89,7 @@ class TrioOutcomes:
         finally:
             self._send.close()
             self._receive.close()
+            self._run.leave()
         odd = _other_than_cancelled(late)
         if odd is not None:
             # Such as Ctrl-C, which trio may deliver to any task. It goes on alone, in no group.
@@ -154,9 +156,16 @@ class TrioOutcomes:
 
     @trio.lowlevel.enable_ki_protection
     async def _answer(self, sent: Dispatch[int]) -> None:
+        try:
+            self._run.sending(sent, trio.current_time())
+        except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
+            self._break_off(error)
+            return
         answer = Answer()
         try:
-            await self._exchange(answer.as_operation(), sent.request, sent.deadline)
+            await self._exchange(
+                answer.as_operation(), sent.request, sent.deadline, self._run.unfollowed
+            )
         except trio.Cancelled:
             # Of a request that may be charged it means that nothing was sent.
             answer.fail(_CANCELLED, trio.current_time())
@@ -169,10 +178,14 @@ class TrioOutcomes:
 
     def _take(self, sent: Dispatch[int], answer: Answer) -> None:
         try:
-            self._run.take(sent.ticket, answer, trio.current_time())
+            self._run.take(sent, answer, trio.current_time())
         except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
-            self._broken = self._broken or error
-            self._run.fleet.stop()
+            self._break_off(error)
+        self._changed.set()
+
+    def _break_off(self, error: BaseException) -> None:
+        self._broken = self._broken or error
+        self._run.fleet.stop()
         self._changed.set()
 
 

@@ -56,7 +56,9 @@ class TrioTextStream(Generic[T]):
     async def __aenter__(self) -> Self:
         operation = self._call.start(trio.current_time())
         async with AsyncExitStack() as opening:
-            self._pieces = (await self._driver.open_stream(operation, opening)).pieces()
+            reply, followed = await self._driver.open_stream(operation, opening)
+            self._call.follow(followed)
+            self._pieces = reply.pieces()
             self._opened = opening.pop_all()
         return self
 
@@ -67,7 +69,10 @@ class TrioTextStream(Generic[T]):
         traceback: TracebackType | None,
     ) -> None:
         self._call.leave()
-        await self._opened.aclose()
+        try:
+            await self._opened.aclose()
+        finally:
+            self._call.tell_end(error)
 
     def __aiter__(self) -> Self:
         return self
@@ -88,6 +93,7 @@ class TrioTextStream(Generic[T]):
         except BaseException as error:  # noqa: BLE001  it is raised again
             error.add_note(TEXT_UNDER_WAY)
             raise error.with_traceback(None) from None
+        self._call.tell_end_of_reply()
         # Outside of the handler, so that no frame of a foreign library hangs on the error.
         if interruption is not None:
             raise interruption

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
@@ -15,6 +15,9 @@ from muybridge_protocol.operations.operation import API_TIMEOUT, api_headers
 from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Status, Task, read_task
+
+if TYPE_CHECKING:
+    from muybridge_protocol.observations import CallKind
 
 CREATE_DEADLINE = 300.0
 """Seconds that a create may take with all its tries."""
@@ -87,6 +90,11 @@ class Create(PaidOperation[Task]):
             http_request=encode(request, service),
             wall_offset=wall - now,
         )
+
+    @property
+    def kind(self) -> CallKind:
+        """What it does, for those who are told of it."""
+        return "create"
 
     def _request(self) -> HttpRequest:
         return self.http_request

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
@@ -21,6 +21,9 @@ from muybridge_protocol.events import WillRetry
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import API_TIMEOUT, Operation, api_headers
 from muybridge_protocol.service import Service, check_identifier
+
+if TYPE_CHECKING:
+    from muybridge_protocol.observations import CallKind
 
 SUCCESS = "0"
 """The one `code` that means success: this string."""
@@ -65,6 +68,11 @@ class DeleteAsset(Operation[None]):
         bare = asset_id.removeprefix("asset://")
         check_identifier(bare, "asset id")
         return cls(service=service, seed=seed, timeout=timeout, due=now, asset_id=bare)
+
+    @property
+    def kind(self) -> CallKind:
+        """What it does, for those who are told of it."""
+        return "delete"
 
     def receive(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after a whole reply."""

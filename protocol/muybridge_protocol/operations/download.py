@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
@@ -50,6 +50,9 @@ from muybridge_protocol.operations.operation import (
 from muybridge_protocol.operations.poll import result_query
 from muybridge_protocol.service import Service, resolve_location
 from muybridge_protocol.tasks import Task, read_result
+
+if TYPE_CHECKING:
+    from muybridge_protocol.observations import CallKind
 
 DOWNLOAD_TIMEOUT = defaults.DOWNLOAD_TIMEOUT
 """Seconds that a download may take unless said otherwise."""
@@ -182,6 +185,11 @@ class Download(Operation[Saved]):
             stage=Stage.FETCHING if url is not None else Stage.REFRESHING,
             refreshed=url is None,
         )
+
+    @property
+    def kind(self) -> CallKind:
+        """What it does, for those who are told of it."""
+        return "download"
 
     def next_action(self, now: float) -> Send | Wait | Fetch | Settled[Saved]:  # type: ignore[override]  # a download alone has pieces to fetch
         """Return what to do next, at *now*."""

@@ -13,7 +13,7 @@ what came of it, which gives the next value:
 
 from __future__ import annotations
 
-from typing import Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 import attrs
 
@@ -21,6 +21,9 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Headers, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.service import Service
+
+if TYPE_CHECKING:
+    from muybridge_protocol.observations import CallKind
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -89,6 +92,11 @@ class Operation(Generic[T_co]):
     due: float
     settled: Settled[T_co] | None = None
     events: tuple[Event, ...] = ()
+
+    @property
+    def kind(self) -> CallKind:
+        """What it does, for those who are told of it."""
+        return "call"
 
     def next_action(self, now: float) -> Send | Wait | Settled[T_co]:
         """Return what to do next, at *now*."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
@@ -39,6 +39,9 @@ from muybridge_protocol.tasks import (
     may_follow,
     read_result,
 )
+
+if TYPE_CHECKING:
+    from muybridge_protocol.observations import CallKind
 
 UNKNOWN_PACING = Pacing(5, 30, assumed=True)
 """How often a task is asked for of which only the id is known."""
@@ -165,6 +168,11 @@ class Poll(Operation[Result]):
         """Return the operation that asks for *task* once; the arguments are those of `start`."""
         poll = cls.start(task, service, now=now, wall=wall, seed=seed, timeout=timeout, wait=None)
         return attrs.evolve(poll, once=True, due=now, settled=None, events=())
+
+    @property
+    def kind(self) -> CallKind:
+        """What it does, for those who are told of it."""
+        return "get" if self.once else "wait"
 
     def next_action(self, now: float) -> Send | Wait | Settled[Result]:
         """Return what to do next, at *now*."""

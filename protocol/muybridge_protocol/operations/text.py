@@ -7,7 +7,7 @@ its body is then for a `StreamReader`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import attrs
 
@@ -27,6 +27,9 @@ from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import TEXT_TIMEOUT
 from muybridge_protocol.text.dialects import tells_error
 
+if TYPE_CHECKING:
+    from muybridge_protocol.observations import CallKind
+
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -39,6 +42,11 @@ class _TextOperation(PaidOperation[T_co]):
     """
 
     http_request: HttpRequest
+
+    @property
+    def kind(self) -> CallKind:
+        """What it does, for those who are told of it."""
+        return "text"
 
     def next_action(self, now: float) -> Send | Wait | Settled[T_co]:
         """Return what to do next, at *now*. Every try ends when the whole of it has to."""
@@ -147,6 +155,11 @@ class OpenStream(_TextOperation[HttpHead]):
         return Fetch(action.request, action.deadline) if isinstance(action, Send) else action
 
     def accept(self, head: HttpHead, now: float) -> Self:  # noqa: ARG002  as every transition
+    @property
+    def kind(self) -> CallKind:
+        """What it does, for those who are told of it."""
+        return "text stream"
+
         """Return the operation after the head of a reply.
 
         It has settled where a stream follows. Otherwise the body tells why not: it is for

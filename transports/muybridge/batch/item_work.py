@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -28,8 +28,11 @@ from muybridge_protocol.errors import (
     ServiceError,
     TaskEnded,
 )
-from muybridge_protocol.events import Ambiguous, Event, Polled, Submitted, Throttled, WillRetry
+from muybridge_protocol.events import DownloadProgress, Polled, Throttled, WillRetry
 from muybridge_protocol.tasks import Result, Task
+
+if TYPE_CHECKING:
+    from muybridge_protocol.observations import AnyEvent
 
 INCOMING = "incoming"
 """Where downloads are until they are whole, within the journal's folder."""
@@ -66,6 +69,8 @@ class Block:
 
 Job = Finish | Await | Save | Block
 Steps = Generator[Job, Any, None]
+_STOPS = Polled | WillRetry | Throttled | DownloadProgress
+"""The events at which a run that is to stop may break off."""
 EXPECTED = (ServiceError, InvalidAddress, OSError)
 """The errors of a job that are told to the steps; any other one ends the run."""
 
@@ -85,7 +90,7 @@ class ItemWork:
         run: Run,
         calls: Calls,
         moment: Callable[[], Moment],
-        hook: Callable[[Event], None] | None,
+        hook: Callable[[Any], None] | None,
     ) -> None:
         self._run = run
         self._calls = calls
@@ -110,8 +115,8 @@ class ItemWork:
         if source is not None:
             yield from self._save(entry, source)
 
-    def noticed(self, event: Event) -> None:
-        """Tell what an operation made known.
+    def noticed(self, event: AnyEvent) -> None:
+        """Tell what became known.
 
         Raises:
             Stopped: The run is to stop.
@@ -129,8 +134,9 @@ class ItemWork:
                 self._run.event(self._entry, What.RETRY, detail)
             case _:
                 pass
-        # A download makes itself known piece by piece, and can be broken off at any of them.
-        if self._run.stopping.is_set() and not isinstance(event, Submitted | Ambiguous):
+        # A download makes itself known piece by piece, and can be broken off at any of them. Not
+        # before a request: the journal has it for sent then.
+        if self._run.stopping.is_set() and isinstance(event, _STOPS):
             raise Stopped
 
     def _create_task(self, entry: Entry) -> Generator[Job, Any, Task | None]:

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 
 import attrs
 
@@ -78,7 +79,11 @@ def _work(client: Client, shared: Run) -> None:
     """Let workers do what is to be done; Ctrl-C stops them when nothing paid is on its way."""
     workers = [Worker(client, shared) for _ in range(shared.workers)]
     # Daemons, so that a second Ctrl-C ends the program; the journal then says what is not known.
-    threads = [threading.Thread(target=worker.work, daemon=True) for worker in workers]
+    # Each in a copy of the caller's context, where listeners find such as a trace's current span.
+    threads = [
+        threading.Thread(target=copy_context().run, args=(worker.work,), daemon=True)
+        for worker in workers
+    ]
     started: list[Worker] = []
     try:
         for worker, thread in zip(workers, threads, strict=True):

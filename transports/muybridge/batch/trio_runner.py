@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import trio
 
-from muybridge.announcing import Listeners
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.item_work import EXPECTED, Await, Block, Finish, ItemWork, Job, Save, Steps
 from muybridge.batch.items import Source
@@ -90,9 +89,7 @@ class _TrioWorker(TrioClient):
         self._run = run
         listeners = self._driver.listeners
         self._work = ItemWork(run, self._calls, self._moment, listeners.on_event)
-        self._driver = attrs.evolve(
-            self._driver, listeners=Listeners(listeners.on_submitted, self._work.noticed)
-        )
+        self._driver = attrs.evolve(self._driver, listeners=listeners.through(self._work.noticed))
 
     async def work(self, scope: trio.CancelScope) -> None:
         """Work on item after item until there is nothing left that this run can do.

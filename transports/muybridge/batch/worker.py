@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 
-from muybridge.announcing import Listeners
 from muybridge.batch.item_work import EXPECTED, Await, Block, Finish, ItemWork, Job, Save, Steps
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.run_state import Run, Stopped
@@ -68,7 +67,7 @@ class Worker(Client):
         self._driver = attrs.evolve(
             self._driver,
             clock=PatientClock(self._driver.clock, run.stopping),
-            listeners=Listeners(listeners.on_submitted, self._work.noticed),
+            listeners=listeners.through(self._work.noticed),
         )
         self.ended: threading.Event = threading.Event()
 

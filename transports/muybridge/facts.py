@@ -1,0 +1,93 @@
+"""What of an event may be shown: in a log, in a span, anywhere that strangers may read.
+
+`ALLOWED` is the whole list. What is not on it is not shown, whatever it holds: no header, no query
+of a link, no prompt, no body, no message of the service, no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+
+from muybridge_protocol.codec import readable
+from muybridge_protocol.events import (
+    Ambiguous,
+    DownloadProgress,
+    Polled,
+    Submitted,
+    Throttled,
+    WillRetry,
+)
+from muybridge_protocol.observations import (
+    AnyEvent,
+    CallBegan,
+    CallEnded,
+    ExchangeFailed,
+    ReplyBegan,
+    ReplyReceived,
+    RequestSent,
+)
+
+Fact = str | int | float | bool
+
+CALL: tuple[str, ...] = (
+    "call.number", "call.kind", "call.task_id", "call.family", "call.model", "call.work",
+)  # fmt: skip
+"""What may be shown of the call that an event belongs to."""
+
+ALLOWED: Mapping[type[AnyEvent], tuple[str, ...]] = {
+    CallBegan: (),
+    RequestSent: (
+        "method", "scheme", "host", "port", "path", "template", "size", "resends",
+    ),
+    ReplyBegan: ("status", "duration"),
+    ReplyReceived: ("status", "duration", "size", "chunks", "first_chunk"),
+    ExchangeFailed: ("reason", "phase", "sent", "bytes_sent", "status", "duration"),
+    Submitted: ("task.status",),
+    Polled: ("result.status", "changed"),
+    WillRetry: ("what", "cause", "delay", "attempt"),
+    Throttled: ("what", "delay"),
+    Ambiguous: ("cause",),
+    DownloadProgress: ("received", "total"),
+    CallEnded: (
+        "duration", "error", "left", "status", "size",
+        "prompt_tokens", "answer_tokens", "total_tokens",
+    ),
+}  # fmt: skip
+"""What may be shown of each kind of event beside its call."""
+
+_LONGEST = 500
+
+
+def facts(event: AnyEvent) -> dict[str, Fact]:
+    """Return what of *event* may be shown, by name. What is not known is left out.
+
+    `event` is the name of its class, and the call's facts have `call_` before them, but for its
+    number, which is `call`.
+    """
+    found: dict[str, Fact] = {"event": type(event).__name__}
+    if event.call is not None:
+        for name, path in _CALL:
+            value = path(event)
+            if value is not None:
+                found[name] = _shown(value)
+    for name, path in _PATHS[type(event)]:
+        value = path(event)
+        if value is not None:
+            found[name] = _shown(value)
+    return found
+
+
+def _shown(value: object) -> Fact:
+    if isinstance(value, bool | int | float):
+        return value
+    return readable(str(value), _LONGEST)
+
+
+_CALL = [
+    ("call" if path == "call.number" else path.replace(".", "_"), attrgetter(path)) for path in CALL
+]
+_PATHS = {
+    kind: [(path.rpartition(".")[2], attrgetter(path)) for path in paths]
+    for kind, paths in ALLOWED.items()
+}

@@ -1,0 +1,328 @@
+"""Following one call: which events belong to it, how long its requests take, how it ends.
+
+It is loaded where somebody listens, and only there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import attrs
+
+from muybridge.announcing import Unfollowed, find_log
+from muybridge.observing import Observer
+from muybridge_protocol.codec import readable
+from muybridge_protocol.errors import TaskEnded
+from muybridge_protocol.events import (
+    Ambiguous,
+    DownloadProgress,
+    Event,
+    Polled,
+    Submitted,
+    WillRetry,
+)
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
+from muybridge_protocol.observations import (
+    AnyEvent,
+    CallBegan,
+    CallEnded,
+    CallInfo,
+    CallKind,
+    ExchangeFailed,
+    ReplyBegan,
+    ReplyReceived,
+    RequestSent,
+)
+from muybridge_protocol.operations import Operation
+from muybridge_protocol.service import origin_of
+from muybridge_protocol.tasks import Result, Task
+
+if TYPE_CHECKING:
+    from muybridge.announcing import Listeners
+    from muybridge.logs import Log
+
+_numbers = itertools.count(1)
+
+_MODEL = re.compile(r"/v1/models/([^/:]+(?::[^/:]+)*):(?:streamG|g)enerateContent\Z")
+_BROKEN_OFF = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.INTERRUPTED)
+"""What is told of an exchange that an exception from elsewhere broke off: it may have been sent."""
+_LIMIT = 200
+"""Most characters that are told of a name."""
+
+
+class Followed(Unfollowed):
+    """One call, told to those who listen.
+
+    Args:
+        listeners: The client's.
+        log: What writes events down, or None.
+        info: Which call it is.
+        now: Tells seconds on the driver's clock.
+    """
+
+    def __init__(
+        self, listeners: Listeners, log: Log | None, info: CallInfo, now: Callable[[], float]
+    ) -> None:
+        super().__init__(listeners)
+        self._log = log
+        self._info = info
+        self._now = now
+        observed = isinstance(listeners.on_event, Observer)
+        self._tells_calls = observed or log is not None
+        self._tells_requests = observed or (log is not None and log.tells_requests)
+        self._began = now() if self._tells_calls else 0.0
+        self._ended = False
+        self._status: str | None = None
+        # The exchange under way, or the last one.
+        self._open = False
+        self._sent = 0.0
+        self._reply: int | None = None
+        self._failure: TransportFailure | None = None
+        self._took: float | None = None
+        self._size = 0
+        self._resends = 0
+        # What is counted on the way.
+        self._file: int | None = None
+        self._chunks: int | None = None
+        self._first_chunk: float | None = None
+        self._usage: Any = None
+        if self._tells_calls:
+            self._tell(CallBegan(call=info))
+
+    def sending(self, request: HttpRequest, now: float) -> None:
+        """Tell that *request* is about to be sent."""
+        self._sent, self._open = now, False
+        self._reply = self._failure = self._took = None
+        self._size, self._file = 0, None
+        if self._tells_requests:
+            scheme, host, port = origin_of(request.url)
+            path = urlsplit(request.url).path
+            sent = RequestSent(
+                call=self._info,
+                method=request.method,
+                scheme=scheme,
+                host=host,
+                port=port,
+                path=path,
+                template=_template(self._info, path),
+                size=len(request.body or b""),
+                resends=self._resends,
+            )
+            self._tell(sent)
+        self._open = True
+
+    def head(self, status: int, now: float) -> None:
+        """Tell that the head of a reply has come whose body comes in pieces."""
+        self._reply = status
+        if self._tells_requests:
+            self._tell(ReplyBegan(call=self._info, status=status, duration=now - self._sent))
+
+    def replied(self, response: HttpResponse, now: float) -> None:
+        """Take note of a whole reply. It is told by `tell_end`, once it has been read."""
+        self._reply, self._size = response.status, len(response.body)
+        self._took = now - self._sent
+
+    def failed(self, failure: TransportFailure, now: float | None) -> None:
+        """Take note of an exchange without a whole reply. It is told by `tell_end`."""
+        self._failure = failure
+        self._took = None if now is None else now - self._sent
+
+    def piece(self, size: int) -> None:
+        """Count a piece of a body."""
+        self._size += size
+
+    def chunk(self, chunk: object) -> None:
+        """Count a chunk of a streamed text."""
+        if self._chunks is None:
+            self._first_chunk = self._now() - self._sent
+        self._chunks = (self._chunks or 0) + 1
+        self._usage = getattr(chunk, "usage_metadata", None) or self._usage
+
+    def tell(self, events: tuple[Event, ...]) -> None:
+        """Tell *events* of an exchange that goes on."""
+        for event in events:
+            if isinstance(event, DownloadProgress):
+                self._count(event)
+        self._tell(*map(self._stamped, events))
+
+    def tell_end(self, events: tuple[Event, ...]) -> None:
+        """Tell that an exchange has ended, and the *events* that it has led to."""
+        ended = self._end_of_exchange()
+        stamped = tuple(map(self._stamped, events))
+        # Another request of the same call asks for the same again, but for a poll's.
+        polled = any(isinstance(event, Polled) for event in events)
+        self._resends = 0 if polled else self._resends + 1
+        self._tell(*ended, *stamped)
+
+    def end(self, outcome: object = None) -> None:
+        """Tell that the call has ended, with a value or an exception."""
+        if self._ended:
+            return
+        self._ended = True
+        if not self._tells_calls:
+            return
+        if isinstance(outcome, BaseException):
+            with suppress(Exception):  # a listener's error: the one that ends the call goes first
+                self._tell_end_of_call(outcome)
+        else:
+            self._tell_end_of_call(outcome)
+
+    def _tell_end_of_call(self, outcome: object) -> None:
+        now = self._now()
+        ended: tuple[AnyEvent, ...] = ()
+        if self._open:
+            self._failure = self._failure or _BROKEN_OFF
+            ended = self._end_of_exchange()
+        status: object = self._status
+        tokens: float | None = None
+        if isinstance(outcome, Task | Result):
+            status = outcome.status
+        if isinstance(outcome, TaskEnded):
+            status = outcome.result.status
+        if isinstance(outcome, Result):
+            tokens = outcome.total_tokens
+        usage = getattr(outcome, "usage_metadata", None) or self._usage
+        broken = isinstance(outcome, BaseException)
+        left = isinstance(outcome, GeneratorExit)
+        told = CallEnded(
+            call=self._info,
+            duration=now - self._began,
+            error=type(outcome).__name__ if broken and not left else None,
+            left=left,
+            status=None if status is None else readable(str(status), _LIMIT),
+            size=_size_of(outcome),
+            prompt_tokens=getattr(usage, "prompt_token_count", None),
+            answer_tokens=getattr(usage, "candidates_token_count", None),
+            total_tokens=getattr(usage, "total_token_count", tokens),
+        )
+        self._tell(*ended, told)
+
+    def _count(self, event: DownloadProgress) -> None:
+        """Count what a download's progress says: at first, where it goes on from."""
+        if self._file is not None:
+            self._size += event.received - self._file
+        self._file = event.received
+
+    def _stamped(self, event: Event) -> Event:
+        """Return *event* with what the call and the last exchange say of it."""
+        if isinstance(event, Submitted):
+            self._info = of_task(self._info, event.task)
+            self._status = event.task.status
+        elif isinstance(event, Polled):
+            self._status = event.result.status
+        if isinstance(event, WillRetry | Ambiguous):
+            return attrs.evolve(event, call=self._info, cause=self._cause())
+        return attrs.evolve(event, call=self._info)
+
+    def _cause(self) -> str:
+        if self._failure is not None:
+            return f"{self._failure.reason} in phase {self._failure.phase}"
+        if self._reply is None:
+            return ""
+        good = 200 <= self._reply <= 299  # noqa: PLR2004  the class of success
+        return "the reply cannot be used" if good else f"status {self._reply}"
+
+    def _end_of_exchange(self) -> tuple[AnyEvent, ...]:
+        was_open, self._open = self._open, False
+        if not (was_open and self._tells_requests):
+            return ()
+        took = self._now() - self._sent if self._took is None else self._took
+        if self._failure is not None:
+            failed = ExchangeFailed(
+                call=self._info,
+                reason=self._failure.reason,
+                phase=self._failure.phase,
+                sent=self._failure.sent,
+                bytes_sent=self._failure.bytes_sent,
+                status=self._failure.status,
+                duration=took,
+            )
+            return (failed,)
+        assert self._reply is not None  # noqa: S101  an exchange ends with one of the two
+        received = ReplyReceived(
+            call=self._info,
+            status=self._reply,
+            duration=took,
+            size=self._size,
+            chunks=self._chunks,
+            first_chunk=self._first_chunk,
+        )
+        return (received,)
+
+    def _tell(self, *events: AnyEvent) -> None:
+        if events:
+            self._listeners.tell(events, self._log)
+
+
+def follow_work(
+    listeners: Listeners, work: MediaRequest | Task, place: int, now: Callable[[], float]
+) -> Followed:
+    """Return what tells of the call that a piece of *work* of a run is at first.
+
+    Args:
+        listeners: The client's.
+        work: A request to create, or a task to wait for.
+        place: Its place among the work of the run.
+        now: Tells seconds on the driver's clock.
+    """
+    if isinstance(work, Task):
+        info = of_task(new_info("wait", work=place), work)
+    else:
+        info = new_info("create", family=work.family.name, model=work.model_name, work=place)
+    return Followed(listeners, find_log(), info, now)
+
+
+def info_of(operation: Operation[Any]) -> CallInfo:
+    """Return which call *operation* is, with a number of its own."""
+    request: Any = getattr(operation, "request", None)
+    sent: HttpRequest | None = getattr(operation, "http_request", None)
+    task: object = getattr(operation, "task", None)
+    if request is not None:
+        return new_info(operation.kind, family=request.family.name, model=request.model_name)
+    if isinstance(task, Task):
+        return of_task(new_info(operation.kind), task)
+    found = None if sent is None else _MODEL.search(urlsplit(sent.url).path)
+    return new_info(operation.kind, model=None if found is None else found[1])
+
+
+def new_info(
+    kind: CallKind, *, family: str | None = None, model: str | None = None, work: int | None = None
+) -> CallInfo:
+    """Return which call it is, with a number of its own."""
+    shown = None if model is None else readable(model, _LIMIT)
+    return CallInfo(number=next(_numbers), kind=kind, family=family, model=shown, work=work)
+
+
+def of_task(info: CallInfo, task: Task) -> CallInfo:
+    """Return *info* with what is known of *task*."""
+    model = info.model or task.requested_model or task.model or None
+    return attrs.evolve(
+        info,
+        task_id=task.id,
+        family=info.family or task.family or None,
+        model=None if model is None else readable(model, _LIMIT),
+    )
+
+
+def _size_of(outcome: object) -> int | None:
+    # Of a download alone. Its class is not asked for, since loading it takes a while.
+    return outcome.size if type(outcome).__name__ == "Saved" else None  # type: ignore[attr-defined]
+
+
+def _template(info: CallInfo, path: str) -> str | None:
+    """Return *path* with a name in place of what differs from task to task, if it is specified."""
+    above, _, last = path.rpartition("/")
+    if info.kind == "create":
+        return path
+    if info.kind == "delete" or (info.task_id == last and above.endswith("/v1/result")):
+        return f"{above}/{{id}}"
+    if info.kind in ("text", "text stream"):
+        found = _MODEL.search(path)
+        return path if found is None else path.replace(f"/{found[1]}:", "/{model}:")
+    return None

@@ -1,0 +1,121 @@
+"""What a client does, in Python's own logs.
+
+Three loggers, below `muybridge`: `muybridge.requests` has each request and reply, `muybridge.tasks`
+what becomes of tasks, `muybridge.calls` the calls with their ends and repeated tries. A record says
+the same in its message, for people, and in attributes that begin with `muybridge_`, for programs.
+Only what `facts` allows is written.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from muybridge.facts import Fact, facts
+from muybridge_protocol.events import (
+    Ambiguous,
+    DownloadProgress,
+    Polled,
+    Submitted,
+    Throttled,
+    WillRetry,
+)
+from muybridge_protocol.observations import (
+    AnyEvent,
+    CallBegan,
+    CallEnded,
+)
+
+REQUESTS: Final = logging.getLogger("muybridge.requests")
+TASKS: Final = logging.getLogger("muybridge.tasks")
+CALLS: Final = logging.getLogger("muybridge.calls")
+
+# So that nothing is printed where the program does not log.
+logging.getLogger("muybridge").addHandler(logging.NullHandler())
+
+
+class Log:
+    """Writes events down."""
+
+    @property
+    def tells_requests(self) -> bool:
+        """Whether single requests are written down."""
+        return REQUESTS.isEnabledFor(logging.DEBUG)
+
+    def write(self, event: AnyEvent) -> None:
+        """Write *event* down, if anybody wants it."""
+        place = _place_of(event)
+        if place is None or not place[0].isEnabledFor(place[1]):
+            return
+        logger, level = place
+        found = facts(event)
+        extra = {f"muybridge_{name}": value for name, value in found.items()}
+        whose = f"{found.get('call_kind', '')} {found.get('call', '')}".strip()
+        task = found.get("call_task_id")
+        subject = whose if task is None else f"{whose} ({task})"
+        logger.log(level, "%s: %s", subject, _line(found), extra=extra)
+
+
+def _place_of(event: AnyEvent) -> tuple[logging.Logger, int] | None:
+    """Return the logger and the level of *event*, or None where it is not written down."""
+    match event:
+        case DownloadProgress():
+            return None  # there are thousands of them; the end tells the size
+        case Submitted():
+            return TASKS, logging.INFO
+        case Polled(changed=changed):
+            return TASKS, logging.INFO if changed else logging.DEBUG
+        case CallBegan():
+            return CALLS, logging.DEBUG
+        case CallEnded(error=error):
+            return CALLS, logging.INFO if error is None else logging.WARNING
+        case WillRetry() | Throttled():
+            return CALLS, logging.WARNING
+        case Ambiguous():
+            return CALLS, logging.ERROR
+        case _:
+            return REQUESTS, logging.DEBUG
+
+
+def _line(found: dict[str, Fact]) -> str:
+    """Return the facts of an event as a sentence."""
+    match found:
+        case {"event": "CallBegan"}:
+            return "begins"
+        case {"event": "RequestSent", "method": method, "host": host, "port": port, "path": path}:
+            again = ", once more" if found["resends"] else ""
+            return f"{method} {found['scheme']}://{host}:{port}{path}, {found['size']} bytes{again}"
+        case {"event": "ReplyBegan", "status": status, "duration": int() | float() as seconds}:
+            return f"status {status} after {seconds:.3f} s"
+        case {"event": "ReplyReceived", "status": status, "duration": int() | float() as seconds}:
+            chunks = f", {found['chunks']} chunks" if "chunks" in found else ""
+            return f"status {status}, {found['size']} bytes{chunks} after {seconds:.3f} s"
+        case {"event": "ExchangeFailed", "reason": reason, "phase": phase, "sent": sent}:
+            what = "may have arrived" if sent else "was not sent"
+            return f"{reason} in phase {phase} after {found['duration']:.3f} s; the request {what}"
+        case {"event": "Submitted"}:
+            return f"accepted, {found.get('status', 'without a status')}"
+        case {"event": "Polled", "status": status, "changed": changed}:
+            return f"{'is now' if changed else 'is still'} {status}"
+        case {"event": "WillRetry", "delay": int() | float() as seconds}:
+            return f"{found['what']} is tried again in {seconds:.1f} s: {found['cause']}"
+        case {"event": "Throttled", "delay": int() | float() as seconds}:
+            return f"the service asks to slow down; {found['what']} goes on in {seconds:.1f} s"
+        case {"event": "Ambiguous"}:
+            return f"may or may not have been accepted, and is not sent again: {found['cause']}"
+        case {"event": "CallEnded"}:
+            return _end(found)
+        case _:
+            return str(found["event"])
+
+
+def _end(found: dict[str, Fact]) -> str:
+    how = f"failed with {found['error']}" if "error" in found else "done"
+    facts = [f"{'left' if found['left'] else how} after {found['duration']:.3f} s"]
+    if "status" in found:
+        facts.append(str(found["status"]))
+    if "size" in found:
+        facts.append(f"{found['size']} bytes")
+    if "total_tokens" in found:
+        facts.append(f"{found['total_tokens']} tokens")
+    return ", ".join(facts)
