@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
 
+from muybridge.testing.conformance.blocking import BlockingTransport
+from muybridge.wire import async_transport
 from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 
@@ -27,6 +30,10 @@ def post(url: str, body: bytes = b'{"prompt": "a horse"}', **settings: Any) -> H
 
 
 def call(transport: Transport, request: HttpRequest, timeout: float = 5.0) -> HttpResponse:
+    """Send *request* as the clients do: one on h11 is not streamed, but done at once."""
+    if isinstance(transport, BlockingTransport):
+        do = partial(async_transport.exchange, transport.inner, request)
+        return transport.thread.run(partial(do, timeout=timeout, authorization=AUTHORIZATION))
     return exchange(transport, request, timeout=timeout, authorization=AUTHORIZATION)
 
 

@@ -286,3 +286,35 @@ async def test_key_while_connecting() -> None:
             assert KEY not in repr(vars(streamed))
             assert "[api key]" in repr(vars(streamed))
     assert "[api key]" not in repr(vars(streamed))
+
+
+@trio_test
+async def test_junk_after_a_whole_reply() -> None:
+    """What follows a body that has come with its head is no part of it, and ends its connection."""
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(reply_bytes() + b"junk")
+        peer.hang()
+
+    transport = H11Transport()
+    with ScriptedServer(in_turn(script, serve(200, b"good"))) as server:
+        assert (await exchange(transport, get(server.url), timeout=5)).body == b"{}"
+        assert (await exchange(transport, get(server.url), timeout=5)).body == b"good"
+        assert len(server.peers) == 2
+    await transport.close()
+
+
+@pytest.mark.parametrize("size", [10, 11])
+@trio_test
+async def test_limit_of_a_whole_reply(size: int) -> None:
+    """A body that has come with its head is bounded, too."""
+    transport = H11Transport()
+    with ScriptedServer(serve(200, b"x" * size)) as server:
+        request = get(server.url, body_limit=10)
+        if size > 10:
+            failure = await failure_of(transport, request)
+            assert (failure.reason, failure.status) == (Reason.TOO_LARGE, 200)
+        else:
+            assert (await exchange(transport, request, timeout=5)).body == b"x" * 10
+    await transport.close()

@@ -11,7 +11,8 @@ that made a download twice as dear.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from io import BytesIO
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
@@ -24,7 +25,14 @@ from muybridge.wire._h11_request import begin_request, with_secrets
 from muybridge.wire._reply_body import LARGE_PIECE, PIECE, Framing, Inflation
 from muybridge.wire._watched_exchange import Fault
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
-from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
+from muybridge_protocol.http import (
+    HttpHead,
+    HttpRequest,
+    HttpResponse,
+    Phase,
+    Reason,
+    TransportFailure,
+)
 
 if TYPE_CHECKING:
     from muybridge.wire.h11_transport import H11Transport
@@ -33,8 +41,8 @@ _HEAD_LIMIT: Final = 64 * 1024
 """Most bytes that a reply's head, a line of a chunked body or its trailer may have."""
 _MOST_FIELDS = 100
 _STATUS_LINE = b"HTTP/1."
-_TELLING = frozenset({b"transfer-encoding", b"content-length", b"content-encoding"})
-"""Headers that tell how the body is to be read."""
+_TIME_IS_UP: Final = "the time for the whole exchange is up"
+_END_OF_REQUEST: Final = h11.EndOfMessage()
 
 
 class Exchange:
@@ -70,6 +78,29 @@ class Exchange:
         self._inflated: Iterator[bytes] = iter(())
         self._size = 0
         self._complete = False
+
+    async def whole(self) -> HttpResponse:
+        """Do all of it, without the context, and return the whole reply.
+
+        Most replies of the service have come whole with their head. To do without a context and
+        an iteration then takes a tenth off an exchange.
+
+        Raises:
+            TransportError: There is no whole reply.
+        """
+        failure = await self._exchange()
+        try:
+            body = b"" if failure is not None else self._at_hand()
+            if body is None:
+                read = BytesIO()
+                async for piece in self:
+                    read.write(piece)
+                body = read.getvalue()
+        finally:
+            self._close()
+        if failure is not None:
+            raise TransportError(failure)
+        return HttpResponse(self.head.status, self.head.headers, body)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} to {self._request!r}>"
@@ -124,7 +155,12 @@ class Exchange:
         A failure is returned and not raised, so that no frame of a library stays in a traceback.
         """
         try:
-            await self._connect(self._prepare())
+            request, route = self._request, self._prepare()
+            self._connection = route.take(
+                paid=request.paid, public_host_only=request.public_host_only
+            )
+            if self._connection is None:
+                await self._connect(route)
             await self._converse()
         except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
             self._close()
@@ -143,33 +179,25 @@ class Exchange:
                 self._progress.phase = Phase.PROXY
             raise
         self._route = route
+        if self._timeout <= 0:
+            raise TimeoutError(_TIME_IS_UP)
         return route
 
     async def _connect(self, route: Route) -> None:
-        request = self._request
-        self._check_time()
-        connection = route.take(paid=request.paid, public_host_only=request.public_host_only)
-        if connection is None:
-            with trio.CancelScope(deadline=self._deadline):
-                connection = await self._transport.connect(route, request, self._progress)
-            if connection is None:
-                raise TimeoutError("the time for the whole exchange is up")
-        self._connection = connection
-
-    def _check_time(self) -> None:
-        if trio.current_time() >= self._deadline:
-            raise TimeoutError("the time for the whole exchange is up")
+        with trio.CancelScope(deadline=self._deadline):
+            self._connection = await self._transport.connect(route, self._request, self._progress)
+        if self._connection is None or trio.current_time() >= self._deadline:
+            raise TimeoutError(_TIME_IS_UP)
 
     async def _converse(self) -> None:
         """Send the request and read the reply's head."""
         # The last moment at which a cancellation is welcome.
         await trio.lowlevel.checkpoint_if_cancelled()
-        self._check_time()
         with trio.CancelScope(deadline=self._deadline, shield=self._request.shielded):
             await self._send()
             await self._read_head()
             return
-        raise TimeoutError("the time for the whole exchange is up")
+        raise TimeoutError(_TIME_IS_UP)
 
     async def _send(self) -> None:
         connection, progress = self._in_use(), self._progress
@@ -197,7 +225,7 @@ class Exchange:
         parts = [with_secrets(head, self._route, authorization)]
         if request.body:
             parts += http.send_with_data_passthrough(h11.Data(request.body)) or []
-        http.send(h11.EndOfMessage())
+        http.send(_END_OF_REQUEST)
         return memoryview(b"".join(parts))
 
     async def _read_head(self) -> None:
@@ -220,43 +248,65 @@ class Exchange:
             elif not isinstance(event, h11.InformationalResponse):
                 raise Fault(Reason.MALFORMED, f"unexpected {type(event).__name__}")
             event = http.next_event()
-        fields = event.headers.raw_items()
-        self._head = HttpHead(
-            event.status_code,
-            tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]),
-        )
         progress.status = event.status_code
-        self._check_head(event.headers, received)
+        self._take_head(event.status_code, event.headers.raw_items(), received)
         progress.phase = Phase.BODY
         progress.arrived = b""
 
-    def _check_head(self, headers: Iterable[tuple[bytes, bytes]], received: int) -> None:
+    def _take_head(self, status: int, fields: list[tuple[bytes, bytes]], received: int) -> None:
         """Check that the head is within bounds, and tells the body's end and its coding.
 
         Args:
-            headers: Every header of the reply, the names in small letters.
+            status: The reply's status.
+            fields: Every header of the reply.
             received: How many bytes have come so far.
         """
-        head = self.head
-        if len(head.headers) > _MOST_FIELDS:
+        if len(fields) > _MOST_FIELDS:
             raise Fault(Reason.MALFORMED, "the reply has too many headers")
-        if received > _HEAD_LIMIT and sum(len(n) + len(v) for n, v in headers) > _HEAD_LIMIT:
+        if received > _HEAD_LIMIT and sum(len(n) + len(v) for n, v in fields) > _HEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the reply's head is too long")
-        found: dict[bytes, list[str]] = {}
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
+        self._head = HttpHead(status, tuple(headers))
+        codings: list[str] = []
+        lengths: list[str] = []
+        encodings: list[str] = []
         for name, value in headers:
-            if name in _TELLING:
-                found.setdefault(name, []).append(value.decode("latin-1"))
-        self._framing = Framing.read(
-            self._request.method,
-            head.status,
-            transfer_encoding=found.get(b"transfer-encoding", ()),
-            content_length=found.get(b"content-length", ()),
+            match name.lower():
+                case "content-length":
+                    lengths.append(value)
+                case "transfer-encoding":
+                    codings.append(value)
+                case "content-encoding":
+                    encodings.append(value)
+                case _:
+                    pass
+        framing = self._framing = Framing.read(
+            self._request.method, status, transfer_encoding=codings, content_length=lengths
         )
-        if b"content-encoding" in found:
-            self._inflation = Inflation.read(found[b"content-encoding"])
-        if not self._framing.chunked:
+        if encodings:
+            self._inflation = Inflation.read(encodings)
+        if not framing.chunked:
             self._beginning, _ = self._http.trailing_data
-            self._missing = 0 if self._framing.bodiless else self._framing.length
+            self._missing = 0 if framing.bodiless else framing.length
+
+    def _at_hand(self) -> bytes | None:
+        """Return the body, if all of it has come with the head and may be taken as it is.
+
+        The connection is then given back.
+        """
+        missing, limit = self._missing, self._request.body_limit
+        if (
+            self._inflation is not None
+            or self._framing is None
+            or self._framing.chunked
+            or missing is None
+            or missing > len(self._beginning)
+            or (limit is not None and missing > limit)
+        ):
+            return None
+        body, self._beginning = self._beginning[:missing], self._beginning[missing:]
+        self._finish()
+        return body
 
     async def _receive_in_time(self, size: int = PIECE) -> bytes:
         """Return what comes next, up to *size* bytes, or nothing at the other side's end."""

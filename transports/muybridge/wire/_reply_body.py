@@ -74,13 +74,13 @@ class Framing:
         Raises:
             Fault: They contradict each other, or are none that are known.
         """
-        codings, lengths = _listed(transfer_encoding), set(_listed(content_length))
+        codings, lengths = _listed(transfer_encoding), _listed(content_length)
         if codings and (codings != ["chunked"] or lengths):
             raise Fault(Reason.MALFORMED, "unknown Transfer-Encoding, or one with Content-Length")
-        if len(lengths) > 1 or not all(map(_LENGTH.fullmatch, lengths)):
+        if lengths and (len(set(lengths)) > 1 or not _LENGTH.fullmatch(lengths[0])):
             raise Fault(Reason.MALFORMED, "Content-Length is not one number")
         bodiless = method == "HEAD" or status in _BODILESS
-        return cls(bodiless, bool(codings), int(lengths.pop()) if lengths else None)
+        return cls(bodiless, bool(codings), int(lengths[0]) if lengths else None)
 
     @property
     def ends_with_connection(self) -> bool:

@@ -64,6 +64,20 @@ class AsyncTransport(Protocol):
         ...
 
 
+class Exchanging(Protocol):
+    """The method `exchange` that a transport may have, too, if it does it faster than `stream`."""
+
+    async def __call__(
+        self,
+        request: HttpRequest,
+        *,
+        timeout: float,  # noqa: ASYNC109  # as `stream`
+        authorization: str | None,
+    ) -> HttpResponse:
+        """Send *request* and return its whole reply, as the function `exchange` does."""
+        ...
+
+
 async def beginning(reply: AsyncStreamedReply) -> bytes:
     """Return the first 64 KiB of the body, or less where it ends before.
 
@@ -96,6 +110,9 @@ async def exchange(
     Raises:
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
+    whole: Exchanging | None = getattr(transport, "exchange", None)
+    if whole is not None:
+        return await whole(request, timeout=timeout, authorization=authorization)
     stream = transport.stream(request, timeout=timeout, authorization=authorization)
     async with stream as reply:
         body = BytesIO()

@@ -17,7 +17,7 @@ from muybridge.wire._h11_exchange import Exchange
 from muybridge.wire._h11_progress import Progress
 from muybridge.wire._h11_request import sent_fields
 from muybridge.wire._watched_exchange import Fault
-from muybridge_protocol.http import HttpRequest, Reason
+from muybridge_protocol.http import HttpRequest, HttpResponse, Reason
 
 _ROUTES_KEPT = 256
 
@@ -75,6 +75,20 @@ class H11Transport:
             TransportError: On entering, when there is no whole head.
         """
         return Exchange(self, request, timeout, authorization)
+
+    async def exchange(
+        self,
+        request: HttpRequest,
+        *,
+        timeout: float,  # noqa: ASYNC109  # of the exchange, which is more than this call's scope
+        authorization: str | None = None,
+    ) -> HttpResponse:
+        """Send *request* and return its whole reply; the arguments are those of `stream`.
+
+        Raises:
+            TransportError: There is no whole reply; what had arrived is kept in its failure.
+        """
+        return await Exchange(self, request, timeout, authorization).whole()
 
     async def close(self) -> None:
         """Close every idle connection. One in use is closed when its exchange ends."""

@@ -108,7 +108,7 @@ class BlockingTransport:
     """
 
     def __init__(self, thread: TrioThread, inner: AsyncTransport) -> None:
-        self._thread = thread
+        self.thread = thread
         self.inner = inner
 
     def __repr__(self) -> str:
@@ -128,11 +128,11 @@ class BlockingTransport:
         Raises:
             TransportError: On entering, as the transport itself.
         """
-        return BlockingReply(self._thread, self.inner, request, timeout, authorization)
+        return BlockingReply(self.thread, self.inner, request, timeout, authorization)
 
     def close(self) -> None:
         """Close every idle connection."""
-        self._thread.run(self.inner.close)
+        self.thread.run(self.inner.close)
 
 
 def _as_it_is(inner: object) -> object:
