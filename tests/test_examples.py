@@ -15,7 +15,7 @@ from muybridge.local import LocalService
 from muybridge_protocol.families import FAMILIES
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def service() -> Iterator[LocalService]:
         yield running
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_run(
     page: Path,
     request: pytest.FixtureRequest,
@@ -54,7 +54,7 @@ def test_examples_run(
             test(**{each: request.getfixturevalue(each) for each in signature(test).parameters})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_quoted_code(page: Path) -> None:
     """What a page quotes of our own code (as `py`, not `python`) stands there, word for word."""
     quotes = re.findall(

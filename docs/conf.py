@@ -1,0 +1,74 @@
+"""How Sphinx builds these pages: `sphinx-build -n -W --keep-going -b html docs OUT`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from muybridge import __version__
+
+project = "Muybridge"
+author = "The Muybridge maintainers"
+version = release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "myst_parser",
+    "muybridge_docs",
+]
+exclude_patterns = ["_build", "**/__pycache__"]
+nitpicky = True
+nitpick_ignore = [
+    # A foreign type that the source imports by name. Only names with their module are known to be
+    # foreign, and nothing is fetched to find out.
+    ("py:class", "SSLContext"),
+    # Ours, in public signatures, but not public by name: programs have such values, or give one
+    # that fits, without naming the type.
+    ("py:class", "CallInfo"),
+    ("py:class", "CallKind"),
+    ("py:class", "Clock"),
+    ("py:class", "Driver"),
+    ("py:class", "JsonObject"),
+    ("py:class", "StreamCall"),
+    ("py:class", "Work"),
+    ("py:class", "muybridge.batch.journal_entries.NewItem"),
+    ("py:class", "muybridge.testing.conformance.blocking.BlockingTransport"),
+    ("py:class", "muybridge.testing.fake_transport.AsyncFakeReply"),
+    ("py:class", "muybridge.testing.fake_transport.BrokenOff"),
+    ("py:class", "muybridge.testing.fake_transport.FakeReply"),
+    ("py:class", "muybridge.testing.fake_transport.Sent"),
+    ("py:class", "muybridge.wire._h11_connections.Connection"),
+    ("py:class", "muybridge.wire._h11_connections.Route"),
+    ("py:class", "muybridge.wire._h11_exchange.Exchange"),
+    ("py:class", "muybridge.wire.requests_transport._Reply"),
+    # Raised by a function of the core that the clients turn into errors of their own.
+    ("py:exc", "InvalidJson"),
+]
+
+nitpick_ignore_regex = [
+    ("py:class", r"(.*\.)?(K|T|T_co)"),  # type variables
+]
+
+# Markdown: an anchor for each heading, as code hosts make them.
+myst_heading_anchors = 4
+smartquotes = False  # `--json` is no dash
+
+# The library's docstrings.
+default_role = "py:obj"
+add_module_names = False
+python_use_unqualified_type_names = True
+python_display_short_literal_types = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+napoleon_numpy_docstring = False
+napoleon_preprocess_types = False
+
+html_theme = "furo"
+html_title = f"Muybridge {release}"
+html_static_path = ["static"]
+html_css_files = ["muybridge.css"]
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False

@@ -1,0 +1,28 @@
+"""What Sphinx needs to build these pages: parts made from the library's tables, and its docstrings.
+
+A line `<!-- generated: NAME -->` on a page is replaced by what `generated` makes under that name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.util.typing import ExtensionMetadata
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Tell Sphinx what is done here, and when."""
+    from muybridge_docs import docstrings, links  # noqa: PLC0415  only Sphinx needs them
+    from muybridge_docs.generated import fill  # noqa: PLC0415  the same
+
+    def read(_: Sphinx, page: str, source: list[str]) -> None:
+        source[0] = fill(source[0], page)
+
+    app.connect("source-read", read)
+    app.connect("autodoc-process-docstring", docstrings.show_examples, priority=400)
+    app.connect("autodoc-process-docstring", docstrings.end_sentences, priority=600)
+    app.connect("autodoc-process-signature", docstrings.shorten_signature)
+    app.connect("missing-reference", links.resolve)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

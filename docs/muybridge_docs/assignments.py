@@ -1,0 +1,27 @@
+"""The texts that stand below assignments, where `help()` does not see them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+
+
+def said_of(module: ModuleType) -> Mapping[str, str]:
+    """Return the text below each assignment in *module*; those in a class as `Class.NAME`."""
+    return dict(_said(ast.parse(inspect.getsource(module)), ""))
+
+
+def _said(parent: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, str]]:
+    for node, after in zip(parent.body, [*parent.body[1:], None], strict=True):
+        match node, after:
+            case ast.ClassDef(), _:
+                yield from _said(node, f"{node.name}.")
+            case (
+                ast.AnnAssign(ast.Name(name)) | ast.Assign([ast.Name(name)]),
+                ast.Expr(ast.Constant(str(text))),
+            ):
+                yield f"{prefix}{name}", inspect.cleandoc(text)
+            case _:
+                pass

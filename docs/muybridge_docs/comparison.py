@@ -1,0 +1,70 @@
+"""What the benchmarks have found beside other libraries, read from docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from muybridge_docs.markdown import code, table
+
+PAGE: Final = Path(__file__).parents[1] / "benchmarks.md"
+
+_TITLE: Final = re.compile(r"([a-z][a-z0-9_-]*): (.+)")
+_TARGET: Final = re.compile(r"  (?:met   |MISSED) (.+): ([0-9.,]+) of (.+) \(target .*\)")
+_PEERS: Final = re.compile(r"^The peers: (.+)\.$", re.MULTILINE)
+
+
+@attrs.frozen
+class Comparison:
+    """What Muybridge needs of what another library needs.
+
+    Args:
+        benchmark: The benchmark's name, as `python -m benchmarks` knows it.
+        measured: What it measures.
+        ours: Which part of Muybridge took part.
+        ratio: The quotient, as it is printed.
+        theirs: What it was compared with.
+    """
+
+    benchmark: str
+    measured: str
+    ours: str
+    ratio: str
+    theirs: str
+
+
+def comparisons() -> Iterator[Comparison]:
+    """Yield each comparison with another library, in the order of the page of benchmarks."""
+    text = PAGE.read_text("utf-8")
+    peers = [name for line in _PEERS.findall(text) for name in re.findall(r"([\w.-]+) \d", line)]
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for report in block.split("\n\n"):
+            head, *lines = report.splitlines()
+            title = _TITLE.fullmatch(head)
+            for line in lines if title is not None else ():
+                target = _TARGET.fullmatch(line)
+                if title is not None and target is not None and _names(target[3], peers):
+                    yield Comparison(title[1], title[2], *target.groups())
+
+
+def _names(theirs: str, peers: list[str]) -> bool:
+    return any(re.search(rf"(?<![\w-]){re.escape(peer)}(?![\w-])", theirs) for peer in peers)
+
+
+def comparison() -> str:
+    """Return all comparisons as a table."""
+    return table(
+        ("What is measured", "Muybridge", "needs", "of", "Measure it yourself"),
+        (
+            (each.measured, each.ours, each.ratio, each.theirs, _command(each.benchmark))
+            for each in comparisons()
+        ),
+    )
+
+
+def _command(benchmark: str) -> str:
+    return code(f"python -m benchmarks {benchmark}")

@@ -1,0 +1,67 @@
+"""Docstrings, which are written for `help()`, as Sphinx is to read them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+_EXAMPLE = re.compile(r"    +\S")
+_COLON = "\ue000"
+"""Stands for the colon before which napoleon would see an attribute's type."""
+
+
+def show_examples(
+    _app: Sphinx, what: str, _name: str, _value: Any, _options: Any, lines: list[str]
+) -> None:
+    """Let an indented stretch be shown as code. It comes before napoleon."""
+    lines[:] = with_examples(lines)
+    if what in ("attribute", "data", "property") and lines:
+        lines[0] = lines[0].replace(":", _COLON)
+
+
+def end_sentences(
+    _app: Sphinx, _what: str, _name: str, _value: Any, _options: Any, lines: list[str]
+) -> None:
+    """Give an attribute's first line its colon back. It comes after napoleon."""
+    lines[:] = [line.replace(_COLON, ":") for line in lines]
+
+
+def with_examples(lines: list[str]) -> list[str]:
+    """Return *lines* with what is indented after an empty line marked as code."""
+    marked: list[str] = []
+    inside = False
+    for line in lines:
+        begins = (
+            not inside
+            and _EXAMPLE.match(line) is not None
+            and len(marked) > 1
+            and not marked[-1].strip()
+            and not marked[-2].startswith(" ")
+        )
+        if begins:
+            marked += ["::", ""]
+            inside = True
+        elif line and not line.startswith(" "):
+            inside = False
+        marked.append(line)
+    return marked
+
+
+def shorten_signature(
+    _app: Sphinx,
+    what: str,
+    _name: str,
+    _value: Any,
+    _options: Any,
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None] | None:
+    """Let a default that attrs makes anew for each value be shown as three dots."""
+    if signature is None:
+        return None
+    if what == "class" and signature in ("(*args, **kwargs)", "(value)"):
+        return "", returns  # protocols are not called, and of an enumeration there are its members
+    return signature.replace("NOTHING", "...").replace("<factory>", "..."), returns

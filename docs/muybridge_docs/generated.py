@@ -1,0 +1,56 @@
+"""The parts of pages that are made from the library's own tables, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from muybridge_docs import commands, comparison, delivery_tables, family_tables, machines
+from muybridge_docs.public_names import MODULES, module_reference
+
+GENERATED: Mapping[str, Callable[[], str]] = {
+    "families": family_tables.families,
+    "models": family_tables.models,
+    "pacing": family_tables.pacing,
+    "retention": family_tables.retention,
+    "fields": family_tables.fields,
+    "text models": family_tables.text_models,
+    "commands": commands.commands,
+    "exit codes": commands.exit_codes,
+    "delivery": delivery_tables.delivery,
+    "tries": delivery_tables.tries,
+    "task states": machines.task_states,
+    "create machine": machines.create_machine,
+    "poll machine": machines.poll_machine,
+    "comparison": comparison.comparison,
+    **{f"module {name}": partial(module_reference, name) for name in MODULES},
+}
+"""What each part is made by."""
+
+_MARK = re.compile(r"^<!-- generated: (.+) -->$", re.MULTILINE)
+
+
+def fill(text: str, page: str) -> str:
+    """Return *text* with each mark replaced by what it stands for.
+
+    Args:
+        text: A page in Markdown.
+        page: What the page is called, for the message.
+
+    Raises:
+        ValueError: Nothing is made under that name.
+    """
+
+    def made(mark: re.Match[str]) -> str:
+        make = GENERATED.get(mark[1])
+        if make is None:
+            raise ValueError(f"{page}: nothing is generated under the name {mark[1]!r}")
+        return make()
+
+    return _MARK.sub(made, text)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of the parts that *text* asks for."""
+    return _MARK.findall(text)

@@ -1,0 +1,56 @@
+"""What the names in docstrings and annotations lead to."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from muybridge_docs.public_names import explained
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx.addnodes import pending_xref
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+
+@cache
+def _by_name() -> dict[str, str]:
+    return {public.name: public.shown for all_of in explained().values() for public in all_of}
+
+
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
+) -> nodes.Element | None:
+    """Return what *node* leads to, where Sphinx itself has not found it.
+
+    Annotations hold bare names, as they stand in the source. A word in single backticks is a link
+    if there is such a name, and else plain code. Nothing of the standard library or of other
+    people's is linked: that would need their indexes, and nothing is fetched here.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    target: str = node["reftarget"]
+    shown = _by_name().get(target.rpartition(".")[2])
+    if shown is not None and shown != target:
+        domain = env.get_domain("py")
+        found: Any = domain.resolve_xref(
+            env, node["refdoc"], app.builder, node["reftype"], shown, node, content
+        )
+        if found is not None:
+            return found
+    if node["reftype"] == "obj" or _is_literal(target) or _is_foreign(target):
+        return content
+    return None
+
+
+def _is_literal(target: str) -> bool:
+    """Whether it is a value that stands in an annotation."""
+    return target[:1] in ("'", '"') or target.isdigit()
+
+
+def _is_foreign(target: str) -> bool:
+    head = target.partition(".")[0]
+    return head in sys.stdlib_module_names or hasattr(builtins, head)

@@ -1,0 +1,38 @@
+"""Docstrings as Sphinx is given them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muybridge_docs.docstrings import end_sentences, shorten_signature, show_examples, with_examples
+
+APP: Any = None
+
+
+def test_an_example_becomes_code() -> None:
+    """What is indented after an empty line is shown as code; arguments are not."""
+    lines = ["Do it.", "", "    one()", "    two()", "", "Then go on.", "", "Args:", "    x: It."]
+    assert with_examples(lines) == [
+        *("Do it.", "", "::", "", "    one()", "    two()", "", "Then go on."),
+        *("", "Args:", "    x: It."),
+    ]
+
+
+def test_a_sentence_is_no_type() -> None:
+    """The colon in an attribute's first sentence is not there while napoleon looks for a type."""
+    lines = ["Whether: nothing is left."]
+    show_examples(APP, "property", "a", None, None, lines)
+    assert ":" not in lines[0]
+    end_sentences(APP, "property", "a", None, None, lines)
+    assert lines == ["Whether: nothing is left."]
+
+
+def test_signatures() -> None:
+    """A default that is made anew is three dots, and what nobody calls has no signature."""
+
+    def shortened(what: str, signature: str) -> object:
+        return shorten_signature(APP, what, "a", None, None, signature, None)
+
+    assert shortened("class", "(*, raw=NOTHING)") == ("(*, raw=...)", None)
+    assert shortened("class", "(*args, **kwargs)") == ("", None)
+    assert shortened("function", "(*args, **kwargs)") == ("(*args, **kwargs)", None)

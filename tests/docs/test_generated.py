@@ -1,0 +1,236 @@
+"""What the pages of docs/ are given when they are built is whole, and true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+from benchmarks.__main__ import BENCHMARKS
+
+from muybridge.cli.commands import muybridge
+from muybridge.cli.outcomes import MEANINGS
+from muybridge.cli.teaching import FamilyCommand
+from muybridge_docs.comparison import comparisons
+from muybridge_docs.delivery_tables import COLUMNS, word
+from muybridge_docs.generated import GENERATED, fill, names_in
+from muybridge_docs.machines import (
+    AFTER_CREATE,
+    AFTER_POLL,
+    create_machine,
+    new_create,
+    new_poll,
+    poll_machine,
+    task_states,
+    walk,
+)
+from muybridge_docs.public_names import MODULES, STABLE, explained, module_reference, public_names
+from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.tasks import TRANSITIONS
+from muybridge_protocol.text.models import TEXT_MODELS
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+
+
+def cells(name: str) -> list[list[str]]:
+    """Return the cells of the first table of what is generated under *name*, row by row."""
+    lines = GENERATED[name]().split("\n\n", maxsplit=1)[0].splitlines()
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+def marked(name: str) -> set[str]:
+    """Return what stands as code in what is generated under *name*."""
+    return set(re.findall(r"`([^`]+)`", GENERATED[name]()))
+
+
+def test_pages_ask_for_what_there_is() -> None:
+    """Each part is asked for by one page, and no page asks for another."""
+    asked = [name for page in PAGES for name in names_in(page.read_text(encoding="utf-8"))]
+    assert sorted(asked) == sorted(GENERATED)
+
+
+def test_a_page_that_asks_for_more_is_refused() -> None:
+    """A mark with an unknown name is an error that names the page, and no silent gap."""
+    with pytest.raises(ValueError, match=r"families: nothing is generated .*'family'"):
+        fill("<!-- generated: family -->", "families")
+    assert fill("a\n\n<!-- generated: retention -->\n\nb", "families").startswith("a\n\n| Family")
+
+
+@pytest.mark.parametrize("name", ["families", "pacing", "retention"])
+def test_families(name: str) -> None:
+    """A table of families has each of them, in the order of the specification."""
+    told = [row[0].strip("`") for row in cells(name)]
+    assert [family for family in dict.fromkeys(told) if family != "a bare id"] == list(FAMILIES)
+
+
+def test_models() -> None:
+    """The table of models has each model with its own limits, and that of text models each name."""
+    told = [(row[0].strip("`"), row[1].strip("`")) for row in cells("models")]
+    assert told == [(f.name, m.name) for f in FAMILIES.values() for m in f.models]
+    (stable,) = [row for row in cells("models") if row[1] == "`vidg_video3_max`"]
+    assert "`duration`: use 6, 10, 12, 16, 20 or 30" in stable[2]
+    assert stable[3] == "per second"
+    assert set(TEXT_MODELS) <= marked("text models")
+
+
+def test_fields() -> None:
+    """Every field of every family stands there under both names, with what it accepts."""
+    sections = re.split(r"^### Family `(\w+)`$", GENERATED["fields"](), flags=re.MULTILINE)[1:]
+    told = dict(zip(sections[::2], sections[1::2], strict=True))
+    assert list(told) == list(FAMILIES)
+    for family in FAMILIES.values():
+        for field in family.fields:
+            row = rf"\| `{field.name}` \| `{field.wire}` \| {field.kind} \|"
+            assert re.search(row, told[family.name]), (family.name, field.name)
+    assert "at most 3840 px" in told["imgb"]
+    assert "`last_image` needs `first_image`." in told["vidsb"]
+    assert "`image` is the old name of `first_image`." in told["videos"]
+    assert "--" not in re.sub(r"\| --- ", "", GENERATED["fields"]())
+
+
+def test_pacing_and_retention() -> None:
+    """Paces and times are those of the specification."""
+    assert ["`vidsb`", "`vidsb_2_0_fast`, `vidsb_2_0_fast_pro`", "10-20 s", "10 s", ""] in cells(
+        "pacing"
+    )
+    assert ["`vidv`", "all", "30-60 s", "30 s", ""] in cells("pacing")
+    assert ["`imgb`", "24 hours"] in cells("retention")
+    (vidsa,) = [row[1] for row in cells("retention") if row[0] == "`vidsa`"]
+    assert "1 day" in vidsa
+    assert "both are then deleted" in vidsa
+
+
+def commands(command: click.Command) -> Iterator[click.Command]:
+    """Yield every command that is no group."""
+    if not isinstance(command, click.Group):
+        yield command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        assert inner is not None
+        yield from commands(inner)
+
+
+def test_commands() -> None:
+    """Every option of every command is told with its help, and each family's under its fields."""
+    told = GENERATED["commands"]()
+    plain = told.replace("`", "").replace("\\|", "|")
+    of_fields = {field.name for family in FAMILIES.values() for field in family.fields}
+    for command in commands(muybridge):
+        for option in command.params:
+            if isinstance(command, FamilyCommand) and option.name in of_fields:
+                continue
+            if isinstance(option, click.Option):
+                assert f"`{option.opts[-1]}" in told, (command.name, option.name)
+                assert option.help
+                assert " ".join(option.help.split()) in plain, option.name
+            else:
+                assert f"| {option.human_readable_name}" in plain, command.name
+    assert "## `muybridge batch resolve`" in told
+    assert "## `muybridge run FAMILY`" in told
+
+
+def test_exit_codes() -> None:
+    """The exit codes are told, here and on the page of the command."""
+    assert [int(row[0].strip("`")) for row in cells("exit codes")] == list(MEANINGS)
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    section = page.split("## Exit codes")[1].split("##")[0]
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)] == list(
+        MEANINGS
+    )
+
+
+def test_delivery() -> None:
+    """What the table says of each status is what an operation is told."""
+    rows = {row[0]: row[1:] for row in cells("delivery")}
+    for status in range(200, 600):
+        named = next((key for key in rows if f"`{status}`" in key.split(", ")), None)
+        classed = f"{status // 100}xx"
+        row = rows[named or (classed if classed in rows else "any other status")]
+        verdicts = [kind.judge_status(status) for kind in COLUMNS.values()]
+        assert row == [word(verdict) for verdict in verdicts], status
+    assert rows["any byte was sent, and no whole reply came"] == ["**ambiguous**", *["retry"] * 3]
+    assert rows["no byte was sent"] == ["retry"] * 4
+    assert "`UNSENT_TRIES` | 3 |" in GENERATED["tries"]()
+
+
+def test_the_picture_of_a_task() -> None:
+    """The picture has every status and every step of the table, and says them to all."""
+    drawn = task_states()
+    for before, afters in TRANSITIONS.items():
+        assert f">{before or 'create call'}</text>" in drawn
+        for after in afters:
+            assert f"{before or 'create call'} to {after}" in drawn
+    assert drawn.count('marker-end="') == sum(map(len, TRANSITIONS.values()))
+    assert 'stroke="currentColor"' in drawn
+
+
+def test_a_create_is_walked_through() -> None:
+    """The picture of a create says what becomes of money."""
+    steps = {step.label: step for step in walk(new_create, AFTER_CREATE)}
+    assert steps["lost after the first byte"].first == "CreateAmbiguous"
+    assert steps["500, 3xx, any other"].first == "CreateAmbiguous"
+    unsent, throttled = steps["not a byte was sent"], steps["429"]
+    assert (unsent.first, unsent.last, unsent.tries) == ("Wait", "NotSent", 3)
+    assert (throttled.first, throttled.last, throttled.tries) == ("Wait", "RateLimited", 4)
+    assert steps["a task record"].first == "Task"
+    drawn = create_machine()
+    assert all(f">{label}" in drawn for label in steps)
+    assert "not a byte was sent, 3 times" in drawn
+
+
+def test_a_poll_is_walked_through() -> None:
+    """The picture of a poll asks again after nearly everything, and each walk comes to an end."""
+    steps = {step.label: step for step in walk(new_poll, AFTER_POLL)}
+    assert steps["lost after the first byte"].first == "Wait"
+    assert steps["completed"].first == "Result"
+    assert steps["queued, processing"].last == "WaitTimeout"
+    assert steps["500, any other"].last == "ServiceUnreachable"
+    assert "Wait" not in {step.last for step in steps.values()}
+    assert all(f">{step.last}</text>" in poll_machine() for step in steps.values())
+
+
+def test_comparisons_can_be_reproduced() -> None:
+    """Each comparison stands on the page of benchmarks, and its command exists."""
+    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    found = list(comparisons())
+    assert {"openai", "fal-client"} <= {each.theirs for each in found}
+    for each in found:
+        assert each.benchmark in BENCHMARKS
+        assert f"{each.ours}: {each.ratio} of {each.theirs} (target" in page
+
+
+def test_every_public_module_is_in_the_reference() -> None:
+    """Each module of docs/api.md has its place in docs/reference."""
+    pages = (DOCS / "reference").glob("*.md")
+    asked = [name for page in pages for name in names_in(page.read_text(encoding="utf-8"))]
+    assert sorted(asked) == sorted(f"module {name}" for name in MODULES)
+    assert {"muybridge", "muybridge_protocol.operations", "muybridge_protocol.errors"} <= set(
+        STABLE
+    )
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_is_explained(name: str) -> None:
+    """A public name is explained on the page of its module, or that page leads to it."""
+    told = module_reference(name)
+    here = {public.name: public for public in explained()[name]}
+    for public in public_names(import_module(name)):
+        if public in here:
+            shown = here[public].shown if here[public].is_callable else public
+            assert re.search(rf"^\.\. [\w:]+:: {re.escape(shown)}$", told, re.MULTILINE), public
+        else:
+            assert f"{{py:obj}}`{public} <" in told
+
+
+def test_everything_is_explained_once() -> None:
+    """No value is explained twice, and `import muybridge` is preferred."""
+    shown = [public.shown for names in explained().values() for public in names]
+    assert len(shown) == len(set(shown))
+    assert {"muybridge.Client", "muybridge.Task", "muybridge.NotSent"} <= set(shown)
+    assert "muybridge_protocol.tasks.Task" not in shown
