@@ -149,17 +149,17 @@ class OpenStream(_TextOperation[HttpHead]):
             http_request=http_request,
         )
 
+    @property
+    def kind(self) -> CallKind:
+        """What it does, for those who are told of it."""
+        return "text stream"
+
     def next_action(self, now: float) -> Fetch | Wait | Settled[HttpHead]:  # type: ignore[override]  # a stream is read in pieces
         """Return what to do next, at *now*."""
         action = super().next_action(now)
         return Fetch(action.request, action.deadline) if isinstance(action, Send) else action
 
     def accept(self, head: HttpHead, now: float) -> Self:  # noqa: ARG002  as every transition
-    @property
-    def kind(self) -> CallKind:
-        """What it does, for those who are told of it."""
-        return "text stream"
-
         """Return the operation after the head of a reply.
 
         It has settled where a stream follows. Otherwise the body tells why not: it is for
