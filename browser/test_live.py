@@ -58,6 +58,7 @@ def test_a_picture_from_queued_to_completed(page: Window, stage: Stage) -> None:
     page.until(lambda: page.run("return document.querySelector('img')?.naturalWidth") == 1024)
     assert page.run("return document.querySelector('img').naturalHeight") == 768
     assert page.one("img").accessible_name == "The picture made of: a horse"
+    assert page.one(".plate a").get_attribute("href") == page.one("img").get_attribute("src")
     page.until(lambda: page.shows("img"))
     assert page.run("return document.querySelector('#told').textContent") == "completed: a horse"
     assert page.driver.title.startswith("Muybridge")
@@ -77,7 +78,7 @@ def test_a_video_plays_on(page: Window, stage: Stage) -> None:
     """)
     page.until(lambda: page.run(PLAYS))
     stage.make("imga", prompt="another horse")
-    page.until(lambda: len(page.all("article")) == 2)
+    page.until(lambda: page.count("article") == 2)
     stage.later()
     page.until(lambda: [state.text for state in page.all(".state")] == ["completed"] * 2)
     assert page.run("return window.film === document.querySelector('video')") is True
@@ -129,10 +130,10 @@ def test_hundreds_of_tasks(page: Window, stage: Stage) -> None:
     """Two hundred tasks are there, the newest first; pictures come only as they are looked at."""
     for number in range(200):
         stage.make("imga", prompt=f"horse {number}")
-    page.until(lambda: len(page.all("article")) == 200)
+    page.until(lambda: page.count("article") == 200)
     assert page.text("li:first-child .prompt") == "horse 199"
     stage.later()
-    page.until(lambda: len(page.all("article.completed")) == 200)
+    page.until(lambda: page.count("article.completed") == 200)
     loaded = "return [...document.images].filter(picture => picture.naturalWidth).length"
     page.until(lambda: page.run(loaded) >= 3)
     assert page.run("return [...document.images].filter(({ src }) => src).length") < 60
@@ -146,10 +147,10 @@ def test_only_the_newest_of_very_many(page: Window, stage: Stage) -> None:
     """Of more tasks than the page can hold, it has the newest and says so."""
     for number in range(MOST_TASKS):
         stage.make("vidv", prompt=f"horse {number}")
-    page.until(lambda: len(page.all("li > article")) == MOST_TASKS)
+    page.until(lambda: page.count("li > article") == MOST_TASKS)
     stage.make("vidv", prompt="one more")
     page.until(lambda: page.text("li:first-child .prompt") == "one more")
-    assert len(page.all("li > article")) == MOST_TASKS
+    assert page.count("li > article") == MOST_TASKS
     assert page.text("#more") == f"These are the newest {MOST_TASKS} of {MOST_TASKS + 1} tasks."
 
 
@@ -159,7 +160,7 @@ def test_tasks_of_one_state(page: Window, stage: Stage) -> None:
     stage.make("imga", prompt="a horse")
     stage.later()
     stage.make("imga", prompt="a cat")
-    page.until(lambda: len(page.all("article")) == 3)
+    page.until(lambda: page.count("article") == 3)
 
     def shown() -> list[str]:
         return [prompt.text for prompt in page.all(".prompt") if prompt.is_displayed()]
@@ -206,6 +207,21 @@ def test_the_service_stops_and_comes_back(window: Window) -> None:
         window.until(lambda: window.all(".prompt") and window.text(".prompt") == "after")
         window.complaints()
         window.open("about:blank")
+
+
+def test_one_question_at_a_time(page: Window) -> None:
+    """However often the page is hidden and shown again, it asks once and waits for the answer."""
+    page.until(lambda: page.shows("#none"))
+    page.run("""
+        window.asked = 0;
+        window.fetch = () => {
+          window.asked += 1;
+          return new Promise(() => {});
+        };
+    """)
+    page.until(lambda: page.run("return window.asked"))
+    page.run("for (let i = 0; i < 9; i++) document.dispatchEvent(new Event('visibilitychange'))")
+    assert page.run("return window.asked") == 1
 
 
 def test_a_service_for_others_wants_its_key(window: Window) -> None:
@@ -274,7 +290,7 @@ def test_everything_can_be_read(page: Window, stage: Stage, scheme: str) -> None
     stage.make("imga")
     stage.later()
     stage.make("vidv")
-    page.until(lambda: len(page.all("article")) == 3)
+    page.until(lambda: page.count("article") == 3)
     page.one("li:first-child summary").click()
     page.run("for (const id of ['stopped', 'knock']) document.getElementById(id).hidden = false")
     seen = page.run(SEEN)

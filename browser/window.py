@@ -70,9 +70,13 @@ class Window:
         """Return the elements that *css* selects."""
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
+    def count(self, css: str) -> int:
+        """Return how many elements *css* selects."""
+        return int(self.run("return document.querySelectorAll(arguments[0]).length", css))
+
     def one(self, css: str) -> WebElement:
         """Return the one element that *css* selects, once it is there."""
-        self.until(lambda: len(self.all(css)) == 1, css)
+        self.until(lambda: self.count(css) == 1, css)
         return self.all(css)[0]
 
     def run(self, script: str, *arguments: Any) -> Any:
