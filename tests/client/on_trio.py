@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,7 @@ import trio
 
 import muybridge
 from muybridge.clock import Clock
+from muybridge.fleet_run import Outcome, Work
 from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import Unlisted
@@ -195,8 +196,11 @@ class BlockingTrioClient:
         async def step() -> Result | None:
             return await anext(results, None)
 
-        while (result := self._run(step)) is not None:
-            yield result
+        try:
+            while (result := self._run(step)) is not None:
+                yield result
+        finally:
+            self._run(context.__aexit__, None, None, None)
 
     def run(self, request: muybridge.MediaRequest, **options: Any) -> Result:
         return self._run(self._client.run, request, **options)
@@ -205,6 +209,20 @@ class BlockingTrioClient:
         self, source: Result | Task | str, path: str | os.PathLike[str], **options: Any
     ) -> Path:
         return self._run(self._client.download, source, path, **options)
+
+    def run_all(
+        self, work: Iterable[Work], *, most: int | None = None, **options: Any
+    ) -> list[Outcome]:
+        async def collect() -> list[Outcome]:
+            found: list[Outcome] = []
+            async with self._client.run_all(work, **options) as outcomes:
+                async for outcome in outcomes:
+                    found.append(outcome)
+                    if len(found) == most:
+                        break
+            return found
+
+        return self._run(collect)
 
     def delete_asset(self, asset_id: str) -> None:
         self._run(self._client.delete_asset, asset_id)

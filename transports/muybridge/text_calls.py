@@ -97,7 +97,6 @@ class StreamCall(Generic[T]):
         self._ended = False
         self._left = False
         self._followed: Unfollowed
-        self._interruption: ServiceError | None = None
         self._unread = False
 
     def start(self, now: float) -> OpenStream:
@@ -155,16 +154,18 @@ class StreamCall(Generic[T]):
         self._unread = not self._ended
         self._ended = self._left = True
 
-    def tell_end_of_reply(self) -> None:
-        """Tell that the reply has been received, or has broken off."""
+    def tell_end_of_reply(self, interruption: ServiceError | None) -> None:
+        """Tell that the reply has been received, or that the call ends with an *interruption*."""
         self._followed.tell_end(())
+        if interruption is not None:
+            self._followed.end(interruption)
 
     def tell_end(self, error: BaseException | None) -> None:
         """Tell that the stream has been left, because of *error* or without one."""
         if error is None:
             self._followed.tell_end(())
         left = GeneratorExit() if self._unread else None
-        self._followed.end(error or self._interruption or left)
+        self._followed.end(error or left)
 
     def interruption(self, error: TransportError | ServiceError) -> ServiceError | None:
         """Return what *error* at the reply's end means: nothing, if the answer is complete.
@@ -175,10 +176,8 @@ class StreamCall(Generic[T]):
         if isinstance(error, TransportError):
             failure = self._credentials.redact_failure(error.failure)
             self._followed.failed(failure, None)
-            self._interruption = self._reader.fail(failure)
-            return self._interruption
+            return self._reader.fail(failure)
         error.__context__ = None
-        self._interruption = error
         return error.with_traceback(None)
 
     def received(self) -> tuple[T, ...]:

@@ -93,7 +93,7 @@ class TrioTextStream(Generic[T]):
         except BaseException as error:  # noqa: BLE001  it is raised again
             error.add_note(TEXT_UNDER_WAY)
             raise error.with_traceback(None) from None
-        self._call.tell_end_of_reply()
+        self._call.tell_end_of_reply(interruption)
         # Outside of the handler, so that no frame of a foreign library hangs on the error.
         if interruption is not None:
             raise interruption

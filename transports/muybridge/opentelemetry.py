@@ -1,0 +1,204 @@
+"""Spans for OpenTelemetry: one for each call, and below it one for each request.
+
+    pip install "muybridge[otel]"
+
+    client = Client(on_event=Tracing())
+
+The spans of calls are children of the span that is current where the call is made; in a `run_all`
+or a batch, where that was begun. They hold what `facts` allows and nothing else. No header is added
+to any request: what is sent is what the service's specification says, so that no trace goes on in
+the service.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+
+from muybridge import __version__
+from muybridge.facts import Fact, facts
+from muybridge.observing import Observer
+from muybridge_protocol.events import DownloadProgress, Event
+from muybridge_protocol.observations import (
+    AnyEvent,
+    CallBegan,
+    CallEnded,
+    CallInfo,
+    ExchangeFailed,
+    ReplyBegan,
+    ReplyReceived,
+    RequestSent,
+)
+
+_CALL = {
+    "call_kind": "muybridge.call.kind",
+    "call_task_id": "muybridge.task.id",
+    "call_family": "muybridge.family",
+    "call_model": "muybridge.model",
+    "call_work": "muybridge.work",
+}
+_CALL_ENDED = {
+    **_CALL,
+    "error": "error.type",
+    "left": "muybridge.left",
+    "status": "muybridge.task.status",
+    "size": "muybridge.download.size",
+    "prompt_tokens": "muybridge.tokens.prompt",
+    "answer_tokens": "muybridge.tokens.answer",
+    "total_tokens": "muybridge.tokens.total",
+}
+_REQUEST = {
+    "method": "http.request.method",
+    "scheme": "url.scheme",
+    "host": "server.address",
+    "port": "server.port",
+    "path": "url.path",
+    "template": "url.template",
+    "size": "http.request.body.size",
+}
+_REPLY = {
+    "status": "http.response.status_code",
+    "size": "http.response.body.size",
+    "chunks": "muybridge.chunks",
+    "first_chunk": "muybridge.first_chunk",
+    "phase": "muybridge.failure.phase",
+    "sent": "muybridge.failure.sent",
+}
+"""The names of facts as attributes, by the semantic conventions where these have one."""
+
+_REFUSED = 400
+"""The first status that is an error to a client."""
+
+
+@attrs.define
+class _Open:
+    """The spans of a call under way."""
+
+    call: Span
+    request: Span | None = None
+    status: str | None = None
+
+
+class Tracing(Observer):
+    """A listener that makes spans. One may serve any number of clients.
+
+        Client(on_event=Tracing())
+        Client(on_event=Tracing(on_event=mine))
+
+    Args:
+        tracer_provider: Where spans go, or None for the program's.
+        on_event: A listener that is told of the same events, or None. As for a client, one that
+            is no `Observer` is told what becomes of tasks alone.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        *,
+        on_event: Callable[[Any], None] | None = None,
+    ) -> None:
+        super().__init__(self._take)
+        self._tracer = trace.get_tracer("muybridge", __version__, tracer_provider)
+        self._next = on_event
+        self._open: dict[int, _Open] = {}
+        self._guard = threading.Lock()
+
+    def _take(self, event: AnyEvent) -> None:
+        if event.call is not None:
+            self._record(event, event.call)
+        following = self._next
+        if following is not None and (isinstance(following, Observer) or isinstance(event, Event)):
+            following(event)
+
+    def _record(self, event: AnyEvent, info: CallInfo) -> None:
+        if isinstance(event, CallBegan):
+            span = self._tracer.start_span(
+                f"muybridge {info.kind}", attributes=_named(facts(event), _CALL)
+            )
+            with self._guard:
+                self._open[info.number] = _Open(span)
+            return
+        with self._guard:
+            found = self._open.get(info.number)
+            if isinstance(event, CallEnded):
+                self._open.pop(info.number, None)
+        if found is None:  # it began before anybody listened
+            return
+        match event:
+            case RequestSent():
+                found.request = self._start_request(event, found.call)
+            case ReplyBegan() | DownloadProgress():
+                pass
+            case ReplyReceived() | ExchangeFailed():
+                _end_request(event, found)
+            case CallEnded():
+                _end_call(event, found)
+            case _:
+                _note(event, found)
+
+    def _start_request(self, event: RequestSent, parent: Span) -> Span:
+        attributes = _named(facts(event), _REQUEST)
+        attributes["url.full"] = event.url
+        if event.resends:
+            attributes["http.request.resend_count"] = event.resends
+        return self._tracer.start_span(
+            event.method if event.template is None else f"{event.method} {event.template}",
+            context=trace.set_span_in_context(parent),
+            kind=SpanKind.CLIENT,
+            attributes=attributes,
+        )
+
+
+def _end_request(event: ReplyReceived | ExchangeFailed, found: _Open) -> None:
+    span, found.request = found.request, None
+    if span is None:
+        return
+    told = facts(event)
+    span.set_attributes(_named(told, _REPLY))
+    if isinstance(event, ExchangeFailed):
+        _fail(span, str(told["reason"]))
+    elif event.status >= _REFUSED:
+        _fail(span, str(event.status))
+    span.end()
+
+
+def _end_call(event: CallEnded, found: _Open) -> None:
+    span, told = found.call, facts(event)
+    span.set_attributes(_named(told, _CALL_ENDED))
+    error = told.get("error")
+    if error is not None:
+        # Of an exception the class alone: its message may hold what the service has said.
+        span.add_event("exception", {"exception.type": error})
+        _fail(span, str(error))
+    span.end()
+
+
+def _note(event: AnyEvent, found: _Open) -> None:
+    """Note with the call's span what has become known, a status only where it is new."""
+    told = facts(event)
+    status = told.pop("status", None)
+    if told.pop("changed", True) is False and status == found.status:
+        return
+    attributes = {
+        f"muybridge.{name}": value
+        for name, value in told.items()
+        if name != "event" and not name.startswith("call")
+    }
+    if status is not None:
+        found.status = str(status)
+        attributes["muybridge.task.status"] = status
+    found.call.add_event(f"muybridge.{told['event']}", attributes)
+
+
+def _fail(span: Span, kind: str) -> None:
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR))
+
+
+def _named(told: Mapping[str, Fact], names: Mapping[str, str]) -> dict[str, Fact]:
+    return {names[name]: value for name, value in told.items() if name in names}
