@@ -25,6 +25,7 @@ nitpick_ignore = [
     ("py:class", "SSLContext"),
     # Ours, in public signatures, but not public by name: programs have such values, or give one
     # that fits, without naming the type.
+    ("py:class", "AnyEvent"),
     ("py:class", "CallInfo"),
     ("py:class", "CallKind"),
     ("py:class", "Clock"),
@@ -52,7 +53,7 @@ nitpick_ignore_regex = [
 
 # Markdown: an anchor for each heading, as code hosts make them.
 myst_heading_anchors = 4
-smartquotes = False  # `--json` is no dash
+smartquotes_action = "D"  # dashes alone: code hosts show quotes as they are written, too
 
 # The library's docstrings.
 default_role = "py:obj"

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from muybridge_docs.markdown import code, table
+from muybridge_docs.markdown import table
 
 PAGE: Final = Path(__file__).parents[1] / "benchmarks.md"
 
@@ -56,15 +56,14 @@ def _names(theirs: str, peers: list[str]) -> bool:
 
 
 def comparison() -> str:
-    """Return all comparisons as a table."""
-    return table(
-        ("What is measured", "Muybridge", "needs", "of", "Measure it yourself"),
-        (
-            (each.measured, each.ours, each.ratio, each.theirs, _command(each.benchmark))
-            for each in comparisons()
-        ),
-    )
+    """Return all comparisons, a table for each benchmark."""
+    by_benchmark: dict[str, list[Comparison]] = {}
+    for each in comparisons():
+        by_benchmark.setdefault(each.benchmark, []).append(each)
+    return "\n\n".join(map(_section, by_benchmark.values()))
 
 
-def _command(benchmark: str) -> str:
-    return code(f"python -m benchmarks {benchmark}")
+def _section(found: list[Comparison]) -> str:
+    rows = ((each.ours, each.ratio, each.theirs) for each in found)
+    command = f"```console\n$ python -m benchmarks {found[0].benchmark}\n```"
+    return f"### {found[0].measured}\n\n{command}\n\n{table(('Muybridge', 'needs', 'of'), rows)}"

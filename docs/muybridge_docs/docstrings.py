@@ -30,7 +30,10 @@ def end_sentences(
 
 
 def with_examples(lines: list[str]) -> list[str]:
-    """Return *lines* with what is indented after an empty line marked as code."""
+    """Return *lines* with what is indented after an empty line marked as code.
+
+    And `data:` URIs as words, which reStructuredText takes for links.
+    """
     marked: list[str] = []
     inside = False
     for line in lines:
@@ -46,7 +49,7 @@ def with_examples(lines: list[str]) -> list[str]:
             inside = True
         elif line and not line.startswith(" "):
             inside = False
-        marked.append(line)
+        marked.append(line if inside else line.replace("data:.", r"data\:."))
     return marked
 
 

@@ -21,6 +21,15 @@ def _by_name() -> dict[str, str]:
     return {public.name: public.shown for all_of in explained().values() for public in all_of}
 
 
+def _full_name(target: str) -> str | None:
+    """Return under which name *target* is explained: a public name, or a part of a class."""
+    owner, _, name = target.rpartition(".")
+    if name in _by_name():
+        return _by_name()[name]
+    shown = _by_name().get(owner)
+    return None if shown is None else f"{shown}.{name}"
+
+
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
 ) -> nodes.Element | None:
@@ -33,7 +42,7 @@ def resolve(
     if node.get("refdomain") != "py":
         return None
     target: str = node["reftarget"]
-    shown = _by_name().get(target.rpartition(".")[2])
+    shown = _full_name(target)
     if shown is not None and shown != target:
         domain = env.get_domain("py")
         found: Any = domain.resolve_xref(

@@ -104,7 +104,12 @@ def explained() -> Mapping[str, tuple[Public, ...]]:
             if (home, name) not in seen:
                 seen.add((home, name))
                 homes[home].append(Public(home, name, _shown(home, name, value), value))
-    return {module: tuple(names) for module, names in homes.items()}
+    return {module: tuple(_in_order(module, names)) for module, names in homes.items()}
+
+
+def _in_order(module: str, names: Iterable[Public]) -> list[Public]:
+    order = public_names(import_module(module))
+    return sorted(names, key=lambda public: order.index(public.name))
 
 
 def _home(module: str, name: str, value: Any) -> str:
