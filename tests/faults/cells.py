@@ -158,7 +158,7 @@ def commit(
         )
         url = _url(cell, server, closing, monkeypatch)
         driven = driver(closing, around.trust)(
-            url, timeout=cell.timeout, poll_interval=5.0, on_event=sinks.hear
+            url, timeout=cell.timeout, poll_interval=5.0, on_event=sinks.listener()
         )
         setting = Setting(
             url=url,

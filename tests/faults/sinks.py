@@ -17,15 +17,21 @@ from typing import Any
 
 import attrs
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from rich.traceback import Traceback
 
-from muybridge_protocol.events import Event
+from muybridge import Observer
+from muybridge.facts import facts
+from muybridge.opentelemetry import Tracing
+from muybridge_protocol.observations import AnyEvent
 from muybridge_protocol.tasks import Result, Task
 
 from .clients import KEY
 from .hostile_server import SIGNATURE
 
-SIGNED = ("repr", "str", "notes", "logs", "warnings", "output", "events")
+SIGNED = ("repr", "str", "notes", "logs", "warnings", "output", "events", "spans")
 """The sinks that people read, where the query of a signed link has no place either."""
 
 _FORMATTER = logging.Formatter("%(name)s %(levelname)s %(message)s %(args)r %(exc_text)s")
@@ -51,6 +57,7 @@ class Sinks:
     """
 
     shown: dict[str, str] = attrs.field(factory=dict[str, str])
+    _spans: InMemorySpanExporter = attrs.field(factory=InMemorySpanExporter, init=False)
 
     def add(self, sink: str, text: object) -> None:
         """Put something into a sink."""
@@ -78,12 +85,18 @@ class Sinks:
                 root.removeHandler(keeper)
                 root.setLevel(level)
         self.add("logs", "\n".join(keeper.lines))
+        self.add("spans", [span.to_json() for span in self._spans.get_finished_spans()])
         self.add("warnings", [str(warning) for warning in warned])
         self.add("output", out.getvalue())
 
-    def hear(self, event: Event) -> None:
-        """Take an event, as `on_event` does."""
-        self.add("events", f"{event!r} {event}")
+    def listener(self) -> Observer:
+        """Return an `on_event` that takes every event, and the spans that are made of them."""
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(self._spans))
+        return Tracing(provider, on_event=Observer(self._hear))
+
+    def _hear(self, event: AnyEvent) -> None:
+        self.add("events", f"{event!r} {event} {facts(event)}")
 
     def look_at_client(self, client: object) -> None:
         """Take all that a client shows of itself, which it must not be copied for."""
