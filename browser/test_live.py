@@ -47,7 +47,7 @@ def test_a_picture_from_queued_to_completed(page: Window, stage: Stage) -> None:
     page.until(lambda: page.text(".state") == "queued")
     assert page.text(".prompt") == "a horse"
     assert page.text(".model") == "imga"
-    assert page.one("progress").accessible_name == "The picture waits for its turn"
+    assert page.one("progress").accessible_name == "The picture waits"
     stage.later(3)
     page.until(lambda: page.text(".state") == "processing")
     assert page.one("progress").accessible_name == "The picture is being made"
@@ -106,7 +106,7 @@ def test_a_result_that_is_kept_no_longer(page: Window, stage: Stage) -> None:
     """When a file is deleted, its picture gives way to a sentence."""
     stage.make("imga")
     stage.later()
-    page.until(lambda: page.all("img"))
+    page.until(lambda: page.run("return document.querySelector('img')?.naturalWidth"))
     stage.later(DAY)
     page.until(lambda: page.text(".plate") == "The file is kept no longer.")
 
