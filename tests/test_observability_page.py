@@ -1,0 +1,29 @@
+"""The page on observability says what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from muybridge.facts import ALLOWED
+
+PAGE = (Path(__file__).parent.parent / "docs" / "observability.md").read_text("utf-8")
+
+
+def test_every_event_and_its_facts() -> None:
+    """The table has each kind of event, with exactly the facts that are shown of it."""
+    rows = re.findall(r"^\| `([A-Z]\w+)` \| [^|]+ \|([^|]*)\|$", PAGE, re.MULTILINE)
+    found = {name: re.findall(r"`(\w+)`", told) for name, told in rows}
+    assert found == {
+        kind.__name__: [path.rpartition(".")[2] for path in paths]
+        for kind, paths in ALLOWED.items()
+    }
+
+
+def test_every_attribute_of_a_span() -> None:
+    """So has the table of spans each attribute that there may be."""
+    source = Path(__file__).parent.parent / "transports" / "muybridge" / "opentelemetry.py"
+    names = r'"((?:muybridge|http|url|server|error)\.[a-z_.]+)"'
+    made = set(re.findall(names, source.read_text("utf-8")))
+    table = "".join(re.findall(r"^\| (?:call|request) \|.*$", PAGE, re.MULTILINE))
+    assert set(re.findall(r"`([a-z_.]+)`", table)) == made
