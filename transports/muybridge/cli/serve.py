@@ -54,7 +54,7 @@ def serve(errand: Errand, host: str, port: int, speed: float, api_key_file: str 
         say(f"warning: {host} can be reached from other machines, and the key in clear text")
 
     def ready(service: LocalService) -> None:
-        say(f"serving on {service.base_url} until Ctrl-C")
+        say(f"serving on {service.base_url} until Ctrl-C; a browser shows its tasks there")
         # The key of a file may be a real one, so that only its place is printed.
         if errand.json:
             key = service.api_key if api_key_file is None else None

@@ -76,7 +76,7 @@ class LocalService:
 
     @property
     def base_url(self) -> str:
-        """Where clients on this machine reach the service."""
+        """Where clients on this machine reach the service, and a browser shows its tasks."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104  any address
         return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
 
