@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LONGEST_TEXT = 2_000
 """Most characters of what the service said that are shown."""
 
-_BOX = "max-width:40em"
+_BOX = "max-width:40em;overflow-wrap:anywhere"
 _MEDIA = "display:block;max-width:100%;max-height:30em"
 _PRIVATE = 'referrerpolicy="no-referrer" rel="noopener noreferrer" target="_blank"'
 
