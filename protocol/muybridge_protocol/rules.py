@@ -214,7 +214,9 @@ class Items:
 
     def complaint(self, value: object) -> str | None:
         """Return what is wrong with *value*, or None."""
-        count = len(value) if is_array(value) else 0
+        if not is_array(value):
+            return f"{shown(value)} is not an array"
+        count = len(value)
         if self.low <= count <= self.high:
             return None
         return f"there {'is 1 item' if count == 1 else f'are {count} items'}"

@@ -134,7 +134,7 @@ RULES: list[tuple[ValueRule, str, list[Any], dict[Any, str]]] = [
         at_most(2),
         "use at most 2",
         [(), ("a",), ("a", "b")],
-        {("a", "b", "c"): "there are 3 items"},
+        {("a", "b", "c"): "there are 3 items", 1: "1 is not an array"},
     ),
     (
         Items(2, 3),
@@ -144,7 +144,7 @@ RULES: list[tuple[ValueRule, str, list[Any], dict[Any, str]]] = [
             (): "there are 0 items",
             ("a",): "there is 1 item",
             ("a",) * 4: "there are 4 items",
-            "ab": "there are 0 items",
+            "ab": "'ab' is not an array",
         },
     ),
     (NotSet("it is not for this"), "leave the field out", [], {"a": "it is not for this"}),

@@ -72,7 +72,7 @@ FAMILIES: Mapping[str, Family] = _Families()
 
 def __getattr__(name: str) -> object:
     home = name.removesuffix("Request").lower()
-    if home not in _NAMES or name not in __all__:
+    if home not in _NAMES or name not in (home.upper(), f"{home.capitalize()}Request"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = found
