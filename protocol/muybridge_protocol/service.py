@@ -129,6 +129,7 @@ class Service:
     _origins: frozenset[tuple[str, str, int]] = attrs.field(
         init=False, repr=False, eq=False, default=frozenset()
     )
+    _prefixes: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False, default=())
 
     def __attrs_post_init__(self) -> None:
         if self.base_url is None and self.text_base_url is None:
@@ -153,8 +154,9 @@ class Service:
                     f"{url}: leave out {_VERSION}, which every path begins with. Nothing was sent."
                 )
             object.__setattr__(self, name, url)
-        bases = filter(None, (self.base_url, self.text_base_url))
+        bases = tuple(filter(None, (self.base_url, self.text_base_url)))
         object.__setattr__(self, "_origins", frozenset(map(origin_of, bases)))
+        object.__setattr__(self, "_prefixes", tuple(f"{base}/" for base in bases))
 
     def __str__(self) -> str:
         return str(self.base_url or self.text_base_url)
@@ -197,6 +199,8 @@ class Service:
 
     def owns(self, url: str) -> bool:
         """Whether *url* is of the service's own origin, which alone may see the API key."""
+        if url.startswith(self._prefixes) and not _UNSENDABLE.search(url):
+            return True  # an address ends where its path begins
         try:
             origin = origin_of(url)
         except InvalidAddress:
