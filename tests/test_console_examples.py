@@ -6,15 +6,16 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+from muybridge import Client
 from muybridge.cli.commands import muybridge
 from muybridge.local import LocalService
-from muybridge.testing import SkippingClock
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -26,6 +27,9 @@ PAGES = [
 ELSEWHERE = {
     "muybridge demo": "tests/cli/test_demo.py",
     "muybridge serve --speed 20": "tests/cli/test_demo.py",
+    'muybridge run imgb --model imgb-2 --prompt "A horse" --timeout 1 -o horse.png': (
+        "tests/cli/test_exit_codes.py"
+    ),
     "muybridge batch run two.jsonl --out paddock": "tests/batch/test_command.py",
     "muybridge batch resolve paddock trot --adopt task-2-trot": "tests/batch/test_command.py",
     "muybridge batch run --out paddock": "tests/batch/test_command.py",
@@ -74,9 +78,9 @@ def comparable(text: str) -> list[str]:
     return sorted(line for line in lines if line and not passing.match(line))
 
 
-def skipping(_: object) -> SkippingClock:
-    """Return a clock for a command, on which waiting takes no time."""
-    return SkippingClock()
+def hurried(*arguments: Any, poll_interval: float | None = None, **options: Any) -> Client:
+    """Return a client for a command, which asks more often than the real service wants."""
+    return Client(*arguments, poll_interval=poll_interval or 0.1, **options)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +98,7 @@ def test_calls_run(
     monkeypatch.setenv("MUYBRIDGE_API_KEY", service.api_key)
     monkeypatch.setenv("MUYBRIDGE_BASE_URL", service.base_url)
     monkeypatch.setenv("MUYBRIDGE_TEXT_BASE_URL", service.text_base_url)
-    monkeypatch.setattr("muybridge.cli.errand.WatchedClock", skipping)
+    monkeypatch.setattr("muybridge.Client", hurried)
     Image.new("RGB", (16, 16)).save("horse.png")
     for name, content in GIVEN.items():
         Path(name).write_text(content, encoding="utf-8")

@@ -5,12 +5,24 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from types import ModuleType
 
 
 def said_of(module: ModuleType) -> Mapping[str, str]:
     """Return the text below each assignment in *module*; those in a class as `Class.NAME`."""
     return dict(_said(ast.parse(inspect.getsource(module)), ""))
+
+
+def where(module: ModuleType, name: str) -> ModuleType:
+    """Return the module that assigns *name*, which *module* may only pass on."""
+    for node in ast.parse(inspect.getsource(module)).body:
+        match node:
+            case ast.ImportFrom(str(origin), names) if name in {alias.name for alias in names}:
+                return where(import_module(origin), name)
+            case _:
+                pass
+    return module
 
 
 def _said(parent: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, str]]:

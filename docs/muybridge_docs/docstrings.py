@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 _EXAMPLE = re.compile(r"    +\S")
+_NO_LITERAL = re.compile(r"=(NOTHING\b|<[^,)]*>+)")
+"""A default that attrs makes anew for each value, or a function."""
 _COLON = "\ue000"
 """Stands for the colon before which napoleon would see an attribute's type."""
 
@@ -62,9 +64,9 @@ def shorten_signature(
     signature: str | None,
     returns: str | None,
 ) -> tuple[str | None, str | None] | None:
-    """Let a default that attrs makes anew for each value be shown as three dots."""
+    """Let a default that cannot be written down be shown as three dots."""
     if signature is None:
         return None
     if what == "class" and signature in ("(*args, **kwargs)", "(value)"):
         return "", returns  # protocols are not called, and of an enumeration there are its members
-    return signature.replace("NOTHING", "...").replace("<factory>", "..."), returns
+    return _NO_LITERAL.sub("=...", signature), returns

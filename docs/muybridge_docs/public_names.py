@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 
 import attrs
 
-from muybridge_docs.assignments import said_of
+from muybridge_docs.assignments import said_of, where
 
 PAGE: Final = Path(__file__).parents[1] / "api.md"
 YOUNG: Final = (
@@ -227,7 +227,7 @@ def _is_short(value: object) -> bool:
 
 def _said_of_data(public: Public) -> list[str]:
     """Return the text that stands below the assignment of a name, or what it is."""
-    text = said_of(import_module(public.module)).get(public.name)
+    text = said_of(where(import_module(public.module), public.name)).get(public.name)
     if text is not None:
         return text.splitlines()
     kind = cast("object", public.value).__class__

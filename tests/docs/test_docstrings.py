@@ -28,11 +28,12 @@ def test_a_sentence_is_no_type() -> None:
 
 
 def test_signatures() -> None:
-    """A default that is made anew is three dots, and what nobody calls has no signature."""
+    """What cannot be written down is three dots, and what nobody calls has no signature."""
 
     def shortened(what: str, signature: str) -> object:
         return shorten_signature(APP, what, "a", None, None, signature, None)
 
     assert shortened("class", "(*, raw=NOTHING)") == ("(*, raw=...)", None)
+    assert shortened("function", "(a=<function <lambda>>, b=1)") == ("(a=..., b=1)", None)
     assert shortened("class", "(*args, **kwargs)") == ("", None)
     assert shortened("function", "(*args, **kwargs)") == ("(*args, **kwargs)", None)
