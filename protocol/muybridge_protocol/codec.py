@@ -8,6 +8,7 @@ record keeps what came.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -280,7 +281,7 @@ def record_reader(
     rename: Mapping[str, str],
     hooks: Mapping[str, Callable[[Any, Any], Any]],
 ) -> Callable[[JsonObject], _T]:
-    """Return a function that reads a record as *kind*.
+    """Return a function that reads a record as *kind*. It is generated when the first one comes.
 
     Args:
         kind: An attrs class.
@@ -291,11 +292,14 @@ def record_reader(
         name: override(rename=rename.get(name), struct_hook=hooks.get(name))
         for name in {*rename, *hooks}
     }
-    structure = make_dict_structure_fn(kind, converter, **overrides)  # type: ignore[arg-type]  # its overrides share **kwargs with options
+
+    @functools.cache
+    def structure() -> Callable[[JsonObject, type[_T]], _T]:
+        return make_dict_structure_fn(kind, converter, **overrides)  # type: ignore[arg-type]  # its overrides share **kwargs with options
 
     def read(record: JsonObject) -> _T:
         try:
-            return structure(record, kind)
+            return structure()(record, kind)
         except KeyError as missing:
             raise InvalidJson(f"it has no {missing.args[0]}") from None
 

@@ -14,6 +14,7 @@ import attrs
 
 from muybridge_protocol.codec import readable
 from muybridge_protocol.http import Reason, TransportFailure
+from muybridge_protocol.values import fields_shown
 
 if TYPE_CHECKING:
     from muybridge_protocol.rules import Problem
@@ -83,7 +84,7 @@ class InvalidToken(LocalError):
     """A task token cannot be read."""
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class ServiceError(MuybridgeError):
     """Something happened on the way to the service, or the service said so.
 
@@ -97,6 +98,9 @@ class ServiceError(MuybridgeError):
     def __str__(self) -> str:
         parts = (self.what(), self.about(), self.next_step())
         return " ".join(readable(part, _SENTENCE_LIMIT) for part in parts if part)
+
+    def __repr__(self) -> str:
+        return fields_shown(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {field.alias: getattr(self, field.name) for field in attrs.fields(type(self))}
@@ -122,7 +126,7 @@ def _rebuild(kind: type[ServiceError], values: dict[str, Any]) -> ServiceError:
     return kind(**values)
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class NotSent(ServiceError):
     """The request never reached the service: no byte of it was handed to the network.
 
@@ -148,7 +152,7 @@ class NotSent(ServiceError):
         return f"Nothing was charged; {mend}, then send it again."
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class Refused(ServiceError):
     """The service answered, and refused.
 
@@ -195,7 +199,7 @@ class Forbidden(Refused):
         )
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class RateLimited(Refused):
     """The service asks to slow down (status 429), for longer than it is worth waiting.
 
@@ -211,7 +215,7 @@ class RateLimited(Refused):
         return f"Nothing was charged; try again{wait}."
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class CreateAmbiguous(ServiceError):
     """A request that costs money may or may not have been accepted. It was not sent again.
 
@@ -259,7 +263,7 @@ class TextAmbiguous(CreateAmbiguous):
         return "Its answer is lost; asking again may cost again."
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class TaskEnded(ServiceError):
     """A task ended without a result.
 
@@ -294,7 +298,7 @@ class TaskCancelled(TaskEnded):
         return f"Task {self.result.id} was cancelled."
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class WaitTimeout(ServiceError):
     """The task did not end within the time given to wait.
 
@@ -312,7 +316,7 @@ class WaitTimeout(ServiceError):
         return f"The task did not end within {self.waited:.0f} s{seen}."
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class ServiceUnreachable(ServiceError):
     """No valid reply came for too long, so waiting was given up.
 
@@ -363,7 +367,7 @@ class ResultExpired(TaskNotFound):
         return "What is deleted stays deleted: create another task."
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class ResultIncomplete(ServiceError):
     """The task is completed, but its result has no URL, however often it was asked for.
 
@@ -378,7 +382,7 @@ class ResultIncomplete(ServiceError):
         return "The task is completed, but its result has no URL."
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class ProtocolViolation(ServiceError):
     """The service's reply breaks the protocol.
 
@@ -402,7 +406,7 @@ class ProtocolViolation(ServiceError):
         return check if self.task is None else super().next_step()
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class AssetError(ServiceError):
     """An asset may still exist.
 
@@ -413,7 +417,7 @@ class AssetError(ServiceError):
     asset_id: str
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class AssetDeleteFailed(AssetError):
     """The service did not delete the asset: `code` is not the string 0.
 
@@ -450,7 +454,7 @@ class AssetDeletePresumed(AssetDeleteFailed):
         )
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class AssetDeleteUnknown(AssetError):
     """Whether the asset was deleted could not be learnt. Deleting it again is harmless.
 
@@ -469,7 +473,7 @@ class AssetDeleteUnknown(AssetError):
         return "Deleting it again is harmless."
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
+@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class DownloadFailed(ServiceError):
     """A result could not be saved. It is not lost.
 

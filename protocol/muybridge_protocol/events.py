@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallInfo
 
 
-@attrs.frozen
+@frozen
 class Submitted:
     """The service has accepted a task: its id is known, and it may be charged.
 
@@ -29,7 +30,7 @@ class Submitted:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
-@attrs.frozen
+@frozen
 class Polled:
     """A valid reply to a result query.
 
@@ -44,7 +45,7 @@ class Polled:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
-@attrs.frozen
+@frozen
 class WillRetry:
     """An exchange failed and will be repeated.
 
@@ -65,7 +66,7 @@ class WillRetry:
     cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
 
-@attrs.frozen
+@frozen
 class Throttled:
     """The service asked to slow down (status 429).
 
@@ -80,7 +81,7 @@ class Throttled:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
-@attrs.frozen
+@frozen
 class Ambiguous:
     """A request that costs money may or may not have been accepted.
 
@@ -95,7 +96,7 @@ class Ambiguous:
     cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
 
-@attrs.frozen
+@frozen
 class DownloadProgress:
     """Bytes of a download that have been saved.
 

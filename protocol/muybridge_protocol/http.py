@@ -11,6 +11,8 @@ from enum import StrEnum
 
 import attrs
 
+from muybridge_protocol.values import frozen
+
 MEBIBYTE = 1024 * 1024
 
 API_BODY_LIMIT = 8 * MEBIBYTE
@@ -36,7 +38,7 @@ def shown_url(url: str | None) -> str:
     return repr(None if url is None else without_query(url))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class HttpRequest:
     """A request for a driver to send, complete but for the API key.
 
@@ -76,7 +78,7 @@ class HttpRequest:
         return self.paid and not self.interruptible
 
 
-@attrs.frozen
+@frozen
 class HttpHead:
     """The status line and headers of a reply."""
 
@@ -88,7 +90,7 @@ class HttpHead:
         return find_header(self.headers, name)
 
 
-@attrs.frozen
+@frozen
 class HttpResponse:
     """A whole reply: status, headers and the decoded body."""
 
@@ -144,7 +146,7 @@ class Reason(StrEnum):
     OTHER = "other"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TransportFailure:
     """An exchange that gave no whole reply.
 

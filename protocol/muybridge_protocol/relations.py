@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-import attrs
-
 from muybridge_protocol.rules import Problem, either, is_array, shown
+from muybridge_protocol.values import frozen
 
 Values = Mapping[str, object]
 """The values of a request that are set, by wire name."""
@@ -21,7 +20,7 @@ class Relation(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class Requires:
     """*field* may only be sent together with *other*."""
 
@@ -45,7 +44,7 @@ def together(one: str, other: str) -> tuple[Requires, Requires]:
     return Requires(one, other), Requires(other, one)
 
 
-@attrs.frozen
+@frozen
 class Excludes:
     """No field of *these* may be sent together with a field of *those*."""
 
@@ -68,7 +67,7 @@ class Excludes:
                 )
 
 
-@attrs.frozen
+@frozen
 class Alternatives:
     """Only one of two fields that say the same thing may be sent."""
 
@@ -87,7 +86,7 @@ class Alternatives:
             )
 
 
-@attrs.frozen
+@frozen
 class RequiredFor:
     """*field* must be sent, and not be empty, for each of *models*."""
 
@@ -106,7 +105,7 @@ class RequiredFor:
             )
 
 
-@attrs.frozen
+@frozen
 class OnlyWith:
     """*field* may have the value *value* only while *other* has one of *options*."""
 
@@ -132,7 +131,7 @@ class OnlyWith:
             )
 
 
-@attrs.frozen
+@frozen
 class FewerWith:
     """*field* may have at most *high* items while *other* is sent."""
 
@@ -153,7 +152,7 @@ class FewerWith:
             )
 
 
-@attrs.frozen
+@frozen
 class Ineffective:
     """*field* has no effect while *other* is sent, or for each of *models*."""
 
@@ -169,7 +168,7 @@ class Ineffective:
         )
 
 
-@attrs.frozen
+@frozen
 class Alias:
     """*legacy* is an old name of *field*: the same value under both is sent once."""
 

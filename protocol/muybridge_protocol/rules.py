@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar, Protocol, TypeGuard, cast
 
-import attrs
+from muybridge_protocol.values import frozen
 
 
-@attrs.frozen
+@frozen
 class Problem:
     """One thing that the service would not accept.
 
@@ -39,7 +39,7 @@ class Problem:
         return f"{where}{self.message}; {self.accepted}"
 
 
-@attrs.frozen
+@frozen
 class Notice:
     """A setting that is accepted but has no effect.
 
@@ -106,7 +106,7 @@ class ValueRule(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class OneOf:
     """The value is one of *options*."""
 
@@ -135,7 +135,7 @@ def one_of(*options: str | int, ignore_case: bool = False) -> OneOf:
     return OneOf(options, ignore_case)
 
 
-@attrs.frozen
+@frozen
 class Between:
     """The number lies between *low* and *high*, both included, or is in *also*."""
 
@@ -160,7 +160,7 @@ class Between:
         return f"{shown(value)} is out of range"
 
 
-@attrs.frozen
+@frozen
 class Text:
     """The string has something to read in it, and at most *limit* characters."""
 
@@ -181,7 +181,7 @@ class Text:
         return None
 
 
-@attrs.frozen
+@frozen
 class ModelName:
     """The string can be a model's name: it is not blank and is fit to print."""
 
@@ -199,7 +199,7 @@ class ModelName:
         return f"{shown(value)} is no model name"
 
 
-@attrs.frozen
+@frozen
 class Items:
     """The array has from *low* to *high* items."""
 
@@ -227,7 +227,7 @@ def at_most(count: int) -> Items:
     return Items(0, count)
 
 
-@attrs.frozen
+@frozen
 class NotSet:
     """The field must not be sent at all."""
 
@@ -244,7 +244,7 @@ class NotSet:
         return self.why
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PixelSize:
     """The string is `{width}x{height}` in pixels, within the limits.
 

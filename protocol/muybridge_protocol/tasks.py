@@ -27,6 +27,7 @@ from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.http import shown_url
 from muybridge_protocol.service import check_identifier, is_identifier
+from muybridge_protocol.values import frozen
 
 TOKEN_VERSION = 1
 
@@ -83,7 +84,7 @@ def _error_text(error: Any, _: Any) -> str | None:
     return readable(json.dumps(error))
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Task:
     """A task that the service has accepted (spec, "Task record").
 
@@ -188,7 +189,7 @@ class Task:
         return repr_fields(self)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Result:
     """What the service says of a task (spec, "Result record").
 

@@ -20,6 +20,7 @@ from muybridge_protocol.rules import (
     unwritable,
     with_article,
 )
+from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.families.request import MediaRequest
@@ -30,7 +31,7 @@ DAY = 24 * HOUR
 _UNLISTED_RULE = ModelName()
 
 
-@attrs.frozen
+@frozen
 class Unlisted:
     """A model that the tables do not know, sent on purpose.
 
@@ -61,7 +62,7 @@ class Media(StrEnum):
     VIDEO = "video"
 
 
-@attrs.frozen
+@attrs.frozen  # every pending poll is compared by it
 class Pacing:
     """How often a result is asked for (spec, "Polling guidance").
 
@@ -78,7 +79,7 @@ class Pacing:
     assumed: bool = False
 
 
-@attrs.frozen
+@frozen
 class Retention:
     """How long a result's URL works (spec, "Result retention").
 
@@ -99,7 +100,7 @@ Limits = Mapping[str, tuple[ValueRule, ...]]
 _NO_LIMITS: Limits = {}
 
 
-@attrs.frozen
+@frozen
 class Model:
     """A model of a family, and the limits that hold for it alone.
 
@@ -120,7 +121,7 @@ class Model:
     note: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Field:
     """One field of a create request.
 
@@ -161,7 +162,7 @@ class Field:
         return None
 
 
-@attrs.frozen
+@frozen
 class Report:
     """What a check of a request found.
 

@@ -21,6 +21,7 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Headers, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.service import Service
+from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -33,7 +34,7 @@ API_TIMEOUT: Final = 60.0
 up early would leave open whether it was accepted."""
 
 
-@attrs.frozen
+@frozen
 class Send:
     """Send *request* and read its whole reply by *deadline*, on the driver's clock."""
 
@@ -41,7 +42,7 @@ class Send:
     deadline: float
 
 
-@attrs.frozen
+@frozen
 class Fetch:
     """Send *request* and hand its reply over in pieces, all by *deadline*."""
 
@@ -49,14 +50,14 @@ class Fetch:
     deadline: float
 
 
-@attrs.frozen
+@frozen
 class Wait:
     """Do nothing until *until*, on the driver's clock."""
 
     until: float
 
 
-@attrs.frozen
+@frozen
 class Settled(Generic[T_co]):
     """The operation has come to its end, with a value or with an error."""
 
@@ -73,7 +74,7 @@ class Settled(Generic[T_co]):
         return self.outcome
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Operation(Generic[T_co]):
     """One call on the service.
 

@@ -22,11 +22,12 @@ from muybridge_protocol.events import Ambiguous, Throttled, WillRetry
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.service import is_identifier
+from muybridge_protocol.values import frozen
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PaidOperation(Operation[T_co]):
     """An operation whose request may be charged.
 

@@ -1,0 +1,121 @@
+"""Values of this package behave as attrs classes do."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import attrs
+import pytest
+
+from muybridge_protocol.errors import NotSent, Refused
+from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
+from muybridge_protocol.values import frozen
+
+
+def _shouted(text: str) -> str:
+    return text.upper()
+
+
+@frozen
+class Ours:
+    text: str = attrs.field(repr=_shouted)
+    number: int = 1
+    hidden: str = attrs.field(default="h", repr=False)
+    ignored: list[int] = attrs.field(factory=list[int], eq=False)
+    unhashed: tuple[object, ...] = attrs.field(default=(), hash=False)
+
+
+@attrs.frozen
+class Theirs:
+    text: str = attrs.field(repr=_shouted)
+    number: int = 1
+    hidden: str = attrs.field(default="h", repr=False)
+    ignored: list[int] = attrs.field(factory=list[int], eq=False)
+    unhashed: tuple[object, ...] = attrs.field(default=(), hash=False)
+
+
+class Below(Ours):
+    """Not an attrs class of its own."""
+
+
+ARGUMENTS: list[dict[str, Any]] = [
+    {"text": "a"},
+    {"text": "b"},
+    {"text": "a", "number": 2},
+    {"text": "a", "number": 1.0},
+    {"text": "a", "hidden": "other"},
+    {"text": "a", "ignored": [1]},
+    {"text": "a", "unhashed": (1,)},
+    {"text": "a", "number": float("nan")},
+]
+
+
+@pytest.mark.parametrize("one", ARGUMENTS, ids=str)
+@pytest.mark.parametrize("other", ARGUMENTS, ids=str)
+def test_equality(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Two values are equal, and hash alike, exactly where those that attrs makes do."""
+    ours, theirs = (Ours(**one), Ours(**other)), (Theirs(**one), Theirs(**other))
+    assert (ours[0] == ours[1]) is (theirs[0] == theirs[1])
+    assert (ours[0] != ours[1]) is (theirs[0] != theirs[1])
+    assert (hash(ours[0]) == hash(ours[1])) is (hash(theirs[0]) == hash(theirs[1]))
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS, ids=str)
+def test_repr(arguments: dict[str, Any]) -> None:
+    """A value is shown as attrs shows it: without hidden fields, and with a field's own repr."""
+    assert repr(Ours(**arguments)) == repr(Theirs(**arguments)).replace("Theirs", "Ours", 1)
+
+
+def test_values_of_other_classes() -> None:
+    """A value equals nothing of another class, be it of a subclass."""
+    assert Ours("a") != Theirs("a")
+    assert Ours("a") != Below("a")
+    assert Ours("a") != "a"
+    assert Below("a") == Below("a")
+    assert repr(Below("a")).startswith("Below(text=A, ")
+    assert hash(Ours("a")) != hash(Below("a"))
+
+
+def test_own_methods() -> None:
+    """What a class says of itself counts, and what attrs offers besides is there."""
+
+    @frozen(kw_only=True)
+    class Odd:
+        number: int
+
+        def __repr__(self) -> str:
+            return "odd"
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Odd)
+
+        def __hash__(self) -> int:
+            return 7
+
+    assert (repr(Odd(number=1)), hash(Odd(number=1))) == ("odd", 7)
+    assert Odd(number=1) == Odd(number=2)
+    assert attrs.asdict(attrs.evolve(Odd(number=1), number=3)) == {"number": 3}
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        Odd(number=1).number = 2  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  that is it
+    assert not hasattr(Odd(number=1), "__dict__")
+
+
+def test_copies() -> None:
+    """A copy of a value, pickled or not, equals it."""
+    request = HttpRequest(method="GET", url="https://a.test/x?secret")
+    for made in (copy.copy(request), copy.deepcopy(request), pickle.loads(pickle.dumps(request))):  # noqa: S301  our own
+        assert made == request
+        assert made is not request
+    assert "secret" not in repr(request)
+
+
+def test_errors_show_their_fields() -> None:
+    """An error shows what it carries, but for the bodies of replies, and equals itself alone."""
+    failure = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.RESET)
+    error = NotSent(failure=failure, attempts=2)
+    assert repr(error) == f"NotSent(task=None, failure={failure!r}, attempts=2)"
+    assert error != NotSent(failure=failure, attempts=2)
+    assert error.args == (None, failure, 2)
+    assert repr(Refused(status=400, body=b"x")) == "Refused(task=None, status=400, message='')"
