@@ -6,6 +6,7 @@ the rules, and `Family` holds what is not a field: models, relations, pacing, re
 
 from __future__ import annotations
 
+import ast
 import json
 import types
 import typing
@@ -176,7 +177,7 @@ def _field(attribute: attrs.Attribute[Any], hint: object) -> Field:
     kind, options = _read_hint(hint)
     rules: tuple[ValueRule, ...] = attribute.metadata["rules"]
     if options:
-        rules = (OneOf(options), *rules)
+        rules = (OneOf(_as_written(options, attribute.type)), *rules)
     return Field(
         name=attribute.name,
         wire=attribute.metadata["wire"] or attribute.name,
@@ -196,6 +197,17 @@ def _read_hint(hint: object) -> tuple[Kind, tuple[str | int, ...]]:
         options = typing.get_args(part)
         return (Kind.STRING if isinstance(options[0], str) else Kind.INTEGER), options
     return _KINDS[part], ()
+
+
+def _as_written(options: tuple[str | int, ...], annotation: object) -> tuple[str | int, ...]:
+    """Return *options* in their order in the annotation.
+
+    `typing` makes a union once, and takes a Literal for another one of the same values in another
+    order, so that theirs would be the order of the family that is loaded first.
+    """
+    tree = ast.parse(str(annotation), mode="eval")
+    written = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return tuple(sorted(options, key=written.index))
 
 
 def _is_union(hint: object) -> bool:
