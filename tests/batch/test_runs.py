@@ -10,13 +10,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import trio
 
 from muybridge import Client, TrioClient, batch
 from muybridge.batch import BatchEvent, JournalUnusable, Report, State, What
+from muybridge.batch.item_work import ItemWork
+from muybridge.batch.run_state import Stopped
+from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
+from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ReplyReceived
+from muybridge_protocol.tasks import Task
 
 from .billing import PNG, BillingServer, Fault
 from .runner_process import KEY, Nursery, horses
@@ -431,3 +437,28 @@ def test_ctrl_c_under_trio(server: BillingServer, tmp_path: Path) -> None:
     assert "run it again to go on" in caught.value.__notes__[-1]
     assert batch.status(out).counts == {State.QUEUED: 4, State.SUBMITTED: 1}
     assert server.posts == 1
+
+
+def test_where_a_run_that_is_to_stop_breaks_off() -> None:
+    """It never does at a request, which the journal has for sent then, nor at a paid reply."""
+    stopping = threading.Event()
+    stopping.set()
+    shared = SimpleNamespace(
+        journal=None, runner=SimpleNamespace(new_slot=lambda: None), stopping=stopping
+    )
+    told: list[object] = []
+    nothing: Any = None  # no call is begun
+    work = ItemWork(cast("Any", shared), nothing, nothing, told.append)
+    call = CallInfo(number=1, kind="create")
+    passed = [
+        CallBegan(call=call),
+        ReplyReceived(call=call, status=200, duration=0.1, size=98),
+        Submitted(Task(id="task-1", family="imga")),
+        Ambiguous("status 500"),
+        CallEnded(call=call, duration=0.1),
+    ]
+    for event in passed:
+        work.noticed(event)
+    with pytest.raises(Stopped):
+        work.noticed(DownloadProgress(1, 2))
+    assert told == [*passed, DownloadProgress(1, 2)]

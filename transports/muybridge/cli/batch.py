@@ -107,6 +107,7 @@ def run(
     with _journal_errors(context, errand), ExitStack() as stack:
         client = stack.enter_context(_client(errand))
         tell = stack.enter_context(choose_teller(json=errand.json))
+        stack.enter_context(errand.log())
         try:
             report = batches.run(
                 client,

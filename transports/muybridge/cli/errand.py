@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TextIO, TypeVar
 
@@ -60,6 +60,7 @@ class Errand:
         text_base_url: Where its text endpoints are, or None for the environment.
         allow_plain_http: Whether base_url may be plain http on another machine.
         allow_plain_http_proxy: Whether a proxy may read the key where it passes it by plain http.
+        verbose: Whether each request and reply is told on stderr.
         poll_interval: Seconds between result queries, or None for the specification's pace.
         timeout: Seconds for the whole, or None for the library's choice.
         output: Where the result is to be saved, or None.
@@ -83,6 +84,7 @@ class Errand:
     text_base_url: str | None = None
     allow_plain_http: bool = False
     allow_plain_http_proxy: bool = False
+    verbose: bool = False
     poll_interval: float | None = None
     timeout: float | None = None
     output: str | None = None
@@ -141,7 +143,16 @@ class Errand:
                 )
             )
             self.progress = stack.enter_context(choose_progress() if spinner else Progress())
+            stack.enter_context(self.log())
             yield client
+
+    def log(self) -> AbstractContextManager[None]:
+        """Return a context in which each request and reply is told on stderr, if so wanted."""
+        if not self.verbose:
+            return nullcontext()
+        from muybridge.cli.verbose import told_on_stderr  # noqa: PLC0415  it loads logging
+
+        return told_on_stderr()
 
     def create(self, client: Client, request: MediaRequest) -> Task:
         """Create a task; a failed one is an error.

@@ -115,7 +115,19 @@ def connection_options() -> list[click.Parameter]:
             help="Send the key in clear text, if the base URL is http: on another machine.",
         ),
         plain_http_proxy_option(),
+        verbose_option(),
     ]
+
+
+def verbose_option() -> click.Option:
+    """Return `-v`."""
+    return click.Option(
+        ["-v", "--verbose"],
+        is_flag=True,
+        expose_value=False,
+        callback=_stored("verbose"),
+        help="Tell each request and reply on stderr, without keys, prompts and signatures.",
+    )
 
 
 def key_option() -> click.Option:

@@ -18,6 +18,7 @@ from muybridge.cli.options import (
     read_stdin,
     text_base_url_option,
     timeout_option,
+    verbose_option,
 )
 from muybridge.cli.records import answer_record
 from muybridge.cli.terminal import answer_piece, document
@@ -104,6 +105,7 @@ class _Question:
         key_option(),
         text_base_url_option(),
         plain_http_proxy_option(),
+        verbose_option(),
     ]
 )
 @click.argument("model", metavar="MODEL")

@@ -1,0 +1,35 @@
+"""`--verbose`: the library's own log on stderr, line by line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from muybridge.cli.terminal import say
+
+
+class _Lines(logging.Handler):
+    """Says each record in a line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say *record*."""
+        say(self.format(record))
+
+
+@contextmanager
+def told_on_stderr() -> Generator[None, None, None]:
+    """Tell each call, request and reply on stderr, as long as the context lasts."""
+    logger = logging.getLogger("muybridge")
+    before = logger.level, logger.propagate
+    lines = _Lines()
+    lines.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(message)s", "%H:%M:%S"))
+    logger.addHandler(lines)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(lines)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
