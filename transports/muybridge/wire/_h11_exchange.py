@@ -21,7 +21,7 @@ import trio
 
 from muybridge.wire._h11_connections import Connection, Route
 from muybridge.wire._h11_progress import ENDED_EARLY, Progress
-from muybridge.wire._h11_request import begin_request, with_secrets
+from muybridge.wire._h11_request import with_secrets
 from muybridge.wire._reply_body import LARGE_PIECE, PIECE, Framing, Inflation
 from muybridge.wire._watched_exchange import Fault
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
@@ -66,7 +66,6 @@ class Exchange:
         self._request = request
         self._timeout = timeout
         self._authorization = authorization
-        self._target = ""
         self._progress = Progress()
         self._connection: Connection | None = None
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_LIMIT)
@@ -173,7 +172,7 @@ class Exchange:
     def _prepare(self) -> Route:
         self._deadline = trio.current_time() + self._timeout
         try:
-            route, self._target = self._transport.prepare(self._request, self._authorization)
+            route, self._begin = self._transport.prepare(self._request, self._authorization)
         except Fault as fault:
             if fault.reason is Reason.REFUSED_HERE:
                 self._progress.phase = Phase.PROXY
@@ -221,7 +220,7 @@ class Exchange:
         # Taken away, so that nothing keeps the key once it is sent.
         authorization, self._authorization = self._authorization, None
         http, request = self._http, self._request
-        head = http.send(begin_request(request, self._route, self._target)) or b""
+        head = http.send(self._begin) or b""
         parts = [with_secrets(head, self._route, authorization)]
         if request.body:
             parts += http.send_with_data_passthrough(h11.Data(request.body)) or []

@@ -10,12 +10,14 @@ import os
 import ssl
 from typing import NoReturn
 
+import h11
+
 from muybridge.wire._addressing import Origin, check_fields, split_url
 from muybridge.wire._certificates import default_context
 from muybridge.wire._h11_connections import Connection, Route, connect
 from muybridge.wire._h11_exchange import Exchange
 from muybridge.wire._h11_progress import Progress
-from muybridge.wire._h11_request import sent_fields
+from muybridge.wire._h11_request import begin_request
 from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import HttpRequest, HttpResponse, Reason
 
@@ -102,14 +104,13 @@ class H11Transport:
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} holds connections and cannot be pickled")
 
-    def prepare(self, request: HttpRequest, authorization: str | None) -> tuple[Route, str]:
-        """Return the way of *request*, and its target, having checked that it can be sent.
+    def prepare(self, request: HttpRequest, authorization: str | None) -> tuple[Route, h11.Request]:
+        """Return the way of *request*, and how it begins, having checked that it can be sent.
 
         Raises:
             Fault: It cannot be sent as described.
         """
         origin, target = split_url(request.url)
-        sent_fields(request.headers)
         check_fields((), authorization)
         route = self._route(origin)
         if route.forwards:
@@ -120,7 +121,7 @@ class H11Transport:
                     "NO_PROXY, or say H11Transport(allow_plain_http_proxy=True)",
                 )
             target = origin + target
-        return route, target
+        return route, begin_request(request, route, target)
 
     async def connect(self, route: Route, request: HttpRequest, progress: Progress) -> Connection:
         """Return a new connection for *request*, and note the progress; see `connect`."""
