@@ -76,6 +76,8 @@ class Listeners:
             events: What became known.
             log: What writes them down as well, or None.
         """
+        if self.on_submitted is None and self.on_event is None and log is None:
+            return
         tasks = [event.task for event in events if isinstance(event, Submitted)]
         try:
             try:
@@ -109,7 +111,13 @@ class Listeners:
 def find_log() -> Log | None:
     """Return what writes events down, or None where no handler waits for records."""
     logging = sys.modules.get("logging")  # not loaded before: nobody has made a handler
-    if logging is None or not (logging.root.handlers or _has_own_handlers(logging)):
+    if logging is None:
+        return None
+    root = logging.root
+    # A logger below `muybridge` has left a place for that one, too.
+    if not root.handlers and "muybridge" not in root.manager.loggerDict:
+        return None
+    if not root.handlers and not _has_own_handlers(logging):
         return None
     from muybridge.logs import Log  # noqa: PLC0415  for those who log
 
