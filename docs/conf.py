@@ -29,6 +29,7 @@ nitpick_ignore = [
     ("py:class", "Clock"),
     ("py:class", "Driver"),
     ("py:class", "JsonObject"),
+    ("py:class", "Script"),
     ("py:class", "StreamCall"),
     ("py:class", "Work"),
     ("py:class", "muybridge.batch.journal_entries.NewItem"),

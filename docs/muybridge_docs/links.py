@@ -7,7 +7,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from muybridge_docs.public_names import explained
+from muybridge_docs.public_names import YOUNG, explained
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 @cache
 def _by_name() -> dict[str, str]:
-    return {public.name: public.shown for all_of in explained().values() for public in all_of}
+    """Return under which name each is explained; a value of a young module is known there alone."""
+    return {
+        public.name: public.shown
+        for module, all_of in explained().items()
+        for public in all_of
+        if public.is_callable or module not in YOUNG
+    }
 
 
 def _full_name(target: str) -> str | None:

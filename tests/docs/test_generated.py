@@ -138,6 +138,8 @@ def test_commands() -> None:
 def test_exit_codes() -> None:
     """The exit codes are told, here and on the page of the command."""
     assert [int(row[0].strip("`")) for row in cells("exit codes")] == list(MEANINGS)
+    (ambiguous,) = [row[2] for row in cells("exit codes") if row[0] == "`4`"]
+    assert "{py:exc}`CreateAmbiguous`" in ambiguous
     page = (DOCS / "cli.md").read_text(encoding="utf-8")
     section = page.split("## Exit codes")[1].split("##")[0]
     assert [int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)] == list(
@@ -200,6 +202,9 @@ def test_comparisons_can_be_reproduced() -> None:
     page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     found = list(comparisons())
     assert {"openai", "fal-client"} <= {each.theirs for each in found}
+    # What is missed is told as well.
+    lines = re.findall(r"^  (?:met   |MISSED) .* of .*openai.* \(target", page, re.MULTILINE)
+    assert len([each for each in found if "openai" in each.theirs]) == len(lines)
     for each in found:
         assert each.benchmark in BENCHMARKS
         assert f"{each.ours}: {each.ratio} of {each.theirs} (target" in page

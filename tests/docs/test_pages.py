@@ -1,0 +1,63 @@
+"""What pages say of the library, where no example shows it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import muybridge
+from muybridge.wire._environment import CA_VARIABLES
+from muybridge_docs.generated import names_in
+from muybridge_protocol.emulator import CANCEL, FAILURES, SLOW, TextMarker
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def page(name: str) -> str:
+    """Return the page *name*."""
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def test_every_page_is_in_the_contents() -> None:
+    """Each page is on the first one, as a link for readers and in the contents for Sphinx."""
+    index = page("index.md")
+    contents = re.findall(r"^```\{toctree\}$(.*?)^```$", index, re.MULTILINE | re.DOTALL)
+    listed = {line for part in contents for line in part.split("\n") if re.match(r"[a-z]", line)}
+    written = {path.stem for path in DOCS.glob("*.md")} - {"index"}
+    assert listed == written | {"reference/index"}
+    assert all(f"]({name}.md)" in index for name in listed)
+
+
+def test_every_marker_is_named() -> None:
+    """The page of the local service has each marker with what it brings about."""
+    text = page("local-service.md")
+    for marker, reason in FAILURES.items():
+        assert f"| `{marker}` | the task fails: {reason} |" in text
+    for marker in (CANCEL, SLOW.format(seconds="SECONDS"), *TextMarker):
+        assert f"`{marker}`" in text
+
+
+def test_every_error_is_explained() -> None:
+    """Each error that programs can catch stands on a page that says what to do then."""
+    text = page("costs.md") + page("text.md") + page("assets.md") + page("resume.md")
+    bases = {"MuybridgeError", "LocalError", "ServiceError", "TaskEnded"}
+    for name in muybridge.__all__:
+        kind = getattr(muybridge, name)
+        if isinstance(kind, type) and issubclass(kind, muybridge.MuybridgeError):
+            assert f"`{name}`" in text or name in bases, name
+
+
+def test_every_variable_is_named() -> None:
+    """The page of proxies has each variable of the environment that is read."""
+    text = page("proxy.md")
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", *CA_VARIABLES):
+        assert f"`{name}`" in text
+
+
+def test_what_is_made_when_pages_are_built_is_announced() -> None:
+    """A page with tables that a code host does not show says so."""
+    for path in DOCS.rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        if names_in(text) and path.parent == DOCS:
+            assert "when these pages are built" in " ".join(text.split()), path.name
+    assert "docstrings" in page("reference/index.md")
