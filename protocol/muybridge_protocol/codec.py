@@ -180,6 +180,9 @@ def as_array(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]  of anything
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 def write_json(value: object) -> bytes:
     """Return *value* as compact UTF-8 JSON.
 
@@ -187,7 +190,7 @@ def write_json(value: object) -> bytes:
         ValueError: It is no JSON value.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _ENCODER.encode(value)
     except (TypeError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from None
     return text.encode()

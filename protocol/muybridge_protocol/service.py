@@ -130,13 +130,15 @@ class Service:
         init=False, repr=False, eq=False, default=frozenset()
     )
     _prefixes: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False, default=())
+    _is_local: bool = attrs.field(init=False, repr=False, eq=False, default=False)
 
     def __attrs_post_init__(self) -> None:
         if self.base_url is None and self.text_base_url is None:
             raise InvalidAddress(f"{_NO_BASE_URL} {_OR_TEXT} Nothing was sent.")
         if self.base_url is not None:
             scheme, host, _ = origin_of(self.base_url)
-            if scheme != "https" and not is_loopback(host) and not self.allow_plain_http:
+            object.__setattr__(self, "_is_local", is_loopback(host))
+            if scheme != "https" and not self._is_local and not self.allow_plain_http:
                 raise InvalidAddress(
                     f"{_shown(self.base_url)} is plain http: the API key would travel in clear "
                     "text. Use https, or say allow_plain_http=True."
@@ -164,7 +166,7 @@ class Service:
     @property
     def is_local(self) -> bool:
         """Whether images and videos come from this machine."""
-        return self.base_url is not None and is_loopback(origin_of(self.base_url)[1])
+        return self._is_local
 
     def require_base_url(self) -> str:
         """Return the base URL.

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
 
 _TRIO = "trio._core._ki"
@@ -18,8 +18,7 @@ class HeldInterrupt:
     seen = False
 
 
-@contextmanager
-def hold_interrupts(*, when: bool) -> Generator[HeldInterrupt, None, None]:
+def hold_interrupts(*, when: bool) -> AbstractContextManager[HeldInterrupt]:
     """Hold the first Ctrl-C back until the block ends; a second one interrupts at once.
 
     Breaking off between a paid request and its reply would lose the task's id. Python raises
@@ -30,10 +29,14 @@ def hold_interrupts(*, when: bool) -> Generator[HeldInterrupt, None, None]:
     Args:
         when: Whether to do so.
     """
+    return _holding() if when else nullcontext(HeldInterrupt())
+
+
+@contextmanager
+def _holding() -> Generator[HeldInterrupt, None, None]:
     held = HeldInterrupt()
     if (
-        not when
-        or threading.current_thread() is not threading.main_thread()
+        threading.current_thread() is not threading.main_thread()
         or (ticket := _interrupts.hold()) is None
     ):
         yield held

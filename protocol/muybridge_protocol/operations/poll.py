@@ -247,8 +247,7 @@ class Poll(Operation[Result]):
         if self.incomplete >= UNREADABLE_TRIES:
             error = ResultIncomplete(result=result, task=self.task)
             return attrs.evolve(self, **known, settled=Settled(error))
-        again = {"incomplete": self.incomplete + 1, "due": now + self.interval}
-        return attrs.evolve(self, **known, **again)
+        return attrs.evolve(self, **known, incomplete=self.incomplete + 1, due=now + self.interval)
 
     def _outcome(self, result: Result) -> Result | ServiceError:
         if result.status == Status.FAILED:
