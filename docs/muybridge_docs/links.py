@@ -5,9 +5,10 @@ from __future__ import annotations
 import builtins
 import sys
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from muybridge_docs.public_names import YOUNG, explained
+from muybridge_docs.public_names import YOUNG, explained, is_ours
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -67,5 +68,7 @@ def _is_literal(target: str) -> bool:
 
 
 def _is_foreign(target: str) -> bool:
-    head = target.partition(".")[0]
-    return head in sys.stdlib_module_names or hasattr(builtins, head)
+    head, dot, _ = target.partition(".")
+    if head in sys.stdlib_module_names or hasattr(builtins, head):
+        return True
+    return bool(dot) and not is_ours(head) and find_spec(head) is not None

@@ -78,7 +78,7 @@ class Public:
     @property
     def is_class(self) -> bool:
         """Whether it is a class."""
-        return inspect.isclass(self.value) and _is_ours(self.value.__module__)
+        return inspect.isclass(self.value) and is_ours(self.value.__module__)
 
     @property
     def is_function(self) -> bool:
@@ -115,7 +115,7 @@ def _in_order(module: str, names: Iterable[Public]) -> list[Public]:
 def _home(module: str, name: str, value: Any) -> str:
     """Return the public module that *value* belongs to, which *module* offers as *name*."""
     origin = getattr(value, "__module__", None)
-    if isinstance(origin, str) and _is_ours(origin) and hasattr(value, "__qualname__"):
+    if isinstance(origin, str) and is_ours(origin) and hasattr(value, "__qualname__"):
         while origin not in MODULES and "." in origin:
             origin = origin.rpartition(".")[0]
         # A package offers what is defined in its modules only if it says so.
@@ -139,7 +139,8 @@ def _shown(home: str, name: str, value: Any) -> str:
     return f"{home}.{name}"
 
 
-def _is_ours(module: str) -> bool:
+def is_ours(module: str) -> bool:
+    """Whether *module* is of this library."""
     return module.partition(".")[0] in _OURS
 
 
@@ -188,7 +189,7 @@ def _directive(public: Public) -> list[str]:
 
 def _options(public: Public) -> Iterator[str]:
     kind: type[Any] = public.value
-    ours = [base for base in kind.__mro__[1:] if _is_ours(base.__module__)]
+    ours = [base for base in kind.__mro__[1:] if is_ours(base.__module__)]
     private = [base for base in ours if base not in _explained_classes()]
     yield ":members:"
     if issubclass(kind, enum.Enum):
@@ -217,7 +218,7 @@ def _explained_classes() -> frozenset[type[Any]]:
 
 def _strangers(kind: type[Any]) -> Iterator[str]:
     for base in kind.__mro__:
-        if not _is_ours(base.__module__):
+        if not is_ours(base.__module__):
             yield base.__name__
 
 
@@ -231,4 +232,4 @@ def _said_of_data(public: Public) -> list[str]:
     if text is not None:
         return text.splitlines()
     kind = cast("object", public.value).__class__
-    return [f"A `{kind.__name__}`."] if _is_ours(kind.__module__) else []
+    return [f"A `{kind.__name__}`."] if is_ours(kind.__module__) else []

@@ -1,0 +1,63 @@
+"""What names in docstrings and annotations lead to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from muybridge_docs.links import resolve
+
+
+class Domain:
+    """Sphinx's Python domain, which knows where `Client` and `Task` are explained."""
+
+    def resolve_xref(self, *arguments: Any) -> str | None:
+        target = arguments[4]
+        return f"link to {target}" if target.startswith("muybridge.") else None
+
+
+class Environment:
+    """Sphinx's environment."""
+
+    def get_domain(self, name: str) -> Domain:
+        assert name == "py"
+        return Domain()
+
+
+class App:
+    """Sphinx."""
+
+    builder = None
+
+
+def resolved(target: str, kind: str = "class", domain: str = "py") -> object:
+    """Return what a reference to *target* becomes; "plain" is its text without a link."""
+    node: Any = {"refdomain": domain, "reftarget": target, "reftype": kind, "refdoc": "page"}
+    plain: Any = "plain"
+    app: Any = App()
+    environment: Any = Environment()
+    return resolve(app, environment, node, plain)
+
+
+def test_a_bare_name_is_found() -> None:
+    """An annotation's bare name leads to where it is explained, and so does a part of a class."""
+    assert resolved("Task") == "link to muybridge.Task"
+    assert resolved("Task.to_token", "obj") == "link to muybridge.Task.to_token"
+
+
+@pytest.mark.parametrize(
+    "target", ["Path", "pathlib.Path", "int", "'16:9'", "12", "h11._events.Request"]
+)
+def test_what_is_foreign_stays_plain(target: str) -> None:
+    """The standard library, other people's types and literals are no links, and no mistakes."""
+    expected = None if target == "Path" else "plain"
+    assert resolved(target) == expected
+
+
+def test_words_stay_plain_and_mistakes_are_told() -> None:
+    """A word in backticks may be anything; an explicit or annotated name of ours has to exist."""
+    assert resolved("referenceImages", "obj") == "plain"
+    assert resolved("muybridge_protocol.tasks.Tusk") is None
+    assert resolved("Tusk") is None
+    assert resolved("Task", domain="std") is None
