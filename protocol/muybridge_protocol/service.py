@@ -16,6 +16,7 @@ _IDENTIFIER_LIMIT = 256
 _QUERY = re.compile(r"([?#]).+", re.DOTALL)
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
+_DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.ASCII | re.IGNORECASE)
 
 _UNSENDABLE = re.compile(r"[^\x21-\x7e]|\\")
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?", re.ASCII)
@@ -244,17 +245,12 @@ def resolve_location(url: str, location: str) -> str:
 
 
 def _below(base_url: str, path: str) -> str:
-    segments = path.partition("?")[0].split("/")
-    if not _PATH.fullmatch(path) or any(_is_dots(segment) for segment in segments):
+    if not _PATH.fullmatch(path) or _DOTS.search(path.partition("?")[0]):
         raise InvalidAddress(
             f"{path[:80]!r} is no path of the service: begin with one slash, and use no "
             "address, dot segments, white space or fragment. Nothing was sent."
         )
     return f"{base_url}{path}"
-
-
-def _is_dots(segment: str) -> bool:
-    return segment.lower().replace("%2e", ".") in (".", "..")
 
 
 def _shown(url: str) -> str:

@@ -175,3 +175,18 @@ def test_a_service_with_ever_new_names_does_not_fill_the_memory() -> None:
         task = Task(id="a", model=f"model-{number}")
         kinds.of(Poll.start(task, SERVICE, now=0, wall=WALL))
     assert len(kinds._shared) <= 4096  # pyright: ignore[reportPrivateUsage]  it shows nowhere else
+
+
+def test_a_service_with_ever_new_statuses_does_not_fill_the_memory() -> None:
+    """The number of ways from one kind to the next that are kept is bounded as well."""
+    kinds = Kinds()
+    poll = Poll.start(Task(id="a"), SERVICE, now=0, wall=WALL)
+    kind = kinds.of(poll)
+    for number in range(5000):
+        kind = kinds.of(poll.receive(result(f"status {number % 100}", "a"), 1), before=kind)
+        assert kind.seen == f"status {number % 100}"
+    ways = kinds._seen  # pyright: ignore[reportPrivateUsage]  it shows nowhere else
+    assert len(ways) == 101
+    for number in range(5000):
+        kind = kinds.of(poll.receive(result(f"status-{number}", "a"), 1), before=kind)
+    assert len(ways) <= 4096

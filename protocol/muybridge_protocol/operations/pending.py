@@ -31,7 +31,7 @@ _KINDS_KEPT: Final = 4096
 """Kinds that are shared. A service that calls its model differently each time makes more."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, cache_hash=True)
 class Kind:
     """What many pending polls have in common: see the fields of `Poll` and `Task`.
 
@@ -96,6 +96,7 @@ class Kinds:
 
     def __init__(self) -> None:
         self._shared: dict[Kind, Kind] = {}
+        self._seen: dict[tuple[Kind, Status | str | None], Kind] = {}  # from kind to kind
 
     def of(self, poll: Poll, *, before: Kind | None = None) -> Kind:
         """Return the kind of *poll*.
@@ -107,11 +108,18 @@ class Kinds:
         if before is None:
             return self._share(Kind.of(poll))
         seen = None if poll.result is None else poll.result.status
-        return before if seen == before.seen else self._share(attrs.evolve(before, seen=seen))
+        if seen == before.seen:
+            return before
+        kind = self._seen.get((before, seen))
+        if kind is None:
+            kind = self._share(attrs.evolve(before, seen=seen))
+            self._seen[before, seen] = kind
+        return kind
 
     def _share(self, kind: Kind) -> Kind:
-        if len(self._shared) >= _KINDS_KEPT:
+        if len(self._shared) + len(self._seen) >= _KINDS_KEPT:
             self._shared.clear()
+            self._seen.clear()
         return self._shared.setdefault(kind, kind)
 
 

@@ -75,7 +75,7 @@ def result_query(task: Task, service: Service) -> HttpRequest:
     )
 
 
-@frozen(kw_only=True, slots=False)  # made a quarter faster than with slots
+@frozen(kw_only=True)
 class Poll(Operation[Result]):
     """Ask for a task's result, once or until it ends.
 
