@@ -8,13 +8,10 @@ the service, or the service said so. Errors of a task carry the task, and `Task.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-import attrs
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from muybridge_protocol.codec import readable
 from muybridge_protocol.http import Reason, TransportFailure
-from muybridge_protocol.values import fields_shown
 
 if TYPE_CHECKING:
     from muybridge_protocol.rules import Problem
@@ -84,7 +81,6 @@ class InvalidToken(LocalError):
     """A task token cannot be read."""
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class ServiceError(MuybridgeError):
     """Something happened on the way to the service, or the service said so.
 
@@ -93,17 +89,37 @@ class ServiceError(MuybridgeError):
             can be asked for again.
     """
 
-    task: Task | None = None
+    __slots__ = ("_names", "task")
+    task: Task | None
+    _names: tuple[str, ...]
+    _hidden: ClassVar = frozenset({"body", "raw"})
+    """What `repr` leaves out: replies of the service."""
+
+    def __init__(self, *, task: Task | None = None) -> None:
+        self._keep(task=task)
 
     def __str__(self) -> str:
         parts = (self.what(), self.about(), self.next_step())
         return " ".join(readable(part, _SENTENCE_LIMIT) for part in parts if part)
 
+    def _keep(self, **values: object) -> None:
+        """Keep what the error is made with. Classes of attrs would take 5 ms of a program's start.
+
+        Args:
+            values: By name of the argument of `__init__`.
+        """
+        for name, value in values.items():
+            setattr(self, name, value)
+        self.args = tuple(values.values())
+        self._names = tuple(values)
+
     def __repr__(self) -> str:
-        return fields_shown(self)
+        shown = (name for name in self._names if name not in self._hidden)
+        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+        return f"{type(self).__qualname__}({told})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {field.alias: getattr(self, field.name) for field in attrs.fields(type(self))}
+        values = {name: getattr(self, name) for name in self._names}
         return (_rebuild, (type(self), values))
 
     def what(self) -> str:
@@ -126,7 +142,6 @@ def _rebuild(kind: type[ServiceError], values: dict[str, Any]) -> ServiceError:
     return kind(**values)
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class NotSent(ServiceError):
     """The request never reached the service: no byte of it was handed to the network.
 
@@ -137,8 +152,18 @@ class NotSent(ServiceError):
         attempts: How often it was tried.
     """
 
+    __slots__ = ("attempts", "failure")
     failure: TransportFailure
-    attempts: int = 1
+    attempts: int
+
+    def __init__(
+        self,
+        *,
+        task: Task | None = None,
+        failure: TransportFailure,
+        attempts: int = 1,
+    ) -> None:
+        self._keep(task=task, failure=failure, attempts=attempts)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -152,7 +177,6 @@ class NotSent(ServiceError):
         return f"Nothing was charged; {mend}, then send it again."
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class Refused(ServiceError):
     """The service answered, and refused.
 
@@ -162,9 +186,20 @@ class Refused(ServiceError):
         body: The reply's body, at most 64 KiB.
     """
 
+    __slots__ = ("body", "message", "status")
     status: int
-    message: str = ""
-    body: bytes = attrs.field(default=b"", repr=False)
+    message: str
+    body: bytes
+
+    def __init__(
+        self,
+        *,
+        task: Task | None = None,
+        status: int,
+        message: str = "",
+        body: bytes = b"",
+    ) -> None:
+        self._keep(task=task, status=status, message=message, body=body)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -199,7 +234,6 @@ class Forbidden(Refused):
         )
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class RateLimited(Refused):
     """The service asks to slow down (status 429), for longer than it is worth waiting.
 
@@ -207,7 +241,19 @@ class RateLimited(Refused):
         retry_after: Seconds that the service asks to wait, or None.
     """
 
-    retry_after: float | None = None
+    __slots__ = ("retry_after",)
+    retry_after: float | None
+
+    def __init__(
+        self,
+        *,
+        task: Task | None = None,
+        status: int,
+        message: str = "",
+        body: bytes = b"",
+        retry_after: float | None = None,
+    ) -> None:
+        self._keep(task=task, status=status, message=message, body=body, retry_after=retry_after)
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
@@ -215,7 +261,6 @@ class RateLimited(Refused):
         return f"Nothing was charged; try again{wait}."
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class CreateAmbiguous(ServiceError):
     """A request that costs money may or may not have been accepted. It was not sent again.
 
@@ -230,11 +275,31 @@ class CreateAmbiguous(ServiceError):
         candidate_id: A task id that the reply seems to hold, or None.
     """
 
+    __slots__ = ("candidate_id", "failure", "raw", "reason", "status")
     reason: str
-    failure: TransportFailure | None = None
-    status: int | None = None
-    raw: bytes = attrs.field(default=b"", repr=False)
-    candidate_id: str | None = None
+    failure: TransportFailure | None
+    status: int | None
+    raw: bytes
+    candidate_id: str | None
+
+    def __init__(
+        self,
+        *,
+        task: Task | None = None,
+        reason: str,
+        failure: TransportFailure | None = None,
+        status: int | None = None,
+        raw: bytes = b"",
+        candidate_id: str | None = None,
+    ) -> None:
+        self._keep(
+            task=task,
+            reason=reason,
+            failure=failure,
+            status=status,
+            raw=raw,
+            candidate_id=candidate_id,
+        )
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -263,7 +328,6 @@ class TextAmbiguous(CreateAmbiguous):
         return "Its answer is lost; asking again may cost again."
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class TaskEnded(ServiceError):
     """A task ended without a result.
 
@@ -271,7 +335,11 @@ class TaskEnded(ServiceError):
         result: The result record with the service's reason.
     """
 
+    __slots__ = ("result",)
     result: Result
+
+    def __init__(self, *, task: Task | None = None, result: Result) -> None:
+        self._keep(task=task, result=result)
 
     def about(self) -> str:
         """Return nothing: the sentence before names the task."""
@@ -298,7 +366,6 @@ class TaskCancelled(TaskEnded):
         return f"Task {self.result.id} was cancelled."
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class WaitTimeout(ServiceError):
     """The task did not end within the time given to wait.
 
@@ -307,8 +374,18 @@ class WaitTimeout(ServiceError):
         status: The last status seen, or None.
     """
 
+    __slots__ = ("status", "waited")
     waited: float
-    status: str | None = None
+    status: str | None
+
+    def __init__(
+        self,
+        *,
+        task: Task | None = None,
+        waited: float,
+        status: str | None = None,
+    ) -> None:
+        self._keep(task=task, waited=waited, status=status)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -316,7 +393,6 @@ class WaitTimeout(ServiceError):
         return f"The task did not end within {self.waited:.0f} s{seen}."
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class ServiceUnreachable(ServiceError):
     """No valid reply came for too long, so waiting was given up.
 
@@ -325,8 +401,12 @@ class ServiceUnreachable(ServiceError):
         reason: What happened last, in words.
     """
 
+    __slots__ = ("reason", "silent")
     silent: float
     reason: str
+
+    def __init__(self, *, task: Task | None = None, silent: float, reason: str) -> None:
+        self._keep(task=task, silent=silent, reason=reason)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -367,7 +447,6 @@ class ResultExpired(TaskNotFound):
         return "What is deleted stays deleted: create another task."
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class ResultIncomplete(ServiceError):
     """The task is completed, but its result has no URL, however often it was asked for.
 
@@ -375,14 +454,17 @@ class ResultIncomplete(ServiceError):
         result: The last result record.
     """
 
+    __slots__ = ("result",)
     result: Result
+
+    def __init__(self, *, task: Task | None = None, result: Result) -> None:
+        self._keep(task=task, result=result)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return "The task is completed, but its result has no URL."
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class ProtocolViolation(ServiceError):
     """The service's reply breaks the protocol.
 
@@ -392,9 +474,20 @@ class ProtocolViolation(ServiceError):
         raw: The reply's body, at most 64 KiB.
     """
 
+    __slots__ = ("raw", "reason", "status")
     reason: str
-    status: int | None = None
-    raw: bytes = attrs.field(default=b"", repr=False)
+    status: int | None
+    raw: bytes
+
+    def __init__(
+        self,
+        *,
+        task: Task | None = None,
+        reason: str,
+        status: int | None = None,
+        raw: bytes = b"",
+    ) -> None:
+        self._keep(task=task, reason=reason, status=status, raw=raw)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -406,7 +499,6 @@ class ProtocolViolation(ServiceError):
         return check if self.task is None else super().next_step()
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class AssetError(ServiceError):
     """An asset may still exist.
 
@@ -414,10 +506,13 @@ class AssetError(ServiceError):
         asset_id: The asset's id.
     """
 
+    __slots__ = ("asset_id",)
     asset_id: str
 
+    def __init__(self, *, task: Task | None = None, asset_id: str) -> None:
+        self._keep(task=task, asset_id=asset_id)
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
+
 class AssetDeleteFailed(AssetError):
     """The service did not delete the asset: `code` is not the string 0.
 
@@ -426,8 +521,19 @@ class AssetDeleteFailed(AssetError):
         msg: The reply's `msg`.
     """
 
+    __slots__ = ("code", "msg")
     code: str
-    msg: str = ""
+    msg: str
+
+    def __init__(
+        self,
+        *,
+        task: Task | None = None,
+        asset_id: str,
+        code: str,
+        msg: str = "",
+    ) -> None:
+        self._keep(task=task, asset_id=asset_id, code=code, msg=msg)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -454,7 +560,6 @@ class AssetDeletePresumed(AssetDeleteFailed):
         )
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class AssetDeleteUnknown(AssetError):
     """Whether the asset was deleted could not be learnt. Deleting it again is harmless.
 
@@ -462,7 +567,11 @@ class AssetDeleteUnknown(AssetError):
         reason: What happened, in words.
     """
 
+    __slots__ = ("reason",)
     reason: str
+
+    def __init__(self, *, task: Task | None = None, asset_id: str, reason: str) -> None:
+        self._keep(task=task, asset_id=asset_id, reason=reason)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -473,7 +582,6 @@ class AssetDeleteUnknown(AssetError):
         return "Deleting it again is harmless."
 
 
-@attrs.define(kw_only=True, eq=False, repr=False, str=False)
 class DownloadFailed(ServiceError):
     """A result could not be saved. It is not lost.
 
@@ -483,9 +591,20 @@ class DownloadFailed(ServiceError):
         lasting: Whether downloading again from there would meet the same.
     """
 
+    __slots__ = ("lasting", "reason", "status")
     reason: str
-    status: int | None = None
-    lasting: bool = False
+    status: int | None
+    lasting: bool
+
+    def __init__(
+        self,
+        *,
+        task: Task | None = None,
+        reason: str,
+        status: int | None = None,
+        lasting: bool = False,
+    ) -> None:
+        self._keep(task=task, reason=reason, status=status, lasting=lasting)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""

@@ -9,8 +9,6 @@ from io import BytesIO
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar, cast
 
-import attrs
-
 from muybridge_protocol.codec import (
     InvalidJson,
     JsonObject,
@@ -21,6 +19,7 @@ from muybridge_protocol.codec import (
 )
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import TransportFailure
+from muybridge_protocol.tasks import Task
 from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
 from muybridge_protocol.text.stream_parser import DONE, EVENT_LIMIT, MalformedStream, StreamParser
 
@@ -32,7 +31,6 @@ _BEGINNING: Final = 1024
 """Bytes of a body that are looked at to show how it begins."""
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
 class StreamInterrupted(ServiceError):
     """A streamed reply ended before the answer was complete. It was not asked for again.
 
@@ -45,12 +43,35 @@ class StreamInterrupted(ServiceError):
         error: The event in which the service told an error, or None.
     """
 
+    __slots__ = ("arrived", "dialect", "error", "failure", "raw", "reason")
     reason: str
-    dialect: Dialect[Any] = attrs.field(repr=False)
-    raw: bytes = attrs.field(default=b"", repr=False)
-    arrived: int = 0
-    failure: TransportFailure | None = None
-    error: JsonObject | None = attrs.field(default=None, repr=False)
+    dialect: Dialect[Any]
+    raw: bytes
+    arrived: int
+    failure: TransportFailure | None
+    error: JsonObject | None
+    _hidden = frozenset({"dialect", "raw", "error"})
+
+    def __init__(
+        self,
+        *,
+        task: Task | None = None,
+        reason: str,
+        dialect: Dialect[Any],
+        raw: bytes = b"",
+        arrived: int = 0,
+        failure: TransportFailure | None = None,
+        error: JsonObject | None = None,
+    ) -> None:
+        self._keep(
+            task=task,
+            reason=reason,
+            dialect=dialect,
+            raw=raw,
+            arrived=arrived,
+            failure=failure,
+            error=error,
+        )
 
     @property
     def chunks(self) -> tuple[Any, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import click
 
 from muybridge.cli.errand import Errand, pass_errand
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from muybridge import Client
 
 
-@attrs.define(kw_only=True, eq=False, str=False)
 class NotCompleted(ServiceError):
     """A task has no result yet.
 
@@ -35,7 +33,11 @@ class NotCompleted(ServiceError):
         status: Its status.
     """
 
+    __slots__ = ("status",)
     status: str
+
+    def __init__(self, *, task: Task | None = None, status: str) -> None:
+        self._keep(task=task, status=status)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
