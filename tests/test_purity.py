@@ -8,6 +8,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ IMPURE = {
     "socket", "ssl", "select", "selectors", "asyncio", "http.client", "urllib.request", "requests",
     "trio", "urllib3", "httpx", "httpx2", "h11", "subprocess", "email.utils", "random", "click",
 }  # fmt: skip
+
+
+def needs(*libraries: str) -> pytest.MarkDecorator:
+    """Skip a test where the extra of one of *libraries* is not installed, as in `packaged/`."""
+    missing = [name for name in libraries if find_spec(name) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed")
 
 
 def fresh(code: str) -> str:
@@ -114,7 +121,13 @@ def test_importing_the_client_is_cheap() -> None:
     assert {name for name in found if name.startswith("muybridge")} == {"muybridge"}
 
 
-@pytest.mark.parametrize("name", ["Client", "TrioClient"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("Client", marks=needs("requests")),
+        pytest.param("TrioClient", marks=needs("trio", "h11", "certifi")),
+    ],
+)
 def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
     """A client that is not asked for text does not load what makes text requests."""
     made = f"import muybridge\nclient = muybridge.{name}('key', 'https://a.test', 'https://b.test')"
@@ -129,6 +142,7 @@ def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
     assert "muybridge.text_calls" in imported_by(asked)
 
 
+@needs("requests", "trio", "h11", "certifi", "httpx2")
 def test_public_names() -> None:
     """Every public name resolves to what it says, and `dir` lists them all."""
     code = """
@@ -153,6 +167,7 @@ else:
     fresh(code)
 
 
+@needs("requests")
 @pytest.mark.parametrize("name", ["requests", "urllib3", "certifi"])
 def test_a_missing_extra(name: str) -> None:
     """A missing extra is told with the pip command that mends it, and the rest goes on."""

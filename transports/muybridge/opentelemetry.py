@@ -17,8 +17,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
-from opentelemetry import trace
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 
 from muybridge import __version__
 from muybridge.facts import Fact, facts
@@ -34,6 +32,15 @@ from muybridge_protocol.observations import (
     ReplyReceived,
     RequestSent,
 )
+
+try:
+    from opentelemetry import trace
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+except ModuleNotFoundError as _missing:
+    raise ModuleNotFoundError(
+        f'muybridge.opentelemetry needs {_missing.name}: pip install "muybridge[otel]"',
+        name=_missing.name,
+    ) from None
 
 _CALL = {
     "call_kind": "muybridge.call.kind",

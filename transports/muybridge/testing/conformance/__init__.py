@@ -13,13 +13,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muybridge.testing.conformance.connecting import Connecting
-from muybridge.testing.conformance.failing import Failing
-from muybridge.testing.conformance.lessons import Capabilities, NotConforming
-from muybridge.testing.conformance.replying import Replying
-from muybridge.testing.conformance.secrets import Secrets
-from muybridge.testing.conformance.sending import Sending
-from muybridge.testing.conformance.timing import Timing
+try:
+    from muybridge.testing.conformance.connecting import Connecting
+    from muybridge.testing.conformance.failing import Failing
+    from muybridge.testing.conformance.lessons import Capabilities, NotConforming
+    from muybridge.testing.conformance.replying import Replying
+    from muybridge.testing.conformance.secrets import Secrets
+    from muybridge.testing.conformance.sending import Sending
+    from muybridge.testing.conformance.timing import Timing
+except ModuleNotFoundError as _missing:
+    if _missing.name not in ("pytest", "trustme"):
+        raise
+    raise ModuleNotFoundError(
+        f'muybridge.testing.conformance needs {_missing.name}: pip install "muybridge[testing]"',
+        name=_missing.name,
+    ) from None
 
 if TYPE_CHECKING:
     from muybridge.testing.conformance.for_trio import AsyncTransportConformance
@@ -37,7 +45,12 @@ class TransportConformance(Sending, Failing, Replying, Timing, Connecting, Secre
 def __getattr__(name: str) -> object:
     if name != "AsyncTransportConformance":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # It needs trio, which a transport that blocks does not.
-    from muybridge.testing.conformance.for_trio import AsyncTransportConformance  # noqa: PLC0415
-
+    try:  # it needs trio, which a transport that blocks does not
+        from muybridge.testing.conformance.for_trio import AsyncTransportConformance  # noqa: PLC0415  # the same
+    except ModuleNotFoundError as error:
+        if error.name != "trio":
+            raise
+        raise ModuleNotFoundError(
+            f'{name} needs {error.name}: pip install "muybridge[trio]"', name=error.name
+        ) from None
     return AsyncTransportConformance

@@ -1,0 +1,1 @@
+"""What is built, and what it is once it is installed: with no extra, and with each alone."""

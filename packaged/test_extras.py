@@ -1,0 +1,231 @@
+"""Each extra by itself, in an environment that has nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from .installing import (
+    EVERYTHING,
+    EXTRAS,
+    FOR_USERS,
+    FORMS,
+    PROJECT,
+    ROOT,
+    Built,
+    Environment,
+    Environments,
+    install,
+    run,
+    succeed,
+)
+
+PNG = b"\x89PNG"
+JOBS = Path(__file__).parent / "jobs"
+MODULES = [
+    *re.findall(
+        r"^\| `(muybridge[a-z_.]*)` \|", (ROOT / "docs/api.md").read_text("utf-8"), re.MULTILINE
+    ),
+    "muybridge.testing",
+    "muybridge.testing.conformance",
+    "muybridge.wire.building",
+]
+ADVICE = re.compile(r'(\S+) needs ([a-z0-9]+): pip install "muybridge\[([a-z0-9]+)\]"')
+
+each_form = pytest.mark.parametrize(
+    ("form", "extra"),
+    [
+        *FORMS,
+        *(
+            pytest.param("sdist", extra, marks=pytest.mark.nightly)
+            for extra in EXTRAS
+            if extra != "all"
+        ),
+    ],
+)
+
+
+def test_extras() -> None:
+    """There is a test here for each extra that is for users."""
+    assert {extra for extra in FOR_USERS if f"test_with_{extra}" not in globals()} == set()
+
+
+@cache
+def missing(environments: Environments, extra: str, form: str = "wheel") -> dict[str, str]:
+    """Return what cannot be imported with *extra*, with the error's message."""
+    found: dict[str, str] = json.loads(
+        environments.get(extra, form).run(JOBS / "look.py", *MODULES)
+    )
+    return found
+
+
+@each_form
+def test_what_is_missing_is_told(form: str, extra: str, environments: Environments) -> None:
+    """A module or name that is not there says which extra brings it, and that extra brings it."""
+    for name, message in missing(environments, extra, form).items():
+        advice = ADVICE.fullmatch(message)
+        assert advice, (name, message)
+        assert f".{advice[1]}." in f".{name}.", (name, message)
+        assert advice[3] not in extra.split(","), (name, message)
+        still = missing(environments, advice[3]).get(name)
+        # What stands on two extras names one after the other.
+        assert still is None or ADVICE.fullmatch(still), (name, message, still)
+        assert still != message, (name, message)
+
+
+def test_nothing_is_missing(environments: Environments) -> None:
+    """With every extra, every public module and name is there."""
+    assert missing(environments, EVERYTHING) == {}
+
+
+@pytest.fixture(scope="session")
+def tools(scratch: Path, environments: Environments) -> Path:
+    """What the tests of the sdist need, apart from the environments."""
+    folder = scratch / "tools"
+    install(environments.get("").python, "--target", str(folder), "pytest", "hypothesis")
+    return folder
+
+
+@each_form
+def test_purity_and_imports(
+    form: str,
+    extra: str,
+    built: Built,
+    environments: Environments,
+    tools: Path,
+    tmp_path: Path,
+) -> None:
+    """The core is pure and imports are cheap: so say the sdist's tests of what is installed."""
+    for name in ("conftest.py", "test_purity.py"):
+        shutil.copy(built.unpacked / "tests" / name, tmp_path)
+    shutil.copy(Path(__file__).with_name("pytest.ini"), tmp_path)
+    python = environments.get(extra, form).python
+    told = succeed([python, "-m", "pytest", tmp_path], cwd=tmp_path, PYTHONPATH=str(tools))
+    passed = re.search(r"(\d+) passed(, \d+ skipped)?", told)
+    assert passed
+    assert int(passed[1]) > 80
+    assert (passed[2] is None) == (extra == EVERYTHING), told
+    assert not any("site-packages" not in part for part in re.findall(r"\S+muybridge\S*", told))
+
+
+def check(printed: str, folder: Path) -> None:
+    """See that a job has *printed* the path of a picture in *folder*, and a text."""
+    path, text = printed.split("\n", 1)
+    assert Path(path).parent == folder
+    assert Path(path).read_bytes().startswith(PNG)
+    assert "local emulator" in text
+
+
+def test_the_command_without_its_extra(environments: Environments) -> None:
+    """The command is there without its extra, and says what it needs."""
+    done = run([environments.get("").command("muybridge"), "--version"])
+    assert done.returncode == 2
+    assert done.stderr == 'muybridge needs click and rich: pip install "muybridge[cli]"\n'
+
+
+@pytest.mark.parametrize("extra", ["requests", "cli", "all"])
+def test_with_requests(
+    extra: str, environments: Environments, service: dict[str, str], tmp_path: Path
+) -> None:
+    """The client for ordinary code works, also where another extra brings it."""
+    program = JOBS / "with_requests.py"
+    check(environments.get(extra).run(program, str(tmp_path), **service), tmp_path)
+
+
+@pytest.mark.parametrize("extra", ["trio", "all"])
+def test_with_trio(
+    extra: str, environments: Environments, service: dict[str, str], tmp_path: Path
+) -> None:
+    """The client for trio works, also where another extra brings it."""
+    program = JOBS / "with_trio.py"
+    check(environments.get(extra).run(program, str(tmp_path), **service), tmp_path)
+
+
+def test_with_httpx2(environments: Environments, service: dict[str, str], tmp_path: Path) -> None:
+    """The client for ordinary code works on httpx2 alone."""
+    program = JOBS / "with_httpx2.py"
+    check(environments.get("httpx2").run(program, str(tmp_path), **service), tmp_path)
+
+
+def test_with_otel(environments: Environments) -> None:
+    """A client can be traced."""
+    assert environments.get("otel").run(JOBS / "with_otel.py") == "task-1\n"
+
+
+def test_with_cli(environments: Environments, service: dict[str, str], tmp_path: Path) -> None:
+    """The command validates and generates, and says what it needs for a service of its own."""
+    command = environments.get("cli").command("muybridge")
+    assert succeed([command, "--version"]) == f"muybridge {PROJECT['version']}\n"
+    (tmp_path / "requests.jsonl").write_text(
+        '{"family": "imga", "body": {"model": "imga", "prompt": "a horse"}}\n', "utf-8"
+    )
+    succeed([command, "validate", "requests.jsonl"], cwd=tmp_path)
+    arguments = ["run", "imga", "--model", "imga", "--prompt", "a horse", "-o", "a.png"]
+    succeed([command, *arguments], cwd=tmp_path, **service)
+    assert (tmp_path / "a.png").read_bytes().startswith(PNG)
+    alone = run([command, "demo"], cwd=tmp_path)
+    assert alone.returncode != 0
+    assert 'pip install "muybridge[local]"' in alone.stderr
+
+
+@pytest.mark.parametrize(("page", "begin"), [("docs", b"<!doctype html>"), ("openapi.json", b"{")])
+def test_with_local(page: str, begin: bytes, service: dict[str, str]) -> None:
+    """The service runs, and has its data files; the other tests here are its clients."""
+    with urlopen(f"{service['MUYBRIDGE_BASE_URL']}/{page}", timeout=60) as reply:  # noqa: S310  # http
+        assert reply.read().startswith(begin)
+
+
+WITHOUT_SERVICE = """
+import muybridge
+from muybridge.testing import FakeTransport, json_reply
+
+REQUEST = muybridge.ImgaRequest(model="imga", prompt="a horse")
+
+def test_on_a_fake_transport():
+    transport = FakeTransport(json_reply({"id": "task-1", "status": "queued"}))
+    with muybridge.Client("key", "https://service.test", transport=transport) as client:
+        assert client.create(REQUEST).id == "task-1"
+"""
+WITH_SERVICE = """
+def test_on_the_service(muybridge_service):
+    pass
+"""
+
+
+def test_with_testing(environments: Environments, tmp_path: Path) -> None:
+    """pytest finds the plugin, whose fixtures say what they need; the fakes need nothing."""
+    pytest_there = [environments.get("testing").python, "-m", "pytest", "-W", "error"]
+    (tmp_path / "test_fakes.py").write_text(WITHOUT_SERVICE, "utf-8")
+    assert "1 passed" in succeed([*pytest_there, "test_fakes.py"], cwd=tmp_path)
+    (tmp_path / "test_service.py").write_text(WITH_SERVICE, "utf-8")
+    done = run([*pytest_there, "test_service.py"], cwd=tmp_path)
+    assert done.returncode == 1
+    assert 'pip install "muybridge[local]"' in done.stdout
+
+
+def test_with_everything_for_tests(environments: Environments, tmp_path: Path) -> None:
+    """With what docs/testing.md installs, the fixture brings up the service."""
+    (tmp_path / "test_service.py").write_text(WITH_SERVICE, "utf-8")
+    command = [environments.get(EVERYTHING).python, "-m", "pytest", "-W", "error"]
+    assert "1 passed" in succeed(command, cwd=tmp_path)
+
+
+def test_with_all(environments: Environments, tmp_path: Path) -> None:
+    """The README's first command makes a picture and a video."""
+    succeed([environments.get("all").command("muybridge"), "demo"], cwd=tmp_path)
+    made = {path.suffix for path in (tmp_path / "muybridge-demo").iterdir()}
+    assert made >= {".png", ".mp4"}
+
+
+@pytest.mark.nightly
+def test_the_tests_in_the_sdist(built: Built, scratch: Path) -> None:
+    """All tests pass in the sdist, where there is no repository."""
+    there = Environment(scratch / "stranger", f"{built.unpacked}[dev]")
+    told = succeed([there.python, "-m", "pytest"], cwd=built.unpacked)
+    assert " passed" in told
