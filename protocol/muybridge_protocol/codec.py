@@ -20,7 +20,7 @@ import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
 from muybridge_protocol.http import MEBIBYTE
-from muybridge_protocol.json_size import decode, holds_more_than, is_too_wide
+from muybridge_protocol.json_size import TooWide, count_marks, decode, holds_more_than
 
 JsonObject = dict[str, Any]
 
@@ -32,13 +32,17 @@ value later may have less stack left than its reader had."""
 VALUES_LIMIT: Final = 100_000
 """Most commas, colons and opening brackets that a record may have between its texts: 8 MiB of
 nothing but empty objects would take twenty times as much memory."""
-EVENT_VALUES_LIMIT: Final = 1_000_000
-"""The same for an answer or an event of a stream, which may tell a probability of each token."""
+EVENT_LIMIT: Final = 32 * MEBIBYTE
+"""Most bytes of an answer or an event of a stream, unless told otherwise."""
 SPARE: Final = 2 * MEBIBYTE
 """Most bytes that the texts of a record may take in memory beyond what they take as JSON."""
-EVENT_SPARE: Final = 8 * MEBIBYTE
-"""The same for an answer or an event of a stream."""
-_SMALL = VALUES_LIMIT
+VALUE_SIZE: Final = 150
+"""Bytes in memory for each of the commas, colons and opening brackets of an answer or an event.
+No JSON has been found that takes more: different names of objects inside one another take 147, the
+probabilities of tokens 43."""
+_EVENT_BESIDE: Final = MEBIBYTE // 2
+"""Bytes that an answer or an event of the largest size may take beside the text that it is."""
+SMALL: Final = VALUES_LIMIT
 """Most bytes of a body that cannot hold too many values, whatever it holds."""
 
 
@@ -86,22 +90,60 @@ def read_json(body: bytes | str) -> Any:
         InvalidJson: It is no JSON, or not strictly, or would take far more memory than its bytes.
     """
     value = _read_small(body, _scan_record) if isinstance(body, bytes) else None
-    return _read(body, _DECODER, VALUES_LIMIT, SPARE) if value is None else value
+    if value is not None:
+        return value
+    # Before anything is made of it: the frames of an error keep what was made.
+    if holds_more_than(VALUES_LIMIT, body):
+        raise InvalidJson("it holds too many values")
+    text = body if isinstance(body, str) else _decode(body, SPARE, SPARE, copied=False)
+    return _read(text, _DECODER)
 
 
-def read_event(body: bytes | str) -> Any:
+def read_event(body: bytes, limit: float = EVENT_LIMIT) -> Any:
     """Return the JSON value that *body*, an answer or one of many events, is.
+
+    See `event_text` and `event_value`.
+    """
+    value = _read_small(body, _scan_event)
+    return event_value(event_text(body, limit)) if value is None else value
+
+
+def event_text(body: bytes, limit: float = EVENT_LIMIT) -> str:
+    """Return the text of *body*, an answer or one of many events, for `event_value` to read.
+
+    The two are apart so that *body* can be let go of in between. Text and value together then take
+    at most twice *limit*.
+
+    Args:
+        body: What may be JSON.
+        limit: Most bytes that it may have.
+
+    Raises:
+        InvalidJson: It is not UTF-8, or would take far more memory than its bytes.
+    """
+    if len(body) <= SMALL:
+        try:
+            return body.decode()
+        except UnicodeDecodeError:
+            raise InvalidJson("it is not UTF-8") from None
+    # What text and value may take beyond the bytes that they have as JSON.
+    room = 2 * limit + _EVENT_BESIDE - 2 * len(body)
+    room -= VALUE_SIZE * count_marks(body, room / VALUE_SIZE)
+    if room < 0:
+        raise InvalidJson("it holds too many values for its size limit")
+    return _decode(body, room / 3, room / 3 * 2, copied=True)
+
+
+def event_value(text: str) -> Any:
+    """Return the JSON value that *text*, an answer or one of many events, is.
 
     A name may stand in it twice, and the last one counts: looking for it would double the cost.
     NaN and the infinities, as some write probabilities, are read as null.
 
     Raises:
-        InvalidJson: It is no JSON, or would take far more memory than its bytes.
+        InvalidJson: It is no JSON.
     """
-    value = _read_small(body, _scan_event) if isinstance(body, bytes) else None
-    if value is not None:
-        return value
-    return _read(body, _EVENT_DECODER, EVENT_VALUES_LIMIT, EVENT_SPARE)
+    return _read(text.removeprefix("\ufeff"), _EVENT_DECODER)
 
 
 def _read_small(body: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any:
@@ -110,35 +152,40 @@ def _read_small(body: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any
     Nothing that is so small takes too much memory. To know that at once, and to leave out what
     `json` does around its scanner, takes a third off the time of a short record.
     """
-    if len(body) > _SMALL:
+    if len(body) > SMALL:
         return None
     try:
         text = body.decode()
         value, end = scan(text, 0)
     except (ValueError, StopIteration, RecursionError):
         return None
-    deep = text.count("[") + text.count("{") > NESTING_LIMIT
-    return None if deep or end != len(text) else value
+    opened = text.count("[")
+    # An object inside others takes at least five characters, `{"":` and `}`, an array two. Most
+    # texts are too short for that many, and need not be looked through for the other bracket.
+    if end >= 5 * NESTING_LIMIT - 3 * opened:
+        opened += text.count("{")
+    return None if opened > NESTING_LIMIT or end != len(text) else value
 
 
-def _read(body: bytes | str, decoder: json.JSONDecoder, values_limit: int, spare: int) -> Any:
-    # Before anything is made of it: the frames of an error keep what was made.
-    if holds_more_than(values_limit, body):
-        raise InvalidJson("it holds too many values")
-    if isinstance(body, bytes) and is_too_wide(body, spare):
-        raise InvalidJson("its texts are too long")
+def _decode(body: bytes, wide: float, spare: float, *, copied: bool) -> str:
     try:
-        text = body if isinstance(body, str) else decode(body, spare)
+        return decode(body, wide, spare, copied=copied)
+    except TooWide:
+        raise InvalidJson("its texts are too long") from None
+    except UnicodeDecodeError:
+        raise InvalidJson("it is not UTF-8") from None
+
+
+def _read(text: str, decoder: json.JSONDecoder) -> Any:
+    try:
         value = decoder.decode(text)
     except InvalidJson:
         raise
-    except UnicodeDecodeError:
-        raise InvalidJson("it is not UTF-8") from None
     except RecursionError:
         raise InvalidJson("it is nested too deeply") from None
     except ValueError as error:
         said = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
-        raise InvalidJson(f"it is not JSON: {said}" if body else "it is empty") from None
+        raise InvalidJson(f"it is not JSON: {said}" if text else "it is empty") from None
     if text.count("[") + text.count("{") > NESTING_LIMIT and _is_nested_too_deeply(value):
         raise InvalidJson("it is nested too deeply")
     return value

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muybridge_protocol.codec import (
-    EVENT_VALUES_LIMIT,
+    EVENT_LIMIT,
     SPARE,
+    VALUE_SIZE,
     VALUES_LIMIT,
     InvalidJson,
     error_message,
@@ -25,6 +26,7 @@ from muybridge_protocol.codec import (
     readable,
     write_json,
 )
+from muybridge_protocol.http import MEBIBYTE
 
 DEEP = 10**5
 
@@ -175,7 +177,48 @@ def test_an_event_may_hold_more() -> None:
     with pytest.raises(InvalidJson, match="too many values"):
         read_json(body)
     with pytest.raises(InvalidJson, match="too many values"):
-        read_event(b"[" + b"1," * EVENT_VALUES_LIMIT + b"1]")
+        read_event(b"[" + b"1," * (2 * EVENT_LIMIT // VALUE_SIZE) + b"1]")
+
+
+def test_an_event_holds_as_many_values_as_its_limit_allows() -> None:
+    """The larger its limit, and the fewer its bytes, the more values an event may hold."""
+    body = b"[" + b"1," * 200_000 + b"1]"
+    least = 8 * MEBIBYTE
+    while not reads_event(body, least):
+        least += MEBIBYTE
+    assert 2 * (least - MEBIBYTE) < 2 * len(body) + 200_000 * VALUE_SIZE < 2 * (least + MEBIBYTE)
+    texts = b'["' + b",:[{" * 200_000 + b'",' + body[1:]
+    assert not reads_event(texts, least)
+    assert reads_event(texts, least + MEBIBYTE)
+
+
+def reads_event(body: bytes, limit: float) -> bool:
+    try:
+        read_event(body, limit)
+    except InvalidJson as error:
+        assert "too many values" in str(error)  # noqa: PT017  whether, not that
+        return False
+    return True
+
+
+@pytest.mark.parametrize("mark", ["\xe9", "\u0416", "\u4e2d", "\N{HORSE}"])
+@pytest.mark.parametrize("before", ["", "\ufeff"])
+def test_a_wide_text_beside_a_picture(mark: str, before: str) -> None:
+    """Beside a picture of nearly the largest size a short text may have any character."""
+    limit = 4 * MEBIBYTE
+    value = ["y" * (limit - MEBIBYTE // 4), f"{mark} caf\xe9 " * 999, mark * 9999, "\xe9" * 9999]
+    body = before + json.dumps(value, ensure_ascii=False)
+    assert read_event(body.encode(), limit) == value
+    for wrong in (b"\x80", b"\xc3", b"\xf0\x9f\x90"):
+        with pytest.raises(InvalidJson, match="UTF-8"):
+            read_event(body.encode()[:-2] + wrong + b'"]', limit)
+    with pytest.raises(InvalidJson, match="too long"):
+        read_event(json.dumps(["\u4e2d" + value[0]], ensure_ascii=False).encode(), limit)
+
+
+def test_an_answer_without_a_limit() -> None:
+    """An answer that may have any size may have any number of values."""
+    assert len(read_event(b"[" + b"1," * 600_000 + b"1]", float("inf"))) == 600_001
 
 
 @pytest.mark.parametrize("body", [b"[]", b'"a"', b"1", b"null", b"true", b"1.5"])

@@ -342,9 +342,14 @@ def test_what_follows_junk() -> None:
     found = read(NATIVE, [sse(STOPPED, b"17", usage)])
     assert found.error is None
     assert found.events == [STOPPED, usage]
-    found = read(NATIVE, [sse(STOPPED, b"17", {"error": "late"})])
-    assert found.error is not None
-    assert found.error.error == {"error": "late"}
+    for body in (
+        sse(STOPPED, b"17", {"error": "late"}),
+        array(STOPPED, b'{"a":x}', {"error": "late"}),
+        bare(STOPPED, b'{"a":x}', {"error": "late"}),
+    ):
+        found = read(NATIVE, [body])
+        assert found.error is not None
+        assert found.error.error == {"error": "late"}
 
 
 def test_a_hole_in_the_answer() -> None:

@@ -24,7 +24,7 @@ from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, Transpo
 from muybridge_protocol.operations.operation import Fetch, Send, Settled, Wait
 from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
-from muybridge_protocol.text.defaults import TEXT_TIMEOUT
+from muybridge_protocol.text.defaults import REPLY_LIMIT, TEXT_TIMEOUT
 from muybridge_protocol.text.dialects import tells_error
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class TextCall(_TextOperation[T_co]):
 
     def _read(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  as every operation
         try:
-            value = read_event(response.body)
+            value = read_event(response.body, self._limit)
         except InvalidJson as error:
             return self._ambiguous(f"the reply cannot be read: {error}", response=response)
         several = as_array(value)
@@ -123,6 +123,12 @@ class TextCall(_TextOperation[T_co]):
             said = error_text(record)
             return self._ambiguous(f"the reply tells an error: {said}", response=response)
         return self._settle(self.read(record))
+
+
+    @property
+    def _limit(self) -> int:
+        limit = self.http_request.body_limit
+        return REPLY_LIMIT if limit is None else limit
 
 
 @attrs.frozen(kw_only=True)

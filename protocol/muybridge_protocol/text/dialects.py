@@ -62,10 +62,12 @@ class Ending:
             reason: The name of the field with the reason.
             speaks: Tells whether a candidate brings anything of an answer.
         """
-        for candidate in as_array(candidates):
+        if not isinstance(candidates, list):
+            return
+        for candidate in candidates:  # pyright: ignore[reportUnknownVariableType]  of anything
             if not isinstance(candidate, dict):
                 continue
-            record = cast("JsonObject", candidate)
+            record: JsonObject = candidate  # pyright: ignore[reportUnknownVariableType]  as above; a cast takes time
             index: object = record.get("index")
             number = index if isinstance(index, int) else 0
             self._begun.add(number)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from io import BytesIO
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar, cast
 
 from muybridge_protocol.codec import (
+    EVENT_LIMIT,
+    SMALL,
     InvalidJson,
     JsonObject,
     as_array,
     error_text,
+    event_text,
+    event_value,
     read_event,
     readable,
 )
@@ -21,14 +24,18 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import TransportFailure
 from muybridge_protocol.tasks import Task
 from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
-from muybridge_protocol.text.stream_parser import DONE, EVENT_LIMIT, MalformedStream, StreamParser
+from muybridge_protocol.text.stream_parser import DONE, MalformedStream, StreamParser
 
 T = TypeVar("T")
 
 _SAYS_NOTHING: Final = re.compile(rb"[A-Za-z][A-Za-z_-]*")
 """A payload that keeps a connection alive: a bare word, such as `null` or `ping`."""
+_LINE: Final = re.compile(rb"\S(?:[^\n]*\S)?")
+"""A line without the white space around it."""
 _BEGINNING: Final = 1024
 """Bytes of a body that are looked at to show how it begins."""
+_WINDOW: Final = 64 * 1024
+"""Bytes of what has arrived that are read again in one go."""
 
 
 class StreamInterrupted(ServiceError):
@@ -76,8 +83,8 @@ class StreamInterrupted(ServiceError):
     @property
     def chunks(self) -> tuple[Any, ...]:
         """Every chunk that had arrived whole, as the stream gave them."""
-        again = _read_again(self.raw, self.dialect, max(EVENT_LIMIT, len(self.raw)))
-        return tuple(islice(again, self.arrived))
+        reader = StreamReader(self.dialect, event_limit=max(EVENT_LIMIT, len(self.raw)))
+        return tuple(islice(reader.read_again(self.raw), self.arrived))
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -140,7 +147,9 @@ class StreamReader(Generic[T]):
             StreamInterrupted: The service told an error, or what it sent cannot be read.
         """
         self._raw += piece
-        return iter(()) if self.over else self._chunks(self._parser.feed(piece))
+        if self._spent or self._ending.over or self._parser.over:
+            return iter(())
+        return self._chunks(self._parser.feed(piece), self._event_limit)
 
     def end(self) -> Iterator[T]:
         """Yield what is left at the end of the body, or once the stream is over.
@@ -151,7 +160,7 @@ class StreamReader(Generic[T]):
             StreamInterrupted: The answer is not complete, or the service told an error.
         """
         if not self.over:
-            yield from self._chunks(self._parser.end())
+            yield from self._chunks(self._parser.end(), self._event_limit)
         if not self._ending.seen:
             began = self._beginning()
             said = f"; it begins: {began}" if began else ""
@@ -163,7 +172,7 @@ class StreamReader(Generic[T]):
         if self.complete:
             return None
         with suppress(StreamInterrupted):  # of a whole event that lacks only what ends it
-            for _ in self._chunks(self._parser.end()):
+            for _ in self._chunks(self._parser.end(), self._event_limit):
                 pass
         return self._interrupted(str(failure), failure=failure)
 
@@ -175,11 +184,30 @@ class StreamReader(Generic[T]):
 
     def received(self) -> Iterator[T]:
         """Yield again every chunk that has arrived whole."""
-        return _read_again(self._clean(bytes(self._raw)), self._dialect, self._event_limit)
+        reader = StreamReader(self._dialect, event_limit=self._event_limit, clean=self._clean)
+        return reader.read_again(self._raw)
 
-    def _chunks(self, payloads: Iterable[bytes]) -> Iterator[T]:
+    def read_again(self, raw: bytes | bytearray) -> Iterator[T]:
+        """Yield the chunks that *raw*, the beginning of a reply, holds whole. It is not kept."""
+        with suppress(StreamInterrupted):
+            for at in range(0, len(raw), _WINDOW):
+                if self.over:
+                    break
+                window = bytes(raw[at : at + _WINDOW])
+                yield from self._chunks(self._parser.feed(window), self._event_limit)
+            yield from self.end()
+
+    def _chunks(self, payloads: Iterable[bytes], limit: float) -> Iterator[T]:
+        """Yield the chunks that *payloads* are.
+
+        Args:
+            payloads: What events may be. Of a large one nothing is kept beside its text while its
+                JSON is read, and no text once it is.
+            limit: Most bytes that one may have.
+        """
         dialect, ending, clean = self._dialect, self._ending, self._clean
         watch, chunk = dialect.watch, dialect.chunk
+        text = ""
         try:
             for payload in payloads:
                 if payload == DONE:
@@ -189,12 +217,30 @@ class StreamReader(Generic[T]):
                     if self._spent:
                         return
                     continue
+                events: Sequence[JsonObject] = ()
+                unread = ""
                 try:
-                    events = _events(read_event(clean(payload)))
+                    if len(payload) <= SMALL:
+                        value: Any = read_event(clean(payload))
+                    else:
+                        text = event_text(clean(payload), limit)
+                        payload = b""  # noqa: PLW2901  no longer needed
+                        value = event_value(text)
+                        text = ""
+                    events = _events(value)
                 except InvalidJson as error:
-                    yield from self._chunks(self._lines(payload, error))
-                    if self.over:
-                        return
+                    unread = str(error)
+                if unread:
+                    payload, text = payload or text.encode(), ""  # noqa: PLW2901  as it was
+                    rest = limit - len(payload) / 2  # it is there all the while
+                    if self._is_lines(payload, rest):
+                        lines = (line[0] for line in _LINE.finditer(payload))
+                        yield from self._chunks(lines, rest)
+                        if self.over:
+                            return
+                    elif not _SAYS_NOTHING.fullmatch(payload):
+                        payload = b""  # noqa: PLW2901  no longer needed
+                        self._pass_over(f"an event cannot be read: {unread}")
                     continue
                 for event in events:
                     if tells_error(event):
@@ -212,34 +258,35 @@ class StreamReader(Generic[T]):
                 raise self._interrupted(str(error)) from None
             self._spent = True
 
-    def _lines(self, payload: bytes, error: InvalidJson) -> Iterable[bytes]:
-        """Return the lines of *payload*, which itself is no event, because of *error*.
+    def _is_lines(self, payload: bytes, limit: float) -> bool:
+        """Whether each line of *payload*, which itself is no event, may be one.
 
-        Some services forget the blank lines between events. None are returned where it says
-        nothing, or comes after the answer's end.
-
-        Raises:
-            StreamInterrupted: It should be an event, and cannot be read.
+        Some services forget the blank lines between events. Then the first line is an event, or a
+        word.
         """
-        if _SAYS_NOTHING.fullmatch(payload):
-            return ()
-        first, several, _ = payload.partition(b"\n")
-        if several and self._is_event(first.strip()):
-            return filter(None, map(bytes.strip, BytesIO(payload)))
-        reason = f"an event cannot be read: {error}"
-        if not self.complete:
-            raise self._interrupted(reason) from None
-        self._passed_over = reason
-        return ()
-
-    def _is_event(self, line: bytes) -> bool:
-        if line == DONE or _SAYS_NOTHING.fullmatch(line):
+        first = _LINE.match(payload)
+        end = len(payload) if first is None else first.end()
+        if end == len(payload):
+            return False
+        if (end == len(DONE) and payload.startswith(DONE)) or _SAYS_NOTHING.fullmatch(
+            payload, 0, end
+        ):
             return True
         try:
-            _events(read_event(self._clean(line)))
+            _events(read_event(self._clean(payload[:end]), limit))
         except InvalidJson:
             return False
         return True
+
+    def _pass_over(self, reason: str) -> None:
+        """Take note of an event that cannot be read, which is forgiven after the answer's end.
+
+        Raises:
+            StreamInterrupted: The answer is not complete.
+        """
+        if not self.complete:
+            raise self._interrupted(reason)
+        self._passed_over = reason
 
     def _beginning(self) -> str:
         """Return how the body begins, fit for a message, or "" if it holds events."""
@@ -262,14 +309,6 @@ class StreamReader(Generic[T]):
             failure=failure,
             error=error,
         )
-
-
-def _read_again(raw: bytes, dialect: Dialect[T], event_limit: int) -> Iterator[T]:
-    """Yield the chunks that *raw*, the beginning of a streamed reply, holds whole."""
-    reader = StreamReader(dialect, event_limit=event_limit)
-    with suppress(StreamInterrupted):
-        yield from reader.take(raw)
-        yield from reader.end()
 
 
 def _events(value: Any) -> Sequence[JsonObject]:
