@@ -258,6 +258,26 @@ def test_a_wait_whose_caller_raises(make_client: MakeClient, world: World, heard
     assert heard.of(CallEnded)[1].error is None
 
 
+@pytest.mark.parametrize("call", ["get", "wait"])
+def test_a_call_that_is_broken_off(
+    make_client: MakeClient,
+    world: World,
+    heard: Heard,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+) -> None:
+    """What comes from elsewhere ends the exchange and the call, by its name."""
+
+    def broken(*_: object) -> HttpResponse:
+        raise MemoryError
+
+    monkeypatch.setattr(world, "answer", broken)
+    with pytest.raises(MemoryError):
+        getattr(make_client(world, on_event=heard), call)("task-1")
+    assert heard.one(ExchangeFailed).reason is Reason.INTERRUPTED
+    assert (heard.end.error, heard.end.left) == ("MemoryError", False)
+
+
 def test_a_download_that_goes_on(make_client: MakeClient, tmp_path: Path, heard: Heard) -> None:
     """Each stretch of a download is told with its own bytes, and the end with those of the file."""
     film = Film(cuts=(300,))
@@ -396,10 +416,12 @@ def test_many_at_once(make_client: MakeClient, world: World, heard: Heard) -> No
     assert len(heard.of(RequestSent)) == len(world.seen) - 1
 
 
-def test_a_run_that_is_left(make_client: MakeClient, world: World, heard: Heard) -> None:
+def test_a_run_that_is_left(make_client: MakeClient, heard: Heard) -> None:
     """What has not ended when a run is left is told to be left."""
+    world = World(timing=Timing(video_processing=1e12))
     work = [image(), *[small()["vidd"]] * 3]
-    run_all(make_client(world, on_event=heard), work, most=1, concurrency=4)
+    client = make_client(world, on_event=heard)
+    run_all(client, work, most=1, concurrency=4, timeout=None)
     ends = heard.of(CallEnded)
     assert len(ends) == len(heard.of(CallBegan)) == len(heard.by_call())
     assert [call_of(end).kind for end in ends if end.left] == ["wait"] * 3
