@@ -15,12 +15,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import requests
+import trio
 import trustme
 
 from benchmarks.lifecycle import KEY
 from benchmarks.loopback import serving
 from benchmarks.measuring import Benchmark, Report, Target, installed
-from muybridge import Client, RequestsTransport
+from muybridge import Client, H11Transport, RequestsTransport, TrioClient
 
 CONNECTIONS = 40
 CLIENTS = 20
@@ -28,6 +29,7 @@ POLLS = 4
 PAUSE = 6.0
 """Seconds between the polls of `keep_alive`, which really sleeps."""
 OURS = "muybridge.Client"
+UNDER_TRIO = "muybridge.TrioClient"
 
 _RECORD = b'{"id":"any","status":"processing"}'
 
@@ -79,13 +81,40 @@ def _https() -> Iterator[Benchmark]:
 
             return polls
 
+        def under_trio(*, new: bool) -> Callable[[], None]:
+            async def polls() -> None:
+                transport = H11Transport(ssl_context=context)
+                async with TrioClient(KEY, base_url, poll_interval=0, transport=transport) as there:
+                    for _ in range(CONNECTIONS):
+                        if new:
+                            await transport.close()
+                        await there.get("any")
+                await transport.close()
+
+            return partial(trio.run, polls)
+
+        host, port = base_url.removeprefix("https://").split(":")
+        query = f"GET /v1/result/any HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+
+        def bare() -> None:
+            for _ in range(CONNECTIONS):
+                with (
+                    socket.create_connection((host, int(port))) as plain,
+                    context.wrap_socket(plain, server_hostname=host) as secured,
+                ):
+                    secured.sendall(query)
+                    assert secured.recv(65536).startswith(b"HTTP/1.1 200 ")
+
         contestants = {
+            "a socket by hand, a new connection": bare,
             "requests, a new connection": by_hand(new=True),
             "requests, a kept connection": by_hand(new=False),
             f"{OURS}, a new connection": ours(new=True),
             f"{OURS}, a kept connection": ours(new=False),
+            f"{UNDER_TRIO}, a new connection": under_trio(new=True),
+            f"{UNDER_TRIO}, a kept connection": under_trio(new=False),
         }
-        targets = [Target(f"{OURS}, a new connection", at_most=2_500)]
+        targets = [Target(f"{who}, a new connection", at_most=2_500) for who in (OURS, UNDER_TRIO)]
         yield Benchmark("poll over TLS", CONNECTIONS, contestants, targets)
 
 
