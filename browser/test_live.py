@@ -75,6 +75,7 @@ def test_a_video_plays_on(page: Window, stage: Stage) -> None:
         const film = window.film = document.querySelector("video");
         film.muted = true;
         film.play();
+        film.focus();
     """)
     page.until(lambda: page.run(PLAYS))
     stage.make("imga", prompt="another horse")
@@ -82,6 +83,7 @@ def test_a_video_plays_on(page: Window, stage: Stage) -> None:
     stage.later()
     page.until(lambda: [state.text for state in page.all(".state")] == ["completed"] * 2)
     assert page.run("return window.film === document.querySelector('video')") is True
+    assert page.run("return window.film === document.activeElement") is True
     assert page.run(PLAYS) is True
 
 
@@ -151,6 +153,7 @@ def test_only_the_newest_of_very_many(page: Window, stage: Stage) -> None:
     stage.make("vidv", prompt="one more")
     page.until(lambda: page.text("li:first-child .prompt") == "one more")
     assert page.count("li > article") == MOST_TASKS
+    assert page.run("return cards.size") == MOST_TASKS  # and it keeps no others
     assert page.text("#more") == f"These are the newest {MOST_TASKS} of {MOST_TASKS + 1} tasks."
 
 
