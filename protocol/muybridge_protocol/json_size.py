@@ -84,8 +84,10 @@ def decode(body: bytes, wide: float, spare: float, *, copied: bool = False) -> s
     if len(body) * _WIDEST > spare and not body.isascii():
         characters = sum(len(piece.translate(None, _CONTINUATIONS)) for piece in _pieces(body))
         if characters * _raw_width(body) > spare + (0 if copied else len(body)):
-            # An escape takes at most three times the bytes of its character.
-            if 2 * sum(len(piece.translate(None, _ASCII)) for piece in _pieces(body)) > spare:
+            # An escape takes at most three times the bytes of its character, and what Python tells
+            # of it holds all bytes once more.
+            escapes = 2 * sum(len(piece.translate(None, _ASCII)) for piece in _pieces(body))
+            if escapes + (len(body) if copied else 0) > spare:
                 raise TooWide
             return body.decode("ascii", _ESCAPED)
     begin = len(_BYTE_ORDER_MARK) if body.startswith(_BYTE_ORDER_MARK) else 0
@@ -117,7 +119,7 @@ def _pieces(body: bytes, begin: int = 0, end: int | None = None) -> Iterator[byt
 
 
 _ESCAPED = "muybridge_protocol.escaped"
-"""What a decoder asks of what is not ASCII: in this way no second copy of the bytes is made."""
+"""What a decoder asks of what is not ASCII."""
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:

@@ -233,7 +233,8 @@ class StreamReader(Generic[T]):
                 if unread:
                     payload, text = payload or text.encode(), ""  # noqa: PLW2901  as it was
                     rest = limit - len(payload) / 2  # it is there all the while
-                    if self._is_lines(payload, rest):
+                    # There would be no room for the lines of a larger one.
+                    if len(payload) <= limit / 2 and self._is_lines(payload, rest):
                         lines = (line[0] for line in _LINE.finditer(payload))
                         yield from self._chunks(lines, rest)
                         if self.over:
