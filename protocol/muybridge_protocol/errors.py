@@ -92,7 +92,7 @@ class ServiceError(MuybridgeError):
     __slots__ = ("_names", "task")
     task: Task | None
     _names: tuple[str, ...]
-    _hidden: ClassVar = frozenset({"body", "raw"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"body", "raw"})
     """What `repr` leaves out: replies of the service."""
 
     def __init__(self, *, task: Task | None = None) -> None:
@@ -110,7 +110,7 @@ class ServiceError(MuybridgeError):
         """
         for name, value in values.items():
             setattr(self, name, value)
-        self.args = tuple(values.values())
+        super().__init__(*values.values())  # which sets `args`
         self._names = tuple(values)
 
     def __repr__(self) -> str:
