@@ -1,8 +1,18 @@
-"""Streamed replies, from the bytes to JSON values, against a floor and the decoders of peers.
+"""Streamed replies, from the bytes to chunks, against a floor and peers.
 
-The floor splits the whole body on blank lines and reads each event with json.loads. Peers are read
-with json.loads as well, so that only the decoders differ; those that are not installed are left
-out: `pip install openai anthropic google-genai httpx httpx-sse`.
+Two things are compared, and should not be taken for each other:
+
+- `text-stream`: from the bytes to the chunk that a program gets, each peer going its own client's
+  way and in its own protocol: google-genai to a GenerateContentResponse, openai to a
+  ChatCompletionChunk, anthropic to a RawContentBlockDeltaEvent. All say the same words; chunks of
+  the native protocol, which are ours and google-genai's, have the most bytes. httpx-sse has no
+  types: it reads native chunks with json.loads. The floor splits on blank lines and reads each
+  event with json.loads.
+- `streams`: from the bytes to JSON values, so that only the decoders differ. Ours and those of the
+  peers are read with json.loads.
+
+Peers that are not installed are left out: `pip install openai anthropic google-genai httpx
+httpx-sse`.
 """
 
 from __future__ import annotations
@@ -12,7 +22,7 @@ import importlib
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -23,6 +33,8 @@ from muybridge_protocol.text.stream_parser import StreamParser
 from muybridge_protocol.text.stream_reader import StreamReader
 
 EVENTS = 10_000
+TEXT_EVENTS = 2_000
+"""Events of a text: peers take up to a hundred times as long for each as the floor does."""
 LARGE_EVENTS = 2
 _LARGE = 8 * MEBIBYTE
 
@@ -46,7 +58,8 @@ def _event(part: dict[str, Any]) -> bytes:
     ).encode()
 
 
-_TEXT = {"text": 'A horse in motion, she said, is "never" quite still.\nIt was true, too. '}
+_WORDS = 'A horse in motion, she said, is "never" quite still.\nIt was true, too. '
+_TEXT = {"text": _WORDS}
 _SMALL = [_event(_TEXT)] * EVENTS
 
 
@@ -57,10 +70,6 @@ def _as_lines(events: Sequence[bytes]) -> bytes:
 def _cut(body: bytes) -> Pieces:
     """Return *body* in pieces as large as a transport gives them."""
     return [body[at : at + 65536] for at in range(0, len(body), 65536)]
-
-
-def _cut_lines() -> Pieces:
-    return [_as_lines([event]) for event in _SMALL]
 
 
 def _cut_anywhere(body: bytes) -> Pieces:
@@ -143,6 +152,81 @@ def _google_genai() -> Reader:
     return read
 
 
+def _typed_google_genai() -> Reader:
+    """Return what reads as its client does: no line of it but the sending is ours."""
+    httpx = importlib.import_module("httpx")
+    genai = importlib.import_module("google.genai")
+    response_of = importlib.import_module("google.genai._api_client").HttpResponse
+    client = genai.Client(api_key="none")
+
+    def read(pieces: Pieces) -> Iterator[str]:
+        response = response_of({}, httpx.Response(200, content=iter(pieces)))
+
+        def send(*_: object, **__: object) -> Any:
+            return response
+
+        client._api_client._request = send  # noqa: SLF001  nothing else of it is replaced
+        for chunk in client.models.generate_content_stream(model="text", contents="x"):
+            yield chunk.text
+
+    return read
+
+
+def _typed_openai() -> Reader:
+    openai, httpx2 = importlib.import_module("openai"), importlib.import_module("httpx2")
+    chunk_type = importlib.import_module("openai.types.chat").ChatCompletionChunk
+    client = openai.OpenAI(api_key="none")
+
+    def read(pieces: Pieces) -> Iterator[str]:
+        response = httpx2.Response(200, content=iter(pieces))
+        for chunk in openai.Stream(cast_to=chunk_type, response=response, client=client):
+            yield chunk.choices[0].delta.content
+
+    return read
+
+
+def _typed_anthropic() -> Reader:
+    anthropic, httpx2 = importlib.import_module("anthropic"), importlib.import_module("httpx2")
+    event_type = importlib.import_module("anthropic.types").RawMessageStreamEvent
+    client = anthropic.Anthropic(api_key="none")
+
+    def read(pieces: Pieces) -> Iterator[str]:
+        response = httpx2.Response(200, content=iter(pieces))
+        for event in anthropic.Stream(cast_to=event_type, response=response, client=client):
+            yield event.delta.text
+
+    return read
+
+
+_CHAT_EVENT = (
+    b"data: %s\n\n"
+    % json.dumps(
+        {
+            "id": "chatcmpl-3f9a2c7b5d1e4860",
+            "object": "chat.completion.chunk",
+            "created": 1_790_000_000,
+            "model": "text-2.5-pro",
+            "choices": [{"index": 0, "delta": {"content": _WORDS}, "finish_reason": None}],
+        }
+    ).encode()
+)
+_MESSAGES_EVENT = (
+    b"event: content_block_delta\ndata: %s\n\n"
+    % json.dumps(
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": _WORDS},
+        }
+    ).encode()
+)
+_NATIVE_EVENT = _as_lines(_SMALL[:1])
+_TYPED_PEERS: dict[str, tuple[Callable[[], Reader], bytes]] = {
+    "google-genai": (_typed_google_genai, _NATIVE_EVENT),
+    "httpx-sse and json.loads": (_httpx_sse, _NATIVE_EVENT),
+    "anthropic": (_typed_anthropic, _MESSAGES_EVENT),
+    "openai": (_typed_openai, _CHAT_EVENT),
+}
 _PEERS: dict[str, Callable[[], Reader]] = {
     "google-genai": _google_genai,
     "httpx-sse": _httpx_sse,
@@ -151,10 +235,10 @@ _PEERS: dict[str, Callable[[], Reader]] = {
 }
 
 
-def _peers() -> dict[str, Reader]:
-    """Return the peers that are installed, and tell which are not."""
+def _installed(peers: Mapping[str, Callable[[], Reader]]) -> dict[str, Reader]:
+    """Return those of *peers* that are installed, and tell which are not."""
     found: dict[str, Reader] = {}
-    for name, make in _PEERS.items():
+    for name, make in peers.items():
         try:
             found[name] = make()
         except ImportError as error:
@@ -170,7 +254,7 @@ def _contestant(read: Reader, pieces: Pieces, events: int) -> Callable[[], None]
 
 
 def benchmark() -> AbstractContextManager[Benchmark]:
-    """Return the benchmark of many small events, cut anywhere and in pieces of 64 KiB."""
+    """Return the benchmark of decoders: many small events, from their bytes to JSON."""
     return _small_events()
 
 
@@ -185,7 +269,7 @@ def array() -> AbstractContextManager[Benchmark]:
 
 
 def text() -> AbstractContextManager[Benchmark]:
-    """Return the benchmark of typed chunks whose text is read: one event, or 64 KiB, a piece."""
+    """Return the benchmark of chunks as programs get them, whose text is read."""
     return _text()
 
 
@@ -194,23 +278,31 @@ def growth() -> AbstractContextManager[Benchmark]:
     return _growth()
 
 
+def _cuttings(event: bytes) -> dict[str, Pieces]:
+    body = event * TEXT_EVENTS
+    return {
+        "64 KiB": _cut(body),
+        "an event": [event] * TEXT_EVENTS,
+        "up to 1 KiB": _cut_anywhere(body),
+    }
+
+
 @contextmanager
 def _text() -> Iterator[Benchmark]:
-    body = _as_lines(_SMALL)
-    cuttings = {"64 KiB": _cut(body), "an event": _cut_lines(), "up to 1 KiB": _cut_anywhere(body)}
     contestants: dict[str, Callable[[], None]] = {}
     targets: list[Target] = []
-    peers = _peers()
-    for cutting, pieces in cuttings.items():
+    peers = _installed({name: make for name, (make, _) in _TYPED_PEERS.items()})
+    for cutting, pieces in _cuttings(_NATIVE_EVENT).items():
         floor, ours = f"split and json.loads, {cutting} a piece", f"muybridge, {cutting} a piece"
-        contestants[floor] = _contestant(_split, pieces, EVENTS)
-        contestants[ours] = _contestant(_typed, pieces, EVENTS)
+        contestants[floor] = _contestant(_split, pieces, TEXT_EVENTS)
+        contestants[ours] = _contestant(_typed, pieces, TEXT_EVENTS)
         for name, read in peers.items():
-            contestants[f"{name}, {cutting} a piece"] = _contestant(read, pieces, EVENTS)
+            theirs = _cuttings(_TYPED_PEERS[name][1])[cutting]
+            contestants[f"{name}, {cutting} a piece"] = _contestant(read, theirs, TEXT_EVENTS)
         targets.append(Target(ours, at_most=1.5, of=floor))
         targets += ahead_of(ours, (f"{name}, {cutting} a piece" for name in peers))
-    rates = {"events": 1, "MB": len(body) / EVENTS / 1e6}
-    yield Benchmark(f"event of {len(_SMALL[0])} bytes", EVENTS, contestants, targets, rates)
+    rates = {"events": 1}
+    yield Benchmark(f"event of {len(_SMALL[0])} bytes", TEXT_EVENTS, contestants, targets, rates)
 
 
 @contextmanager
@@ -243,7 +335,7 @@ def _growth() -> Iterator[Benchmark]:
 def _small_events() -> Iterator[Benchmark]:
     body = _as_lines(_SMALL)
     contestants = {"split and json.loads": _contestant(_floor, [body], EVENTS)}
-    readers = {"muybridge": _ours, **_peers()}
+    readers = {"muybridge": _ours, **_installed(_PEERS)}
     for cutting, pieces in (("cut anywhere", _cut_anywhere(body)), ("64 KiB", _cut(body))):
         for name, read in readers.items():
             contestants[f"{name}, {cutting}"] = _contestant(read, pieces, EVENTS)
@@ -256,7 +348,7 @@ def _large_events() -> Iterator[Benchmark]:
     event = _event({"inlineData": {"mimeType": "image/png", "data": picture}})
     body = _as_lines([event] * LARGE_EVENTS)
     contestants = {"split and json.loads": _contestant(_floor, [body], LARGE_EVENTS)}
-    for name, read in {"muybridge": _ours, **_peers()}.items():
+    for name, read in {"muybridge": _ours, **_installed(_PEERS)}.items():
         contestants[name] = _contestant(read, _cut(body), LARGE_EVENTS)
     in_array = _cut(b"[" + b"\n,\r\n".join([event] * LARGE_EVENTS) + b"\n]")
     contestants["muybridge, as an array"] = _contestant(_ours, in_array, LARGE_EVENTS)

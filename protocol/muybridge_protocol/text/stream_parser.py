@@ -164,24 +164,26 @@ class _ServerSentEvents:
                         payloads.append(data)
                     data, size = None, 0
                 continue
-            if size + len(line) > limit:
+            length = len(line)
+            if size + length > limit:
                 raise self._too_large()
             if line.startswith(b"data: "):
-                value = line[6:]
+                line = line[6:]
             elif line.startswith(b"data:"):
-                value = line[5:]
+                line = line[5:]
             elif line == b"data":
-                value = b""
+                line = b""
             elif line.startswith(b"{"):
                 payloads.append(line)
                 continue
             else:
                 continue  # a comment, or a field that says nothing about the payload
-            size += len(line)
+            size += length
             if data is None:
-                data = value
+                data = line
             else:
-                self._more_data += b"\n" + value
+                self._more_data += b"\n"
+                self._more_data += line
         self._data, self._size = data, size
         if rest:
             self._line += rest
