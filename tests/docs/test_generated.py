@@ -104,35 +104,37 @@ def test_pacing_and_retention() -> None:
     assert "both are then deleted" in vidsa
 
 
-def commands(command: click.Command) -> Iterator[click.Command]:
-    """Yield every command that is no group."""
+def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command that is no group, with what is typed for it."""
     if not isinstance(command, click.Group):
-        yield command
+        yield path, command
         return
     context = click.Context(command)
     for name in command.list_commands(context):
         inner = command.get_command(context, name)
         assert inner is not None
-        yield from commands(inner)
+        shown = "FAMILY" if isinstance(inner, FamilyCommand) else name
+        yield from commands(inner, f"{path} {shown}")
 
 
 def test_commands() -> None:
     """Every option of every command is told with its help, and each family's under its fields."""
-    told = GENERATED["commands"]()
-    plain = told.replace("`", "").replace("\\|", "|")
+    told = GENERATED["commands"]().replace("\\|", "|")
+    parts = re.split(r"^## `(.+)`$", told, flags=re.MULTILINE)[1:]
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
     of_fields = {field.name for family in FAMILIES.values() for field in family.fields}
-    for command in commands(muybridge):
+    assert set(sections) == {path for path, _ in commands(muybridge, "muybridge")}
+    for path, command in commands(muybridge, "muybridge"):
+        plain = sections[path].replace("`", "")
         for option in command.params:
             if isinstance(command, FamilyCommand) and option.name in of_fields:
                 continue
             if isinstance(option, click.Option):
-                assert f"`{option.opts[-1]}" in told, (command.name, option.name)
+                assert f"`{option.opts[-1]}" in sections[path], (path, option.name)
                 assert option.help
-                assert " ".join(option.help.split()) in plain, option.name
+                assert " ".join(option.help.split()) in plain, (path, option.name)
             else:
-                assert f"| {option.human_readable_name}" in plain, command.name
-    assert "## `muybridge batch resolve`" in told
-    assert "## `muybridge run FAMILY`" in told
+                assert f"| {option.human_readable_name}" in plain, path
 
 
 def test_exit_codes() -> None:
@@ -158,6 +160,9 @@ def test_delivery() -> None:
         assert row == [word(verdict) for verdict in verdicts], status
     assert rows["any byte was sent, and no whole reply came"] == ["**ambiguous**", *["retry"] * 3]
     assert rows["no byte was sent"] == ["retry"] * 4
+    assert rows["`404`"] == ["refused", "missing", "missing", "missing"]
+    assert rows["`405`, `413`, `415`, `425`"] == ["refused", "retry", "refused", "refused"]
+    assert rows["3xx"] == ["**ambiguous**", "violation", "violation", "redirect"]
     assert "`UNSENT_TRIES` | 3 |" in GENERATED["tries"]()
 
 
@@ -184,6 +189,7 @@ def test_a_create_is_walked_through() -> None:
     drawn = create_machine()
     assert all(f">{label}" in drawn for label in steps)
     assert "not a byte was sent, 3 times" in drawn
+    assert "429, 4 times" in drawn
 
 
 def test_a_poll_is_walked_through() -> None:
