@@ -93,7 +93,7 @@ class ServiceError(MuybridgeError):
     task: Task | None
     _names: tuple[str, ...]
     _hidden: ClassVar[frozenset[str]] = frozenset({"body", "raw"})
-    """What `repr` leaves out: replies of the service."""
+    """What `repr` and `args` leave out: replies of the service, with whatever links they hold."""
 
     def __init__(self, *, task: Task | None = None) -> None:
         self._keep(task=task)

@@ -118,4 +118,7 @@ def test_errors_show_their_fields() -> None:
     assert repr(error) == f"NotSent(task=None, failure={failure!r}, attempts=2)"
     assert error != NotSent(failure=failure, attempts=2)
     assert error.args == (None, failure, 2)
-    assert repr(Refused(status=400, body=b"x")) == "Refused(task=None, status=400, message='')"
+    refused = Refused(status=400, body=b"x")
+    assert repr(refused) == "Refused(task=None, status=400, message='')"
+    assert refused.args == (None, 400, "")
+    assert copy.copy(refused).body == b"x"

@@ -31,7 +31,7 @@ from muybridge_protocol.tasks import Result, Task
 from .clients import KEY
 from .hostile_server import SIGNATURE
 
-SIGNED = ("repr", "str", "notes", "logs", "warnings", "output", "events", "spans")
+SIGNED = ("repr", "str", "args", "notes", "logs", "warnings", "output", "events", "spans")
 """The sinks that people read, where the query of a signed link has no place either."""
 
 _FORMATTER = logging.Formatter("%(name)s %(levelname)s %(message)s %(args)r %(exc_text)s")
