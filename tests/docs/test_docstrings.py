@@ -11,18 +11,7 @@ APP: Any = None
 
 def test_an_example_becomes_code() -> None:
     """What is indented after an empty line is shown as code; arguments are not."""
-    lines = [
-        "Do it.",
-        "",
-        "    one()",
-        "",
-        "    two()",
-        "",
-        "Then go on.",
-        "",
-        "Args:",
-        "    x: It.",
-    ]
+    lines = ["Do it.", "", "    one()", "", "    two()", "", "Go on.", "", "Args:", "    x: It."]
     assert with_examples(lines) == [
         *("Do it.", "", "::", "", "    one()", "", "    two()", "", "Go on."),
         *("", "Args:", "    x: It."),
