@@ -110,7 +110,8 @@ class ServiceError(MuybridgeError):
         """
         for name, value in values.items():
             setattr(self, name, value)
-        super().__init__(*values.values())  # which sets `args`
+        shown = (value for name, value in values.items() if name not in self._hidden)
+        super().__init__(*shown)  # which sets `args`
         self._names = tuple(values)
 
     def __repr__(self) -> str:
