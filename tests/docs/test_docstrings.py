@@ -11,11 +11,17 @@ APP: Any = None
 
 def test_an_example_becomes_code() -> None:
     """What is indented after an empty line is shown as code; arguments are not."""
-    lines = ["Do it.", "", "    one()", "", "    two()", "", "Go on.", "", "Args:", "    x: It."]
-    assert with_examples(lines) == [
-        *("Do it.", "", "::", "", "    one()", "", "    two()", "", "Go on."),
-        *("", "Args:", "    x: It."),
+    example = ["    one()", "", "    two('data:...')", ""]
+    after = ["Go on.", "", "Args:", "    x: It."]
+    assert with_examples(["Do it.", "", *example, *after]) == [
+        *("Do it.", "", "::", "", *example),
+        *after,
     ]
+
+
+def test_a_word_is_no_link() -> None:
+    """What reStructuredText takes for a link is shown as it is written."""
+    assert with_examples(["Use a data:...;base64 URI."]) == [r"Use a data\:...;base64 URI."]
 
 
 def test_a_sentence_is_no_type() -> None:
