@@ -173,7 +173,7 @@ class ExchangeFailed:
 
 
 Observation = CallBegan | CallEnded | RequestSent | ReplyBegan | ReplyReceived | ExchangeFailed
-"""What only an `Observer` is told."""
+"""What a driver makes known."""
 
 AnyEvent = Event | Observation
-"""What an `Observer` is told."""
+"""What `on_event` is told."""

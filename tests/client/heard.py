@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
-from muybridge import Observer
+from muybridge_protocol.events import Event
 from muybridge_protocol.observations import AnyEvent, CallEnded, CallInfo
 
 E = TypeVar("E")
 
 
-class Heard(Observer):
+class Heard:
     """Keeps every event."""
 
     def __init__(self) -> None:
         self.events: list[AnyEvent] = []
-        super().__init__(self.events.append)
+
+    def __call__(self, event: AnyEvent) -> None:
+        """Keep *event*."""
+        self.events.append(event)
 
     @property
     def kinds(self) -> list[str]:
@@ -48,3 +52,13 @@ def call_of(event: AnyEvent) -> CallInfo:
     """Return the call of an event that a driver has told."""
     assert event.call is not None
     return event.call
+
+
+def tasks_alone(hear: Callable[[Event], object]) -> Callable[[AnyEvent], None]:
+    """Return a listener that hands on what becomes of tasks, and neither calls nor requests."""
+
+    def listen(event: AnyEvent) -> None:
+        if isinstance(event, Event):
+            hear(event)
+
+    return listen

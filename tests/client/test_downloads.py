@@ -20,6 +20,7 @@ from transport.scripted_server import Peer, ScriptedServer, in_turn, reply_bytes
 from .children import downloading
 from .drivers import MakeClient
 from .film import MEDIA, OTHER, Film
+from .heard import tasks_alone
 from .in_process import KEY, PNG, World
 from .requests_made import image
 
@@ -44,7 +45,7 @@ def test_whole(make_client: MakeClient, tmp_path: Path) -> None:
         assert (tmp_path / "film.mp4.part").exists()
 
     with ScriptedServer(Film()) as server:
-        client = make_client(server.url, on_event=look)
+        client = make_client(server.url, on_event=tasks_alone(look))
         assert client.download(f"{server.url}/film.mp4", target) == target
     assert target.read_bytes() == MEDIA
     assert list(tmp_path.iterdir()) == [target]

@@ -29,6 +29,7 @@ from transport.scripted_server import (
 )
 
 from .drivers import MakeClient
+from .heard import tasks_alone
 from .in_process import World
 from .requests_made import image
 
@@ -209,9 +210,10 @@ def test_a_hook_that_raises(
     def fail(_: object) -> None:
         raise error
 
+    listener = fail if hook == "on_submitted" else tasks_alone(fail)
     for method in ("create", "run"):
         with pytest.raises(type(error)) as caught:
-            getattr(make_client(world, **{hook: fail}), method)(image())
+            getattr(make_client(world, **{hook: listener}), method)(image())
         assert f"task-{len(world.seen)}" in notes(caught.value)
     assert len(world.posts) == 2
 
@@ -223,7 +225,7 @@ def test_both_hooks_learn_the_id(make_client: MakeClient, world: World) -> None:
     def fail(_: Task) -> None:
         raise Mine
 
-    client = make_client(world, on_submitted=fail, on_event=events.append)
+    client = make_client(world, on_submitted=fail, on_event=tasks_alone(events.append))
     with pytest.raises(Mine):
         client.create(image())
     assert len(events) == 1
@@ -290,7 +292,7 @@ def test_ctrl_c_right_after_a_create(call: str) -> None:
         armed = isinstance(event, Submitted)
 
     with ScriptedServer([read_request, reply(200, CREATED)]) as server:
-        client = Client("key", server.url, clock=Clock(), on_event=arm)
+        client = Client("key", server.url, clock=Clock(), on_event=tasks_alone(arm))
         with client, pytest.raises(KeyboardInterrupt) as caught:
             getattr(client, call)(image())
     assert "task-1" in notes(caught.value)

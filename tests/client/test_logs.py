@@ -23,7 +23,9 @@ from .heard import Heard
 from .in_process import World
 from .requests_made import image
 
-HOMES = [str(Path(str(module.__file__)).parent.parent) for module in (muybridge, muybridge_protocol)]
+HOMES = [
+    str(Path(str(module.__file__)).parent.parent) for module in (muybridge, muybridge_protocol)
+]
 LOST = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.RESET, detail="said elsewhere")
 
 

@@ -30,6 +30,7 @@ from transport.scripted_server import (
 )
 
 from .drivers import AnyClient, MakeClient
+from .heard import tasks_alone
 from .requests_made import image
 
 TASK = {"id": "task-1", "object": "imga", "created": 1, "model": "imga", "status": "queued"}
@@ -261,7 +262,7 @@ def test_throttled(make_client: MakeClient) -> None:
     with ScriptedServer(
         [read_request, reply(429, b"{}", retry_after="7"), read_request, reply(200, CREATED)]
     ) as server:
-        task = make_client(server.url, on_event=events.append).create(image())
+        task = make_client(server.url, on_event=tasks_alone(events.append)).create(image())
         assert server.posts == 2
     assert task.id == "task-1"
     assert [event.delay for event in events if isinstance(event, Throttled)] == [7.0]
@@ -287,7 +288,7 @@ def test_throttled_for_too_long(make_client: MakeClient) -> None:
 def test_refused_connection(make_client: MakeClient) -> None:
     """A connection that nobody accepts is tried three times, and the create was not sent."""
     events: list[Event] = []
-    client = make_client(f"http://127.0.0.1:{closed_port()}", on_event=events.append)
+    client = make_client(f"http://127.0.0.1:{closed_port()}", on_event=tasks_alone(events.append))
     with pytest.raises(NotSent) as caught:
         client.create(image())
     assert caught.value.attempts == 3

@@ -57,6 +57,7 @@ from .answers import (
     spend,
 )
 from .drivers import AnyClient, MakeClient
+from .heard import tasks_alone
 
 ANSWER = json.dumps(WHOLE).encode()
 HTML = b"<html><body>Bad gateway</body></html>"
@@ -260,7 +261,7 @@ def test_throttled(make_client: MakeClient, method: str) -> None:
     events: list[Event] = []
     throttled = [read_request, reply(429, b"{}", retry_after="7")]
     with ScriptedServer(in_turn([*throttled, answering], answering)) as server:
-        assert spend(make_client(server.url, on_event=events.append), method)
+        assert spend(make_client(server.url, on_event=tasks_alone(events.append)), method)
         assert server.posts == 2
     assert [event.delay for event in events if isinstance(event, Throttled)] == [7.0]
 
@@ -303,7 +304,7 @@ def test_every_try_is_within_the_time(stream: bool) -> None:  # noqa: FBT001  a 
 def test_refused_connection(make_client: MakeClient, method: str) -> None:
     """A connection that nobody accepts is tried three times, and nothing was sent."""
     events: list[Event] = []
-    client = make_client(f"http://127.0.0.1:{closed_port()}", on_event=events.append)
+    client = make_client(f"http://127.0.0.1:{closed_port()}", on_event=tasks_alone(events.append))
     with pytest.raises(NotSent) as caught:
         spend(client, method)
     assert caught.value.attempts == 3
@@ -348,7 +349,7 @@ def test_a_listener_that_raises(make_client: MakeClient) -> None:
     with ScriptedServer(serve(429, b"{}", retry_after="1")) as server:
         for method in BOTH:
             with pytest.raises(ZeroDivisionError):
-                spend(make_client(server.url, on_event=fail), method)
+                spend(make_client(server.url, on_event=tasks_alone(fail)), method)
         assert server.posts == 2
 
 
@@ -358,7 +359,7 @@ def test_ambiguity_is_told(make_client: MakeClient) -> None:
     with ScriptedServer(serve(500)) as server:
         for method in BOTH:
             with pytest.raises(MuybridgeError):
-                spend(make_client(server.url, on_event=events.append), method)
+                spend(make_client(server.url, on_event=tasks_alone(events.append)), method)
     assert [type(event).__name__ for event in events] == ["Ambiguous", "Ambiguous"]
 
 

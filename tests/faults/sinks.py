@@ -22,7 +22,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from rich.traceback import Traceback
 
-from muybridge import Observer
 from muybridge.facts import facts
 from muybridge.opentelemetry import Tracing
 from muybridge_protocol.observations import AnyEvent
@@ -89,11 +88,11 @@ class Sinks:
         self.add("warnings", [str(warning) for warning in warned])
         self.add("output", out.getvalue())
 
-    def listener(self) -> Observer:
+    def listener(self) -> Tracing:
         """Return an `on_event` that takes every event, and the spans that are made of them."""
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(self._spans))
-        return Tracing(provider, on_event=Observer(self._hear))
+        return Tracing(provider, on_event=self._hear)
 
     def _hear(self, event: AnyEvent) -> None:
         self.add("events", f"{event!r} {event} {facts(event)}")

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 import muybridge
+from client.heard import tasks_alone
 from client.in_process import VirtualClock, World
 from client.requests_made import FAMILIES, PACE, image, small
 from muybridge_protocol.events import Event
@@ -200,5 +201,5 @@ def test_outside_of_trio() -> None:
 async def test_events(world: World) -> None:
     """`on_event` hears of each step, the submission first."""
     events: list[Event] = []
-    await client_of(world, on_event=events.append).run(image())
+    await client_of(world, on_event=tasks_alone(events.append)).run(image())
     assert [type(event).__name__ for event in events[:2]] == ["Submitted", "Polled"]

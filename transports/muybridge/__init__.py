@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from muybridge.observing import Observer
     from muybridge.parts import load_part
     from muybridge.sync_client import Client
     from muybridge.sync_fleet import Outcomes
@@ -127,7 +126,6 @@ __all__ = [
     "MuybridgeError",
     "NoText",
     "NotSent",
-    "Observer",
     "Outcomes",
     "Part",
     "PlainHttpWarning",
@@ -179,7 +177,6 @@ _HOMES: Final = {
     "TrioClient": "muybridge.trio_client",
     "H11Transport": "muybridge.wire.h11_transport",
     "Httpx2Transport": "muybridge.wire.httpx2_transport",
-    "Observer": "muybridge.observing",
     "Outcomes": "muybridge.sync_fleet",
     "TrioOutcomes": "muybridge.trio_fleet",
     "FleetOutcome": "muybridge_protocol.fleet",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from muybridge.observing import Observer
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event, Polled, Submitted
@@ -41,12 +40,11 @@ class Listeners:
     """
 
     on_submitted: Callable[[Task], None] | None
-    on_event: Callable[[Event], None] | None
+    on_event: Callable[[AnyEvent], None] | None
 
     def through(self, step: Callable[[Any], None]) -> Listeners:
-        """Return the same with *step* in the place of `on_event`, told of as much as that is."""
-        observed = isinstance(self.on_event, Observer)
-        return Listeners(self.on_submitted, Observer(step) if observed else step)
+        """Return the same with *step* in the place of `on_event`."""
+        return Listeners(self.on_submitted, step)
 
     def follow(self, operation: Operation[Any], now: Callable[[], float]) -> Unfollowed:
         """Return what tells of the call that *operation* is.
@@ -89,23 +87,13 @@ class Listeners:
                     for event in events:
                         with suppress(Exception):  # of a handler: a log breaks no call off
                             log.write(event)
-                self._tell(events)
+                if self.on_event is not None:
+                    for event in events:
+                        self.on_event(event)
         except BaseException as error:
             for task in tasks:
                 error.add_note(accepted(task))
             raise
-
-    def _tell(self, events: Sequence[AnyEvent]) -> None:
-        on_event = self.on_event
-        if on_event is None:
-            return
-        if isinstance(on_event, Observer):
-            for event in events:
-                on_event(event)
-        else:
-            for event in events:
-                if isinstance(event, Event):
-                    on_event(event)
 
 
 def find_log() -> Log | None:

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 import attrs
 
 from muybridge.announcing import Unfollowed, find_log
-from muybridge.observing import Observer
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import (
@@ -73,10 +72,9 @@ class Followed(Unfollowed):
         self._log = log
         self._info = info
         self._now = now
-        observed = isinstance(listeners.on_event, Observer)
-        self._tells_calls = observed or log is not None
-        self._tells_requests = observed or (log is not None and log.tells_requests)
-        self._began = now() if self._tells_calls else 0.0
+        listened = listeners.on_event is not None
+        self._tells_requests = listened or (log is not None and log.tells_requests)
+        self._began = now()
         self._ended = False
         self._status: str | None = None
         # The exchange under way, or the last one.
@@ -92,8 +90,7 @@ class Followed(Unfollowed):
         self._chunks: int | None = None
         self._first_chunk: float | None = None
         self._usage: Any = None
-        if self._tells_calls:
-            self._tell(CallBegan(call=info))
+        self._tell(CallBegan(call=info))
 
     def sending(self, request: HttpRequest, now: float) -> None:
         """Tell that *request* is about to be sent."""
@@ -165,8 +162,6 @@ class Followed(Unfollowed):
         if self._ended:
             return
         self._ended = True
-        if not self._tells_calls:
-            return
         if isinstance(outcome, BaseException):
             with suppress(Exception):  # a listener's error: the one that ends the call goes first
                 self._tell_end_of_call(outcome)

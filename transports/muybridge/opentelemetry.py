@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import attrs
 
 from muybridge import __version__
 from muybridge.facts import Fact, facts
-from muybridge.observing import Observer
-from muybridge_protocol.events import DownloadProgress, Event
+from muybridge_protocol.events import DownloadProgress
 from muybridge_protocol.observations import (
     AnyEvent,
     CallBegan,
@@ -91,7 +89,7 @@ class _Open:
     status: str | None = None
 
 
-class Tracing(Observer):
+class Tracing:
     """A listener that makes spans. One may serve any number of clients.
 
         Client(on_event=Tracing())
@@ -99,28 +97,26 @@ class Tracing(Observer):
 
     Args:
         tracer_provider: Where spans go, or None for the program's.
-        on_event: A listener that is told of the same events, or None. As for a client, one that
-            is no `Observer` is told what becomes of tasks alone.
+        on_event: A listener that is told of the same events, or None.
     """
 
     def __init__(
         self,
         tracer_provider: TracerProvider | None = None,
         *,
-        on_event: Callable[[Any], None] | None = None,
+        on_event: Callable[[AnyEvent], None] | None = None,
     ) -> None:
-        super().__init__(self._take)
         self._tracer = trace.get_tracer("muybridge", __version__, tracer_provider)
         self._next = on_event
         self._open: dict[int, _Open] = {}
         self._guard = threading.Lock()
 
-    def _take(self, event: AnyEvent) -> None:
+    def __call__(self, event: AnyEvent) -> None:
+        """Record *event*, and hand it on."""
         if event.call is not None:
             self._record(event, event.call)
-        following = self._next
-        if following is not None and (isinstance(following, Observer) or isinstance(event, Event)):
-            following(event)
+        if self._next is not None:
+            self._next(event)
 
     def _record(self, event: AnyEvent, info: CallInfo) -> None:
         if isinstance(event, CallBegan):

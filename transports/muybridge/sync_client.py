@@ -17,7 +17,7 @@ from muybridge.sync_driver import Driver
 from muybridge.sync_text import TextClient
 from muybridge.wire.transport import Transport
 from muybridge_protocol.errors import TaskEnded
-from muybridge_protocol.events import Event, Polled
+from muybridge_protocol.events import Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Settled
@@ -30,6 +30,7 @@ from muybridge_protocol.tasks import Result, Task, as_task
 if TYPE_CHECKING:
     from muybridge.fleet_run import Work
     from muybridge.sync_fleet import Outcomes
+    from muybridge_protocol.observations import AnyEvent
 
 
 class Client(TextClient):
@@ -48,7 +49,7 @@ class Client(TextClient):
             given up too early may have been accepted.
         poll_interval: Seconds between result queries, or None for the specification's pace.
         on_submitted: Called with each task the moment its id is known.
-        on_event: Called with each event, for progress and logs.
+        on_event: Called with each event, for progress, metrics and traces.
         transport: What sends requests, or None for `RequestsTransport`.
         clock: What tells the time, or None for this machine's.
 
@@ -67,7 +68,7 @@ class Client(TextClient):
         timeout: float = API_TIMEOUT,
         poll_interval: float | None = None,
         on_submitted: Callable[[Task], None] | None = None,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: Callable[[AnyEvent], None] | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
     ) -> None:

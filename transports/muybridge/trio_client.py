@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import trio
 
@@ -23,7 +23,7 @@ from muybridge.trio_fleet import TrioOutcomes
 from muybridge.trio_text import TrioTextClient
 from muybridge.wire.async_transport import AsyncTransport
 from muybridge_protocol.errors import TaskEnded
-from muybridge_protocol.events import Event, Polled
+from muybridge_protocol.events import Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import CONCURRENCY
 from muybridge_protocol.http import HttpResponse
@@ -33,6 +33,9 @@ from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
+
+if TYPE_CHECKING:
+    from muybridge_protocol.observations import AnyEvent
 
 
 class TrioClient(TrioTextClient):
@@ -57,7 +60,7 @@ class TrioClient(TrioTextClient):
             given up too early may have been accepted.
         poll_interval: Seconds between result queries, or None for the specification's pace.
         on_submitted: Called with each task the moment its id is known.
-        on_event: Called with each event, for progress and logs.
+        on_event: Called with each event, for progress, metrics and traces.
         transport: What sends requests, or None for `H11Transport`.
         wall: Returns Unix seconds. The other clock is trio's own.
 
@@ -76,7 +79,7 @@ class TrioClient(TrioTextClient):
         timeout: float = API_TIMEOUT,
         poll_interval: float | None = None,
         on_submitted: Callable[[Task], None] | None = None,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: Callable[[AnyEvent], None] | None = None,
         transport: AsyncTransport | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:

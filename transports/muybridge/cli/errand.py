@@ -25,7 +25,7 @@ from muybridge_protocol.errors import (
     TaskEnded,
     TaskFailed,
 )
-from muybridge_protocol.events import Ambiguous, Event, Polled
+from muybridge_protocol.events import Ambiguous, Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.operation import API_TIMEOUT
@@ -34,6 +34,7 @@ from muybridge_protocol.tasks import Result, Status, Task
 
 if TYPE_CHECKING:
     from muybridge import Client
+    from muybridge_protocol.observations import AnyEvent
     from muybridge_protocol.text.responses import GenerateContentResponse
 
 P = ParamSpec("P")
@@ -275,7 +276,7 @@ class Errand:
         self.accepted = True
         self.progress.say(f"task {task.id}")
 
-    def _noticed(self, event: Event) -> None:
+    def _noticed(self, event: AnyEvent) -> None:
         self.ambiguous = self.ambiguous or isinstance(event, Ambiguous)
         # A single query is answered on stdout.
         if self.verb == "wait" or not isinstance(event, Polled):

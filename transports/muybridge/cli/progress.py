@@ -12,7 +12,6 @@ from muybridge.cli.terminal import say
 from muybridge_protocol.codec import readable
 from muybridge_protocol.events import (
     DownloadProgress,
-    Event,
     Polled,
     Submitted,
     Throttled,
@@ -22,6 +21,8 @@ from muybridge_protocol.events import (
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.spinner import Spinner
+
+    from muybridge_protocol.observations import AnyEvent
 
 _MEBIBYTE = 1024 * 1024
 
@@ -52,7 +53,7 @@ class Progress:
         """Tell *line*."""
         say(line)
 
-    def event(self, event: Event) -> None:
+    def event(self, event: AnyEvent) -> None:
         """Tell what became known."""
         match event:
             case Submitted():
@@ -103,7 +104,7 @@ class LiveProgress(Progress):
     ) -> None:
         self._live.stop()
 
-    def event(self, event: Event) -> None:
+    def event(self, event: AnyEvent) -> None:
         """Tell what became known."""
         match event:
             case Submitted(task):
