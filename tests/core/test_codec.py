@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from muybridge_protocol.codec import (
     VALUES_LIMIT,
     InvalidJson,
     error_message,
+    event_value,
     find_id,
     read_event,
     read_json,
@@ -190,6 +192,23 @@ def test_an_event_holds_as_many_values_as_its_limit_allows() -> None:
     texts = b'["' + b",:[{" * 200_000 + b'",' + body[1:]
     assert not reads_event(texts, least)
     assert reads_event(texts, least + MEBIBYTE)
+
+
+@pytest.mark.parametrize("mark", ["", "\xe9"])
+def test_what_values_take(mark: str) -> None:
+    """No values take more bytes than are counted for them, even names that are all different."""
+    chain = f'{{"{mark}%x":' * 90 + "1" + "}" * 90
+    chains = (chain % tuple(range(begin, begin + 90)) for begin in range(4096, 48_096, 90))
+    text = f"[{','.join(chains)}]"
+    marks = text.count("{") + text.count(":") + text.count(",")
+    tracemalloc.start()
+    try:
+        value = event_value(text)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(value) == 489
+    assert most < VALUE_SIZE * marks
 
 
 def reads_event(body: bytes, limit: float) -> bool:

@@ -59,11 +59,11 @@ def beside(share: int, piece: bytes) -> Make:
     return make
 
 
-def names(share: int) -> Make:
-    """Return what answers with one record of different names, objects in objects."""
+def names(share: int, mark: str = "") -> Make:
+    """Return what answers with one record of different names with *mark*, objects in objects."""
 
     def make(limit: int) -> Callable[[], Act]:
-        chain = b'{"%x":' * 90 + b"1" + b"}" * 90 + b","
+        chain = b'{"%s%%x":' % mark.encode() * 90 + b"1" + b"}" * 90 + b","
         room = limit // share - len(BEGUN) - 400
         count = room // (len(chain % tuple(range(4096, 4186))) + 180)
         body = b"".join(
@@ -159,6 +159,15 @@ EVERYWHERE: dict[str, Make] = {
     },
     **{f"different names, a {share}th": names(share) for share in (4, 8, 16, 32)},
     **{
+        f"different names with {name}, a {share}th": names(share, mark)
+        for share in (8, 16, 24)
+        for name, mark in {
+            "an accent": "\N{LATIN SMALL LETTER E WITH ACUTE}",
+            "a Chinese character": "\u4e2d",
+            "a horse": "\N{HORSE}",
+        }.items()
+    },
+    **{
         f"objects in arrays, a {share}th, beside a long text": beside(share, b'[{"a":[{}]}],')
         for share in (8, 16, 32, 64, 128)
     },
@@ -180,6 +189,8 @@ STREAMS: dict[str, Make] = {
     "an event after a byte order mark": as_event(DATA + b"\xef\xbb\xbf", b"\n\n"),
     "an event in many lines": as_event(DATA, b"\n\n", lines=True),
     "an event after a word": as_event(DATA + b"ping\n" + DATA, b"\n\n"),
+    "an event after a long word": as_event(DATA + b"p" * 999 + b"\n" + DATA, b"\n\n"),
+    "an event in two lines": as_event(DATA, b"\n" + DATA + b"\n\n"),
     "an endless line": endless(b"", b"x"),
     "an endless line of data": endless(DATA, b"x"),
     "endless comments": endless(b"", b": still thinking\n\n"),
@@ -203,6 +214,7 @@ SAMPLE = [
     ("trio", "text", "an endless body"),
     ("requests", "text stream", "an endless line"),
     ("trio", "text stream", "a picture"),
+    ("requests", "text stream", "an event after a word"),
 ]
 
 

@@ -177,6 +177,20 @@ def test_done() -> None:
     assert outcome([b"data: [DONE]\r\n\r\n"]) == ([DONE], None)
 
 
+@pytest.mark.parametrize("size", [9, 99_999])
+def test_an_event_in_lines(size: int) -> None:
+    """An event of any size may be in lines, and its payload begins with what it says."""
+    long = b'"%s"' % (b"x" * size)
+    for lines in ([b"[", long, b"]"], [long, b""], [b"", long], [b"", b" ", long, b" "]):
+        body = b"".join(b"data: %s\n" % line for line in lines)
+        (payload,), failure = outcome([body + b"\n"])
+        assert payload.startswith((b"[\n", long))
+        assert payload.strip() == b"\n".join(lines).strip()
+        assert failure is None
+        assert outcome([body + b"\n" + body + b"\n"]) == ([payload, payload], None)
+    assert outcome([b"data:\n" * size + b"\n" + b"data: 1\n\n"]) == ([b"1"], None)
+
+
 LIMIT = 100
 FITS = b'{"a":"%s"}' % (b"x" * (LIMIT - 8))
 FULL = b'data: {"a":"%s"}' % (b"x" * (LIMIT - 14))

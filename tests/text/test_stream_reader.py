@@ -522,6 +522,18 @@ def test_a_large_event(form: Any) -> None:
     assert read(NATIVE, [body], event_limit=2000).error is None
 
 
+@pytest.mark.parametrize("size", [999, 199_999])
+def test_much_without_blank_lines(size: int) -> None:
+    """Events that no blank line divides may together have half of an event's largest size."""
+    events = text("a" * size), text("b"), STOPPED
+    body = b"".join(b"data: %s\n" % _payload(event) for event in events)
+    assert read(NATIVE, [body], event_limit=2 * len(body)).events == list(events)
+    found = read(NATIVE, [body], event_limit=2 * size)
+    assert found.error is not None
+    assert found.error.reason.startswith("an event cannot be read")
+    assert found.events == []
+
+
 def test_truncated_streams() -> None:
     """A body that ends inside an event was cut off, and says so."""
     body = array(text("a"), text("b", finishReason="STOP"))

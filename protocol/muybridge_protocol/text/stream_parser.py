@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, cast
 
 from muybridge_protocol.codec import EVENT_LIMIT
 
@@ -128,7 +128,7 @@ class _ServerSentEvents:
         self._line = bytearray()  # a line whose end has not come
         self._after_cr = False
         self._data: bytes | None = None  # the first data line of an event
-        self._more_data = bytearray()  # further ones; not a list: lines can be many and short
+        self._more_data = bytearray()  # all, once there is a second; they can be many and short
         self._size = 0
 
     def feed(self, window: bytes, payloads: list[bytes]) -> None:
@@ -156,13 +156,10 @@ class _ServerSentEvents:
                 continue
             if not line:
                 if data is not None:
-                    if self._more_data:
-                        data += self._more_data
-                        self._more_data.clear()
-                    data = data.strip()
-                    if data:
-                        payloads.append(data)
-                    data, size = None, 0
+                    payload = self._joined() if self._more_data else data.strip()
+                    if payload:
+                        payloads.append(payload)
+                    data, size, payload = None, 0, b""
                 continue
             length = len(line)
             if size + length > limit:
@@ -182,6 +179,9 @@ class _ServerSentEvents:
             if data is None:
                 data = line
             else:
+                if not self._more_data:
+                    self._more_data += data
+                    data = b""  # before the other grows
                 self._more_data += b"\n"
                 self._more_data += line
         self._data, self._size = data, size
@@ -194,6 +194,19 @@ class _ServerSentEvents:
         payloads: list[bytes] = []
         self.feed(b"\n\n", payloads)
         return payloads
+
+    def _joined(self) -> bytes:
+        """Return the lines of an event.
+
+        Of a large one no copy is made: even a hole that a copy leaves in the heap may be a few
+        bytes too small for the text that comes next. White space may then be left at its end.
+        """
+        joined, self._more_data = self._more_data, bytearray()
+        if len(joined) <= _WINDOW:
+            return bytes(joined).strip()
+        found = _NOT_WHITE_SPACE.search(joined)
+        del joined[: found.start() if found else None]
+        return cast("bytes", joined)  # which is read as they are
 
     def _lines(self, window: bytes) -> list[bytes]:
         """Return the lines in *window*, the last of which has not ended."""

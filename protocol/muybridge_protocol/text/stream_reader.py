@@ -118,7 +118,7 @@ class StreamReader(Generic[T]):
         dialect: Dialect[T],
         *,
         event_limit: int = EVENT_LIMIT,
-        clean: Callable[[bytes], bytes] = bytes,
+        clean: Callable[[bytes], bytes] = lambda body: body,
     ) -> None:
         self._dialect = dialect
         self._clean = clean
@@ -230,10 +230,13 @@ class StreamReader(Generic[T]):
                     events = _events(value)
                 except InvalidJson as error:
                     unread = str(error)
+                if unread and len(text) > limit / 2:  # there is no room for the lines in it
+                    text = ""
+                    self._pass_over(f"an event cannot be read: {unread}")
+                    continue
                 if unread:
                     payload, text = payload or text.encode(), ""  # noqa: PLW2901  as it was
                     rest = limit - len(payload) / 2  # it is there all the while
-                    # There would be no room for the lines of a larger one.
                     if len(payload) <= limit / 2 and self._is_lines(payload, rest):
                         lines = (line[0] for line in _LINE.finditer(payload))
                         yield from self._chunks(lines, rest)
