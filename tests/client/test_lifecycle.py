@@ -28,6 +28,7 @@ from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailur
 from muybridge_protocol.tasks import Result, Status, Task
 
 from .drivers import MakeClient
+from .heard import tasks_alone
 from .in_process import MP4, PNG, VirtualClock, World
 from .requests_made import FAMILIES, PACE, VIDEO, image, small
 
@@ -140,7 +141,7 @@ def test_submitted_comes_first(make_client: MakeClient, world: World) -> None:
         assert not world.queries
         told.append(task)
 
-    client = make_client(world, on_submitted=submitted, on_event=told.append)
+    client = make_client(world, on_submitted=submitted, on_event=tasks_alone(told.append))
     client.run(image())
     task, first, *rest = told
     assert isinstance(task, Task)
@@ -155,7 +156,9 @@ def test_events_of_a_task(make_client: MakeClient) -> None:
     world.instead.extend([None, LOST])
     events: list[Event] = []
     updates: list[Result] = []
-    make_client(world, on_event=events.append).run(small()["vidd"], on_update=updates.append)
+    make_client(world, on_event=tasks_alone(events.append)).run(
+        small()["vidd"], on_update=updates.append
+    )
     kinds = [type(event).__name__ for event in events]
     assert kinds[:3] == ["Submitted", "WillRetry", "Polled"]
     assert set(kinds[3:]) == {"Polled"}
@@ -391,7 +394,7 @@ def test_download_tells_each_event_once(
 ) -> None:
     """A download that is tried again says so once, and its progress never repeats."""
     events: list[Event] = []
-    client = make_client(world, on_event=events.append)
+    client = make_client(world, on_event=tasks_alone(events.append))
     result = client.run(image())
     events.clear()
     world.instead.append(HttpResponse(503))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import attrs
@@ -189,7 +190,7 @@ def check_message(outcome: object) -> None:
 def told(outcome: object) -> object:
     """Return an outcome as something that can be compared: errors are no values."""
     if isinstance(outcome, ServiceError):
-        fields = {field.name: getattr(outcome, field.name) for field in attrs.fields(type(outcome))}
+        fields = {name: getattr(outcome, name) for name in signature(type(outcome)).parameters}
         return type(outcome), str(outcome), repr(fields)
     return outcome
 
