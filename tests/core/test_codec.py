@@ -192,6 +192,9 @@ def test_an_event_holds_as_many_values_as_its_limit_allows() -> None:
     texts = b'["' + b",:[{" * 200_000 + b'",' + body[1:]
     assert not reads_event(texts, least)
     assert reads_event(texts, least + MEBIBYTE)
+    long = b'["' + b"y" * 4 * MEBIBYTE + b'",' + body[1:]
+    assert not reads_event(long, least + 3 * MEBIBYTE)
+    assert reads_event(long, least + 4 * MEBIBYTE)
 
 
 @pytest.mark.parametrize("mark", ["", "\xe9"])
@@ -233,6 +236,25 @@ def test_a_wide_text_beside_a_picture(mark: str, before: str) -> None:
             read_event(body.encode()[:-2] + wrong + b'"]', limit)
     with pytest.raises(InvalidJson, match="too long"):
         read_event(json.dumps(["\u4e2d" + value[0]], ensure_ascii=False).encode(), limit)
+
+
+@pytest.mark.parametrize(
+    ("begin", "most"),
+    [
+        ("\xe9", 12),
+        ("\u4e2d", 8),
+        ("\N{HORSE}", 4),
+        ('\xe9","', 18),
+        ('\u4e2d","', 18),
+        ('\N{HORSE}","', 18),
+    ],
+)
+def test_the_largest_texts_that_are_not_ascii(begin: str, most: int) -> None:
+    """Of 32 MiB a text that is not ASCII may have so many, or one that is ASCII beside it."""
+    start = f'["{begin}'.encode()
+    assert read_event(start + b"y" * (most * MEBIBYTE - 99) + b'"]')[0][0] == begin[0]
+    with pytest.raises(InvalidJson, match="too long for its size limit"):
+        read_event(start + b"y" * ((most + 1) * MEBIBYTE) + b'"]')
 
 
 def test_an_answer_without_a_limit() -> None:
