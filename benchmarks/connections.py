@@ -19,7 +19,7 @@ import trio
 import trustme
 
 from benchmarks.lifecycle import KEY
-from benchmarks.loopback import serving
+from benchmarks.loopback import ONCE, serving
 from benchmarks.measuring import Benchmark, Report, Target, installed
 from muybridge import Client, H11Transport, RequestsTransport, TrioClient
 
@@ -64,20 +64,18 @@ def _https() -> Iterator[Benchmark]:
         session = opened.enter_context(requests.Session())
 
         def by_hand(*, new: bool) -> Callable[[], None]:
+            url = f"{base_url}/v1/result/{ONCE if new else 'any'}"
+
             def polls() -> None:
                 for _ in range(CONNECTIONS):
-                    if new:
-                        session.close()
-                    assert session.get(f"{base_url}/v1/result/any", timeout=60, verify=bundle).ok
+                    assert session.get(url, timeout=60, verify=bundle).ok
 
             return polls
 
         def ours(*, new: bool) -> Callable[[], None]:
             def polls() -> None:
                 for _ in range(CONNECTIONS):
-                    if new:
-                        transport.close()
-                    client.get("any")
+                    client.get(ONCE if new else "any")
 
             return polls
 
@@ -86,15 +84,13 @@ def _https() -> Iterator[Benchmark]:
                 transport = H11Transport(ssl_context=context)
                 async with TrioClient(KEY, base_url, poll_interval=0, transport=transport) as there:
                     for _ in range(CONNECTIONS):
-                        if new:
-                            await transport.close()
-                        await there.get("any")
+                        await there.get(ONCE if new else "any")
                 await transport.close()
 
             return partial(trio.run, polls)
 
         host, port = base_url.removeprefix("https://").split(":")
-        query = f"GET /v1/result/any HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        query = f"GET /v1/result/{ONCE} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
 
         def bare() -> None:
             for _ in range(CONNECTIONS):

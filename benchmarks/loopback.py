@@ -23,6 +23,8 @@ QUERIES = 4
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *([0-9]+)")
 
+ONCE = "once"
+"""The id of a task after whose record the server closes the connection."""
 Record = dict[str, Any]
 
 
@@ -163,10 +165,14 @@ class _Answers(asyncio.Protocol):
         shape = _SHAPES[path.split("/", 2)[1]]
         record = shape(self._origin + path, len(self._asked), self._asked[path])
         reply = json.dumps(record).encode()
+        last = _last(path) == ONCE
         self._transport.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n%s" % (len(reply), reply)
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%s"
+            b"Content-Length: %d\r\n\r\n%s"
+            % (b"Connection: close\r\n" if last else b"", len(reply), reply)
         )
+        if last:
+            self._transport.close()
 
 
 async def _serve(*certificate: str) -> None:
