@@ -101,8 +101,16 @@ def _https() -> Iterator[Benchmark]:
                     secured.sendall(query)
                     assert secured.recv(65536).startswith(b"HTTP/1.1 200 ")
 
+        async def bare_under_trio() -> None:
+            for _ in range(CONNECTIONS):
+                secured = await trio.open_ssl_over_tcp_stream(host, int(port), ssl_context=context)
+                await secured.send_all(query)
+                assert (await secured.receive_some(65536)).startswith(b"HTTP/1.1 200 ")
+                await trio.aclose_forcefully(secured)
+
         contestants = {
             "a socket by hand, a new connection": bare,
+            "a stream of trio by hand, a new connection": partial(trio.run, bare_under_trio),
             "requests, a new connection": by_hand(new=True),
             "requests, a kept connection": by_hand(new=False),
             f"{OURS}, a new connection": ours(new=True),
