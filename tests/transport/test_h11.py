@@ -162,6 +162,26 @@ async def test_old_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @trio_test
+async def test_exchanges_under_way_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A way is busy while an exchange of many is under way, however it ends, and no longer."""
+    monkeypatch.setattr(h11_connections, "MANY", 1)
+    transport = H11Transport()
+    script = in_turn(serve(200, b"x" * 500_000), serve(connection="close"), serve())
+    with ScriptedServer(script) as server:
+        route, _ = transport.prepare(get(server.url), None)
+        async with transport.stream(get(server.url), timeout=5):
+            assert route.is_busy
+        assert not route.is_busy
+        for _ in range(3):
+            async with transport.stream(get(server.url), timeout=5) as reply:
+                assert route.is_busy
+                assert [piece async for piece in reply.pieces()] == [b"{}"]
+            assert not route.is_busy
+        assert len(server.peers) == 3
+    await transport.close()
+
+
+@trio_test
 async def test_left_in_the_middle() -> None:
     """Leaving the pieces and the stream early closes the connection; reading on is an error."""
     transport = H11Transport()

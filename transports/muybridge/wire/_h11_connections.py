@@ -23,6 +23,9 @@ from muybridge_protocol.http import Phase, Reason
 
 LONGEST_IDLE: Final = 300.0
 """Seconds for which an idle connection is kept. Result queries come up to a minute apart."""
+MANY: Final = 64
+"""Exchanges at once from which on a near service has answered one when the others have had their
+turns: 500 of them then take a fifth less time."""
 
 
 class Connection:
@@ -78,8 +81,13 @@ class Connection:
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._socket)
 
-    async def receive(self, size: int) -> bytes:
+    async def receive(self, size: int, *, one_of_many: bool = False) -> bytes:
         """Return what comes next, up to *size* bytes, or nothing at the other side's end.
+
+        Args:
+            size: How many at most.
+            one_of_many: Whether many others are under way, so that it pays to let them go first,
+                and then to look before waiting.
 
         Raises:
             OSError: The connection broke.
@@ -87,7 +95,11 @@ class Connection:
         """
         if self._tls is not None:
             return bytes(await self._tls.receive_some(size))
-        # A reply is hardly ever there yet, so that trio's own way, to look first, takes longer.
+        if one_of_many:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            with suppress(BlockingIOError):
+                return self._socket.recv(size)
+        # Among few, a reply is hardly ever there yet: to look first, as trio does, takes longer.
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             with suppress(BlockingIOError):
@@ -120,7 +132,13 @@ class Route:
         self.proxy: Proxy | None = None if proxy is None else Proxy.read(proxy)
         self._pool_size = pool_size
         self._idle: deque[Connection] = deque()
+        self._in_use = 0
         self._closed = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether many exchanges are under way."""
+        return self._in_use >= MANY
 
     @property
     def forwards(self) -> bool:
@@ -141,12 +159,23 @@ class Route:
                 self._idle.append(connection)
                 return None
             if connection.is_quiet():
-                return connection
+                return self.lend(connection)
             connection.close()
         return None
 
+    def lend(self, connection: Connection) -> Connection:
+        """Return *connection* for an exchange, at whose end it is kept or dropped."""
+        self._in_use += 1
+        return connection
+
+    def drop(self, connection: Connection) -> None:
+        """Close *connection*, which no other request may follow on."""
+        self._in_use -= 1
+        connection.close()
+
     def keep(self, connection: Connection) -> None:
         """Keep *connection*, which has served its request, for the next one."""
+        self._in_use -= 1
         now = connection.idle_since = time.monotonic()
         self._idle.append(connection)
         if (
@@ -214,7 +243,7 @@ async def connect(
     except BaseException:
         shared.close()
         raise
-    return Connection(tls, raw, shared, peer_is_public=public)
+    return route.lend(Connection(tls, raw, shared, peer_is_public=public))
 
 
 Address = tuple[int, int, int, str, tuple[object, ...]]

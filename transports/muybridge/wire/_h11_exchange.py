@@ -318,7 +318,7 @@ class Exchange:
 
     async def _receive(self, size: int = PIECE) -> bytes:
         try:
-            data = await self._in_use().receive(size)
+            data = await self._in_use().receive(size, one_of_many=self._route.is_busy)
         except trio.BrokenResourceError as error:
             if not isinstance(error.__cause__, ssl.SSLEOFError):
                 raise
@@ -410,10 +410,10 @@ class Exchange:
         if follows and not self._beginning and self._progress.send_error is None:
             self._route.keep(connection)
         else:
-            connection.close()
+            self._route.drop(connection)
 
     def _close(self) -> None:
         self._authorization = None
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            self._route.drop(connection)
