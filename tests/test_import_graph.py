@@ -62,7 +62,7 @@ FOREIGN = {
 OTHERS = {
     "batch", "cli", "local", "testing", "emulator", "openapi", "trio_client", "trio_driver",
     "trio_fleet", "trio_text", "text_calls", "sync_fleet", "fleet_run", "fleet", "turns",
-    "agenda", "throttle", "display", "parts",
+    "agenda", "throttle", "display", "parts", "json_size",
 }  # fmt: skip
 FOR_DOWNLOADS = {"muybridge.saving", "muybridge.locks", "muybridge_protocol.operations.download"}
 
@@ -95,6 +95,7 @@ def check(found: set[str]) -> None:
     assert {name for name in ours if name.startswith("muybridge.wire.")} & {
         "muybridge.wire.h11_transport",
         "muybridge.wire.httpx2_transport",
+        "muybridge.wire._tunnel",
     } == set()
     rare = {f"muybridge_protocol.operations.{name}" for name in ("call", "delete_asset", "text")}
     assert ours & rare == set()

@@ -20,7 +20,6 @@ import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
 from muybridge_protocol.http import MEBIBYTE
-from muybridge_protocol.json_size import TooWide, count_marks, decode, holds_more_than
 
 JsonObject = dict[str, Any]
 
@@ -93,6 +92,8 @@ def read_json(body: bytes | str) -> Any:
     value = _read_small(body, _scan_record) if isinstance(body, bytes) else None
     if value is not None:
         return value
+    from muybridge_protocol.json_size import holds_more_than  # noqa: PLC0415  for large ones alone
+
     # Before anything is made of it: the frames of an error keep what was made.
     if holds_more_than(VALUES_LIMIT, body):
         raise InvalidJson("it holds too many values")
@@ -127,6 +128,8 @@ def event_text(body: bytes, limit: float = EVENT_LIMIT) -> str:
             return body.decode()
         except UnicodeDecodeError:
             raise InvalidJson("it is not UTF-8") from None
+    from muybridge_protocol.json_size import count_marks  # noqa: PLC0415  for large ones alone
+
     # What text and value may take beyond the bytes that they have as JSON.
     room = 2 * limit + _EVENT_BESIDE - 2 * len(body)
     room -= VALUE_SIZE * count_marks(body, room / VALUE_SIZE)
@@ -169,6 +172,8 @@ def _read_small(body: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any
 
 
 def _decode(body: bytes, wide: float, spare: float, *, copied: bool) -> str:
+    from muybridge_protocol.json_size import TooWide, decode  # noqa: PLC0415  for large ones alone
+
     try:
         return decode(body, wide, spare, copied=copied)
     except TooWide:
@@ -251,7 +256,7 @@ def readable(text: str, limit: int = 500) -> str:
     return shown if len(shown) <= limit else f"{shown[:limit]}..."
 
 
-_CLOSED_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,256})"')
+_CLOSED_ID = rb'"id"\s*:\s*"([^"\\]{1,256})"'
 
 
 def find_id(raw: bytes) -> str | None:
@@ -262,7 +267,7 @@ def find_id(raw: bytes) -> str | None:
         told = None
     if isinstance(told, str) and told:
         return readable(told)
-    match = _CLOSED_ID.search(raw)
+    match = re.search(_CLOSED_ID, raw)
     return readable(match[1].decode("utf-8", "replace")) if match else None
 
 

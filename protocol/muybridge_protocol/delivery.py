@@ -168,15 +168,14 @@ def retry_after(reply: HttpResponse | HttpHead) -> float | None:
 
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_HTTP_DATE = re.compile(
+_HTTP_DATE = (
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) "
-    r"([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT",
-    re.ASCII,
+    r"([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT"
 )
 
 
 def _http_date(text: str) -> float | None:
-    match = _HTTP_DATE.fullmatch(text.strip())
+    match = re.fullmatch(_HTTP_DATE, text.strip(), re.ASCII)
     if match is None or match[2] not in _MONTHS:
         return None
     day, year, hour, minute, second = (int(match[part]) for part in (1, 3, 4, 5, 6))

@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event, Polled, Submitted
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import Operation
 from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge.logs import Log
@@ -30,7 +29,7 @@ TEXT_UNDER_WAY = (
 )
 
 
-@attrs.frozen
+@frozen
 class Listeners:
     """Those who are told of events.
 

@@ -7,14 +7,13 @@ import random
 import warnings
 from typing import TYPE_CHECKING, TypedDict
 
-import attrs
-
 from muybridge_protocol.errors import PollingTooOften
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations import Create, Poll
 from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task, as_task
+from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.operations import Call, DeleteAsset, Download
@@ -33,7 +32,7 @@ class Moment(TypedDict):
     wall: float
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Calls:
     """Begins operations on one service.
 

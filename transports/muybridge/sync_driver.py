@@ -9,8 +9,6 @@ from collections.abc import Generator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import attrs
-
 from muybridge.announcing import Ledger, Listeners, Unfollowed, interrupted, note_under_way
 from muybridge.clock import Clock
 from muybridge.credentials import Credentials
@@ -19,6 +17,7 @@ from muybridge.wire.transport import StreamedReply, Transport, TransportError, b
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Fetch, Operation, Send, Wait
+from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge.saving import PartFile
@@ -30,7 +29,7 @@ T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
 
 
-@attrs.frozen
+@frozen
 class Driver:
     """What every operation of one client is driven with.
 

@@ -11,7 +11,6 @@ from collections import deque
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-import attrs
 import trio
 
 from muybridge.announcing import Ledger, Listeners, Unfollowed, interrupted, note_under_way
@@ -29,6 +28,7 @@ from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Download, Fetch, Operation, Send, Settled, Wait
 from muybridge_protocol.operations.download import Saved, Stage
+from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.operations.text import OpenStream
@@ -37,7 +37,7 @@ T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
 
 
-@attrs.frozen
+@frozen
 class Driver:
     """What every operation of one client is driven with.
 

@@ -11,6 +11,7 @@ import attrs
 
 from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import Reason
+from muybridge_protocol.values import frozen
 
 _URL = re.compile(
     r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)", re.IGNORECASE
@@ -34,7 +35,7 @@ def split_url(url: str) -> tuple[str, str]:
     return parts[0].lower(), target if target.startswith("/") else f"/{target}"
 
 
-@attrs.frozen
+@frozen
 class Origin:
     """A scheme, a host and a port.
 
@@ -64,7 +65,7 @@ class Origin:
         return self.host if usual else f"{self.host}:{self.port}"
 
 
-@attrs.frozen
+@frozen
 class Proxy:
     """An HTTP proxy.
 

@@ -11,10 +11,9 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Protocol
 
-import attrs
-
 from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import Reason
+from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,7 +45,7 @@ class Source(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class Framing:
     """How the end of a body is told.
 

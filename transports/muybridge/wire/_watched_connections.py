@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.connection import allowed_gai_family
 
-from muybridge.wire._tunnel import TunnelReply, connect_request
 from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange, took_nothing
 from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.hosts import is_public_address
@@ -199,6 +198,8 @@ class WatchedConnection(HTTPConnection):
 
     def _tunnel(self) -> None:
         """Ask the proxy for a tunnel. Nothing of the request itself is in what it is sent."""
+        from muybridge.wire._tunnel import TunnelReply, connect_request  # noqa: PLC0415  most have no proxy
+
         exchange = current_exchange()
         host = self._tunnel_host or ""
         authority = f"{f'[{host}]' if ':' in host else host}:{self._tunnel_port}"
