@@ -13,6 +13,7 @@ from trio.testing import trio_test
 import muybridge
 from client.answers import ASKED, CHUNKS, EVENTS, HEAD, LAST, MODEL, PROMPT, WHOLE, part
 from client.in_process import World
+from muybridge.wire._h11_connections import Connection
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from transport.scripted_server import Peer, ScriptedServer, reply_bytes
 
@@ -100,9 +101,42 @@ class Slowly:
             peer.read_request()
             self.asked += 1
             for data in self._parts:
+                self.wait(peer)
                 peer.send(data)
-                peer.stopping.wait(0.002)
             self.answered += 1
+
+    def wait(self, peer: Peer) -> None:
+        """Wait before the next part."""
+        peer.stopping.wait(0.002)
+
+
+class WhenAsked(Slowly):
+    """The same, each part sent only when the client wants more, so that none come together."""
+
+    def __init__(self, *parts: bytes) -> None:
+        super().__init__(*parts)
+        self._by_port: dict[int, threading.Semaphore] = {}
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Take note of what the connections of every client want, by their ports."""
+        receive = Connection.receive
+
+        async def want(connection: Connection, *size: int, **settings: bool) -> bytes:
+            sock = connection._socket  # pyright: ignore[reportPrivateUsage]  # no public name
+            self._wanted(sock.getsockname()[1]).release()
+            return await receive(connection, *size, **settings)
+
+        monkeypatch.setattr(Connection, "receive", want)
+
+    def wait(self, peer: Peer) -> None:
+        wanted = self._wanted(peer.sock.getpeername()[1])
+        while not wanted.acquire(timeout=0.01):
+            if peer.stopping.is_set():
+                return
+
+    def _wanted(self, port: int) -> threading.Semaphore:
+        # In one step: the client and the server's threads ask for it.
+        return self._by_port.setdefault(port, threading.Semaphore(0))
 
 
 BODY = b'{"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}]}'
@@ -111,13 +145,14 @@ REPLY = reply_bytes(200, BODY)
 
 @pytest.mark.parametrize("method", ["generate_content", "stream_generate_content"])
 @trio_test
-async def test_on_a_socket(method: str) -> None:
+async def test_on_a_socket(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over h11 a cancelled request closes its connection, and nothing is sent again."""
     slow = (
-        Slowly(REPLY[:10], REPLY[10:20], REPLY[20:-9], REPLY[-9:-6], REPLY[-6:-3], REPLY[-3:])
+        WhenAsked(REPLY[:10], REPLY[10:20], REPLY[20:-9], REPLY[-9:-6], REPLY[-6:-3], REPLY[-3:])
         if method == "generate_content"
-        else Slowly(HEAD[:9], HEAD[9:], *map(part, EVENTS), LAST)
+        else WhenAsked(HEAD[:9], HEAD[9:], *map(part, EVENTS), LAST)
     )
+    slow.watch(monkeypatch)
     runs = 0
     with ScriptedServer(slow) as server:
 
