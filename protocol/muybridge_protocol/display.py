@@ -2,9 +2,10 @@
 
 A notebook shows the picture or video, and what is known of it. Everything that the service said is
 escaped and kept on one line. Nothing is loaded from elsewhere than the result's own link: no style
-sheet, script or font. A link is loaded by itself if it is https on a public host, or on this
-machine, so that a reply cannot make a browser visit an inner network. Any other http(s) link is
-there to click on, and what is neither is not linked.
+sheet, script or font. A link is loaded by itself if it is https on a host whose name or address is
+public, or on this machine, so that a reply cannot name a host of an inner network for a browser to
+visit. (What a public name resolves to cannot be seen here.) Any other http(s) link is there to
+click on, and what is neither is not linked.
 
 The link stands here whole, with its signature, without which the picture would not load: whoever
 gets the saved notebook can open it for as long as it works.
@@ -21,7 +22,7 @@ import attrs
 
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import InvalidAddress
-from muybridge_protocol.hosts import is_loopback, is_public_host
+from muybridge_protocol.hosts import has_public_name, is_loopback
 from muybridge_protocol.http import without_query
 from muybridge_protocol.service import origin_of
 
@@ -110,7 +111,7 @@ def _media(result: Result) -> Iterator[str]:
             continue
         shown = True
         link = escape(url)
-        if is_loopback(host) or (scheme == "https" and is_public_host(host)):
+        if is_loopback(host) or (scheme == "https" and has_public_name(host)):
             yield _embedded(what, link, result)
         else:
             yield (

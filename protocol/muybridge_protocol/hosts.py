@@ -5,6 +5,16 @@ from __future__ import annotations
 import ipaddress
 import re
 
+_LOCAL_DOMAINS = ("localhost", "local", "internal")
+"""What no public name ends in: this machine, its link and a cloud's inside."""
+
+_INNER_DOMAINS = (
+    *("lan", "home", "corp", "intranet", "localdomain", "home.arpa"),
+    "box",  # of many home routers, and a public domain nevertheless
+    *("test", "example", "invalid"),
+)
+"""What names on inner networks and in tests end in besides."""
+
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -16,12 +26,29 @@ def is_public_host(host: str) -> bool:
     A name is judged by its form alone: what it resolves to is for a driver to see.
     """
     name = host.partition("%")[0].rstrip(".").lower()
-    if not name or name == "localhost" or name.endswith((".localhost", ".local", ".internal")):
+    if not name or name == "localhost" or _is_below(name, _LOCAL_DOMAINS):
         return False
     # A last label that is a number makes resolvers read the whole as an address.
     if ":" not in name and not _NUMBER.fullmatch(name.rpartition(".")[2]):
         return True
     return is_public_address(name)
+
+
+def has_public_name(host: str) -> bool:
+    """Whether *host* is a public address, or a name that looks like one of the public DNS.
+
+    That is stricter than `is_public_host`: it is for those who cannot see what a name resolves to,
+    where a search domain or a router may answer. A public name can resolve to an inner address
+    all the same.
+    """
+    if not is_public_host(host):
+        return False
+    name = host.strip(".").lower()
+    return ":" in name or ("." in name and not _is_below(f".{name}", _INNER_DOMAINS))
+
+
+def _is_below(name: str, domains: tuple[str, ...]) -> bool:
+    return name.endswith(tuple(f".{domain}" for domain in domains))
 
 
 def is_public_address(address: str) -> bool:

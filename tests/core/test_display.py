@@ -23,7 +23,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import muybridge_protocol
 from muybridge_protocol.families import ImgbRequest, VidsbRequest
-from muybridge_protocol.hosts import is_loopback, is_public_host
+from muybridge_protocol.hosts import has_public_name, is_loopback
 from muybridge_protocol.service import origin_of
 from muybridge_protocol.tasks import Result, Status, Task
 
@@ -241,6 +241,9 @@ def test_what_is_no_address_is_not_linked(field: str, url: str) -> None:
         ("https://printer.local/", False),
         ("http://169.254.169.254/latest", False),
         ("https://2130706433/", False),
+        ("https://93.184.215.14/a.png", True),
+        ("https://[2606:2800:21f:cb07::1]/a.png", True),
+        ("https://[fd00::1]/a.png", False),
     ],
 )
 def test_inner_networks_are_not_visited(url: str, *, loaded: bool) -> None:
@@ -250,6 +253,45 @@ def test_inner_networks_are_not_visited(url: str, *, loaded: bool) -> None:
         page = page_of(Result(id="task-1", status="completed", **link))
         assert list(page.links()) == ([(tag, url)] if loaded else []) + [("a", url)]
         assert ("not loaded by itself" in page.text) is not loaded
+
+
+@pytest.mark.parametrize(
+    ("host", "loaded"),
+    [
+        ("cdn.example.com", True),
+        ("cdn.example.com.", True),
+        ("lan.example.com", True),
+        ("home.example.com", True),
+        ("mylan.com", True),
+        ("atlan.wlan", True),
+        ("cdn.arpa", True),
+        ("router", False),
+        ("ROUTER.", False),
+        (".router", False),
+        ("lan", False),
+        ("router.lan", False),
+        ("Router.LAN.", False),
+        ("a.b.lan", False),
+        ("nas.home", False),
+        ("intranet.corp", False),
+        ("home.arpa", False),
+        ("x.home.arpa", False),
+        ("printer.localdomain", False),
+        ("x.intranet", False),
+        ("foo.test", False),
+        ("fritz.box", False),
+        ("cdn.example", False),
+        ("cdn.invalid", False),
+        ("printer.local", False),
+        ("x.internal", False),
+    ],
+)
+def test_names_of_inner_networks_are_not_visited(host: str, *, loaded: bool) -> None:
+    """A name without a dot, or of a domain for inner networks and tests, is there to click on."""
+    url = f"https://{host}/reboot?now=1"
+    page = page_of(Result(id="task-1", status="completed", image_url=url))
+    assert list(page.links()) == ([("img", url)] if loaded else []) + [("a", url)]
+    assert ("not loaded by itself" in page.text) is not loaded
 
 
 EVIL = '<script>alert("&#39;")</script>\'"><img src=x onerror=alert(1)>\u202e\0\ud800\n--></td>&lt;'
@@ -316,7 +358,7 @@ def test_whatever_the_service_said(value: Task | Result) -> None:
         assert link in given_links
         assert urlsplit(link).scheme in ("http", "https")
         scheme, host, _ = origin_of(link)
-        assert tag == "a" or is_loopback(host) or (scheme == "https" and is_public_host(host))
+        assert tag == "a" or is_loopback(host) or (scheme == "https" and has_public_name(host))
 
 
 @pytest.mark.parametrize("name", SHOWN)
