@@ -169,9 +169,10 @@ def test_with_cli(environments: Environments, service: dict[str, str], tmp_path:
     arguments = ["run", "imga", "--model", "imga", "--prompt", "a horse", "-o", "a.png"]
     succeed([command, *arguments], cwd=tmp_path, **service)
     assert (tmp_path / "a.png").read_bytes().startswith(PNG)
-    alone = run([command, "demo"], cwd=tmp_path)
-    assert alone.returncode != 0
-    assert 'pip install "muybridge[local]"' in alone.stderr
+    for needing in ("demo", "serve"):
+        alone = run([command, needing], cwd=tmp_path)
+        assert alone.returncode != 0
+        assert 'pip install "muybridge[local]"' in alone.stderr
 
 
 @pytest.mark.parametrize(("page", "begin"), [("docs", b"<!doctype html>"), ("openapi.json", b"{")])

@@ -182,6 +182,36 @@ def test_a_missing_extra_is_told_with_what_mends_it(missing: str) -> None:
     assert ended.stderr == f'muybridge needs {missing}: pip install "muybridge[cli]"\n'
 
 
+@pytest.mark.parametrize("missing", ["trio", "hypercorn", "PIL", "av"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["serve", "--port", "0"],
+        ["demo"],
+        ["run", "imga", "--model", "imga", "--prompt", "a horse", "--local"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_service_of_ones_own_is_told_with_what_it_needs(
+    words: list[str], missing: str, tmp_path: Path
+) -> None:
+    """Without the extra `local`, what would start the service names the pip command instead."""
+    program = f"import sys; sys.modules[{missing!r}] = None; from muybridge.cli import main; main()"
+    ended = subprocess.run(  # noqa: S603  our own program
+        [sys.executable, "-c", program, *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": search_path()},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"muybridge.local needs {missing}" in ended.stderr
+    assert 'pip install "muybridge[local]"' in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize("words", [["validate", os.devnull], ["--help"], ["create", "imgb", "-h"]])
 def test_start_up_is_light(words: list[str]) -> None:
     """What needs no network or picture loads no library for it."""

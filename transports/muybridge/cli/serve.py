@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,9 @@ from muybridge.configuration import (
 )
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.service import check_key
+
+if TYPE_CHECKING:
+    from muybridge.local import LocalService
 
 
 @click.command(params=[json_option()])
@@ -44,8 +48,8 @@ def serve(errand: Errand, host: str, port: int, speed: float, api_key_file: str 
 
     With --json: {ok, base_url, text_base_url, api_key}; the key is null where it is in a file.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    from muybridge.local.service import LocalService  # noqa: PLC0415  an extra of its own
-    from muybridge.local.service import serve as serve_forever  # noqa: PLC0415  the same
+    # From the package, which says how to install what is missing.
+    from muybridge.local import serve as serve_forever  # noqa: PLC0415  an extra of its own
     from muybridge_protocol.emulator import Access  # noqa: PLC0415  no other command needs it
 
     errand.api_key_file = api_key_file
