@@ -137,7 +137,15 @@ def one_of(*options: str | int, ignore_case: bool = False) -> OneOf:
 
 @frozen
 class Between:
-    """The number lies between *low* and *high*, both included, or is in *also*."""
+    """The number lies between *low* and *high*, both included, or is in *also*.
+
+    Args:
+        low: The least number.
+        high: The greatest number.
+        also: Numbers accepted besides, such as -1 for automatic.
+        unit: What the numbers count, as messages say it after *high*: by default "s", seconds.
+            Give "" where there is no unit, or another word, such as "steps".
+    """
 
     name: ClassVar[str] = "between"
     low: int
@@ -149,7 +157,8 @@ class Between:
     def accepted(self) -> str:
         """What the rule accepts."""
         also = "".join(f", or {number}" for number in self.also)
-        return f"use {self.low} to {self.high} {self.unit}{also}"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"use {self.low} to {self.high}{unit}{also}"
 
     def complaint(self, value: object) -> str | None:
         """Return what is wrong with *value*, or None."""
@@ -201,7 +210,12 @@ class ModelName:
 
 @frozen
 class Items:
-    """The array has from *low* to *high* items."""
+    """The array has from *low* to *high* items. For the size of a number there is `Between`.
+
+    Args:
+        low: Fewest items, or 0 where an empty array will do.
+        high: Most items.
+    """
 
     name: ClassVar[str] = "items"
     low: int
@@ -223,7 +237,11 @@ class Items:
 
 
 def at_most(count: int) -> Items:
-    """Return the rule that an array has at most *count* items."""
+    """Return the rule that an array has at most *count* items, and may be empty.
+
+    Args:
+        count: Most items. It does not limit a number: `Between` does.
+    """
     return Items(0, count)
 
 

@@ -113,6 +113,18 @@ RULES: list[tuple[ValueRule, str, list[Any], dict[Any, str]]] = [
         {0: "0 is out of range", "5": "'5' is not a number"},
     ),
     (
+        Between(1, 50, unit=""),
+        "use 1 to 50",
+        [1, 50],
+        {0: "0 is out of range", 51: "51 is out of range"},
+    ),
+    (
+        Between(1, 50, also=(0,), unit=""),
+        "use 1 to 50, or 0",
+        [0, 1, 50],
+        {-1: "-1 is out of range"},
+    ),
+    (
         Text(),
         "use a text that is not blank",
         ["a", " a ", "x" * 100_000],
