@@ -490,6 +490,29 @@ def test_an_observer_that_raises_in_a_run(
     assert "under way" not in note
 
 
+@pytest.mark.parametrize("kind", [RequestSent, ReplyBegan, ReplyReceived])
+def test_the_end_after_an_observer_has_raised(
+    make_client: MakeClient, world: World, heard: Heard, kind: type[Any]
+) -> None:
+    """An observer that raises during a stream, or when it is left, is told of the call's end."""
+    fail = failing(kind)
+
+    def hear(event: AnyEvent) -> None:
+        heard(event)
+        fail(event)
+
+    def leave() -> None:
+        with make_client(world, on_event=hear).stream_generate_content(MODEL, PROMPT) as stream:
+            next(stream)
+
+    with pytest.raises(Mine):
+        leave()
+    assert heard.end.error == "Mine"
+    # Of a request that is not sent no end is told.
+    assert len([name for name in heard.kinds if name in ENDS]) == (kind is not RequestSent)
+    assert heard.kinds[-1] == "CallEnded"
+
+
 def test_an_observer_does_not_hide_an_error(make_client: MakeClient, world: World) -> None:
     """What an observer raises at the end of a call that failed does not take the error's place."""
     world.always = HttpResponse(401)

@@ -196,7 +196,10 @@ class Followed(Unfollowed):
             answer_tokens=getattr(usage, "candidates_token_count", None),
             total_tokens=getattr(usage, "total_token_count", tokens),
         )
-        self._tell(*ended, told)
+        try:
+            self._tell(*ended)
+        finally:  # whatever a listener raises before: who has been told of a call hears of its end
+            self._tell(told)
 
     def _count(self, event: DownloadProgress) -> None:
         """Count what a download's progress says: at first, where it goes on from."""

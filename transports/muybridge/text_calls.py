@@ -163,7 +163,11 @@ class StreamCall(Generic[T]):
     def tell_end(self, error: BaseException | None) -> None:
         """Tell that the stream has been left, because of *error* or without one."""
         if error is None:
-            self._followed.tell_end(())
+            try:
+                self._followed.tell_end(())
+            except BaseException as raised:  # a listener's
+                self._followed.end(raised)
+                raise
         left = GeneratorExit() if self._unread else None
         self._followed.end(error or left)
 
