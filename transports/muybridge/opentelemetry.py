@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import attrs
 
@@ -112,11 +113,23 @@ class Tracing:
         self._guard = threading.Lock()
 
     def __call__(self, event: AnyEvent) -> None:
-        """Record *event*, and hand it on."""
+        """Record *event*, and hand it on.
+
+        Raises:
+            BaseException: The other listener has raised it.
+        """
         if event.call is not None:
-            self._record(event, event.call)
-        if self._next is not None:
+            with suppress(Exception):  # of a span processor: tracing breaks no call off
+                self._record(event, event.call)
+        if self._next is None:
+            return
+        try:
             self._next(event)
+        except BaseException as error:
+            if event.call is not None:
+                with suppress(Exception):  # the listener's error is the one that comes out
+                    self._break_off(event, event.call, type(error).__name__)
+            raise
 
     def _record(self, event: AnyEvent, info: CallInfo) -> None:
         if isinstance(event, CallBegan):
@@ -143,6 +156,24 @@ class Tracing:
                 _end_call(event, found)
             case _:
                 _note(event, found)
+
+    def _break_off(self, event: AnyEvent, info: CallInfo, error: str) -> None:
+        """End the span that *event* has begun, since no other event will, because of *error*."""
+        span: Span | None = None
+        with self._guard:
+            if isinstance(event, CallBegan):
+                found = self._open.pop(info.number, None)
+                span = None if found is None else found.call
+            elif isinstance(event, RequestSent) and info.number in self._open:
+                # The end of the call is still told.
+                found = self._open[info.number]
+                span, found.request = found.request, None
+        if span is None:
+            return
+        if isinstance(event, CallBegan):
+            _note_exception(span, error)
+        _fail(span, error)
+        span.end()
 
     def _start_request(self, event: RequestSent, parent: Span) -> Span:
         attributes = _named(facts(event), _REQUEST)
@@ -175,8 +206,7 @@ def _end_call(event: CallEnded, found: _Open) -> None:
     span.set_attributes(_named(told, _CALL_ENDED))
     error = told.get("error")
     if error is not None:
-        # Of an exception the class alone: its message may hold what the service has said.
-        span.add_event("exception", {"exception.type": error})
+        _note_exception(span, str(error))
         _fail(span, str(error))
     span.end()
 
@@ -196,6 +226,11 @@ def _note(event: AnyEvent, found: _Open) -> None:
         found.status = str(status)
         attributes["muybridge.task.status"] = status
     found.call.add_event(f"muybridge.{told['event']}", attributes)
+
+
+def _note_exception(span: Span, kind: str) -> None:
+    # Of an exception the class alone: its message may hold what the service has said.
+    span.add_event("exception", {"exception.type": kind})
 
 
 def _fail(span: Span, kind: str) -> None:
