@@ -23,7 +23,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import muybridge_protocol
 from muybridge_protocol.families import ImgbRequest, VidsbRequest
-from muybridge_protocol.hosts import has_public_name, is_loopback
+from muybridge_protocol.hosts import has_public_name, is_loopback, is_public_host
 from muybridge_protocol.service import origin_of
 from muybridge_protocol.tasks import Result, Status, Task
 
@@ -292,6 +292,13 @@ def test_names_of_inner_networks_are_not_visited(host: str, *, loaded: bool) -> 
     page = page_of(Result(id="task-1", status="completed", image_url=url))
     assert list(page.links()) == ([("img", url)] if loaded else []) + [("a", url)]
     assert ("not loaded by itself" in page.text) is not loaded
+
+
+def test_names_are_judged_more_strictly_than_for_a_download() -> None:
+    """A driver sees what a name resolves to, so that names of inner networks are its to judge."""
+    for host in ("router", "Router.LAN", "x.home.arpa", "cdn.test"):
+        assert is_public_host(host)
+        assert not has_public_name(host)
 
 
 EVIL = '<script>alert("&#39;")</script>\'"><img src=x onerror=alert(1)>\u202e\0\ud800\n--></td>&lt;'
