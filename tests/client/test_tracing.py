@@ -5,86 +5,31 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
-from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode, Tracer
+from opentelemetry.trace import SpanKind, StatusCode
 
 import muybridge
 from muybridge import CreateAmbiguous, TaskFailed, batch
 from muybridge.opentelemetry import Tracing
 from muybridge_protocol.emulator import FAILURES, Timing
-from muybridge_protocol.events import Submitted
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
-from muybridge_protocol.observations import (
-    AnyEvent,
-    CallBegan,
-    CallEnded,
-    ExchangeFailed,
-    ReplyBegan,
-    ReplyReceived,
-    RequestSent,
-)
 from transport.scripted_server import ScriptedServer, reply_bytes
 
 from .answers import MODEL, PROMPT, spend
-from .drivers import AnyClient, MakeClient
+from .drivers import MakeClient
 from .film import MEDIA, Film
 from .fleets import run_all
 from .heard import Heard
 from .in_process import InProcessTransport, World
 from .on_trio import AsyncFace
 from .requests_made import image
+from .spans import Spans, told
 
 LOST = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.RESET, detail="said elsewhere")
-
-
-class Spans:
-    """A tracer of a program's own, and the spans that have ended."""
-
-    def __init__(self) -> None:
-        self._exporter = InMemorySpanExporter()
-        self.provider = TracerProvider()
-        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-
-    @property
-    def tracer(self) -> Tracer:
-        return self.provider.get_tracer("program")
-
-    @property
-    def all(self) -> tuple[ReadableSpan, ...]:
-        return self._exporter.get_finished_spans()
-
-    def named(self, name: str) -> list[ReadableSpan]:
-        """Return the spans of that name."""
-        return [span for span in self.all if span.name == name]
-
-    def one(self, name: str) -> ReadableSpan:
-        """Return the only span of that name."""
-        (span,) = self.named(name)
-        return span
-
-    def below(self, parent: ReadableSpan) -> list[ReadableSpan]:
-        """Return the children of a span."""
-        return [span for span in self.all if is_child(span, parent)]
-
-
-def is_child(span: ReadableSpan, parent: ReadableSpan) -> bool:
-    assert parent.context is not None
-    return span.parent is not None and span.parent.span_id == parent.context.span_id
-
-
-def told(span: ReadableSpan) -> Mapping[str, Any]:
-    """Return a span's attributes."""
-    assert span.attributes is not None
-    return span.attributes
 
 
 @pytest.fixture
@@ -375,157 +320,6 @@ def test_beside_a_listener(make_client: MakeClient, spans: Spans) -> None:
         make_client(World(), on_event=listener).run(image())
     assert beside.kinds == alone.kinds
     assert beside.kinds[:2] == ["CallBegan", "RequestSent"]
-
-
-class Mine(Exception):
-    """An error of the program's own."""
-
-
-class Unended(SpanProcessor):
-    """Keeps the names of the spans that were started and have not ended."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def on_start(
-        self,
-        span: Span,
-        parent_context: Context | None = None,  # noqa: ARG002  given by its name
-    ) -> None:
-        self.names.append(span.name)
-
-    def on_end(self, span: ReadableSpan) -> None:
-        self.names.remove(span.name)
-
-
-def raising(kind: type[Any]) -> Callable[[AnyEvent], None]:
-    def listen(event: AnyEvent) -> None:
-        if isinstance(event, kind):
-            raise Mine
-
-    return listen
-
-
-def _create(client: AnyClient) -> None:
-    client.create(image())
-
-
-def _run_many(client: AnyClient) -> None:
-    run_all(client, [image(), image()], concurrency=2)
-
-
-def _leave_stream(client: AnyClient) -> None:
-    with client.stream_generate_content(MODEL, PROMPT) as stream:
-        next(stream)
-
-
-@pytest.mark.parametrize(
-    ("act", "kind"),
-    [
-        *[
-            (act, kind)
-            for act in (_create, _run_many)
-            for kind in (CallBegan, RequestSent, ReplyReceived, Submitted, CallEnded)
-        ],
-        *[(_leave_stream, kind) for kind in (CallBegan, RequestSent, ReplyBegan, ReplyReceived)],
-    ],
-)
-def test_a_listener_that_raises(
-    make_client: MakeClient,
-    world: World,
-    spans: Spans,
-    act: Callable[[AnyClient], None],
-    kind: type[Any],
-) -> None:
-    """Whatever another listener raises comes out, and every span has ended and is let go."""
-    unended = Unended()
-    spans.provider.add_span_processor(unended)
-    tracing = Tracing(spans.provider, on_event=raising(kind))
-    with pytest.raises(Mine):
-        act(make_client(world, on_event=tracing))
-    assert spans.all
-    assert not unended.names
-    assert not vars(tracing)["_open"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "names"),
-    [
-        (CallBegan, ["muybridge create"]),
-        (RequestSent, ["POST /v1/imga/images", "muybridge create"]),
-    ],
-)
-def test_the_spans_of_a_listener_s_error(
-    make_client: MakeClient, world: World, spans: Spans, kind: type[Any], names: list[str]
-) -> None:
-    """What another listener has broken off says by which class of error."""
-    with pytest.raises(Mine):
-        make_client(world, on_event=Tracing(spans.provider, on_event=raising(kind))).create(image())
-    assert [span.name for span in spans.all] == names
-    assert [told(span)["error.type"] for span in spans.all] == ["Mine"] * len(names)
-    assert {span.status.status_code for span in spans.all} == {StatusCode.ERROR}
-    assert [event.name for event in spans.all[-1].events] == ["exception"]
-
-
-def test_a_listener_that_raises_when_a_broken_exchange_ends(
-    make_client: MakeClient, world: World, spans: Spans, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The end of the call is told all the same, and by the error that broke it off."""
-
-    def broken(*_: object) -> HttpResponse:
-        raise MemoryError
-
-    monkeypatch.setattr(world, "answer", broken)
-    tracing = Tracing(spans.provider, on_event=raising(ExchangeFailed))
-    with pytest.raises(MemoryError):
-        make_client(world, on_event=tracing).get("task-9")
-    assert told(spans.one("muybridge get"))["error.type"] == "MemoryError"
-    assert not vars(tracing)["_open"]
-
-
-class Broken(SpanProcessor):
-    """A processor that raises when a span starts, or when it ends."""
-
-    def __init__(self, when: str) -> None:
-        self._when = when
-
-    def on_start(
-        self,
-        span: Span,
-        parent_context: Context | None = None,  # noqa: ARG002  given by its name
-    ) -> None:
-        if self._when == "start":
-            raise RuntimeError(span.name)
-
-    def on_end(self, span: ReadableSpan) -> None:
-        if self._when == "end":
-            raise RuntimeError(span.name)
-
-
-@pytest.mark.parametrize("when", ["start", "end"])
-def test_a_processor_that_raises(
-    make_client: MakeClient, world: World, spans: Spans, when: str
-) -> None:
-    """Tracing that fails breaks no call off, and another listener is told of everything."""
-    spans.provider.add_span_processor(Broken(when))
-    heard = Heard()
-    tracing = Tracing(spans.provider, on_event=heard)
-    assert make_client(world, on_event=tracing).create(image()).id == "task-1"
-    assert heard.kinds == ["CallBegan", "RequestSent", "ReplyReceived", "Submitted", "CallEnded"]
-    assert len(spans.all) == (2 if when == "end" else 0)
-    assert not vars(tracing)["_open"]
-
-
-@pytest.mark.parametrize("kind", [CallBegan, RequestSent])
-def test_a_processor_and_a_listener_that_raise(
-    make_client: MakeClient, world: World, spans: Spans, kind: type[Any]
-) -> None:
-    """The listener's error is the one that comes out."""
-    spans.provider.add_span_processor(Broken("end"))
-    tracing = Tracing(spans.provider, on_event=raising(kind))
-    with pytest.raises(Mine):
-        make_client(world, on_event=tracing).create(image())
-    assert not vars(tracing)["_open"]
 
 
 def test_the_program_s_own_provider(make_client: MakeClient, world: World) -> None:
