@@ -97,3 +97,17 @@ def test_a_trial(source: str, outcome: str, tmp_path: Path) -> None:
     )
     assert (done.stdout.strip(), done.stderr) == (outcome, "")
     assert module.read_text() == "answer = None"
+
+
+def test_the_command() -> None:
+    """The tests of a group pass on the module as it is, and its mutants are tried."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.mutation", "delivery", "--only", "if failure.sent:"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("delivery: 1 of 1 mutants killed, 100.0 %")

@@ -114,7 +114,8 @@ def _be_tried(module: str, loader: _Loader, test: str, limit: int) -> NoReturn:
         sys.meta_path.insert(0, _Finder(module, loader))
         # Plugins that happen to be installed are slow to load, and no test here needs one.
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-        options = ["-x", "-q", "-p", "no:cacheprovider"]
+        # The project's own options need such a plugin.
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "not nightly"]
         code = int(pytest.main([*options, test]))
         if code == _PASSED and not loader.used:
             code = _NOT_LOADED
