@@ -124,7 +124,6 @@ class TextCall(_TextOperation[T_co]):
             return self._ambiguous(f"the reply tells an error: {said}", response=response)
         return self._settle(self.read(record))
 
-
     @property
     def _limit(self) -> int:
         limit = self.http_request.body_limit
