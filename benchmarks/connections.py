@@ -21,7 +21,7 @@ import trustme
 from benchmarks.lifecycle import KEY
 from benchmarks.loopback import ONCE, serving
 from benchmarks.measuring import Benchmark, Report, Target, installed
-from muybridge import Client, H11Transport, RequestsTransport, TrioClient
+from muybridge import Client, RequestsTransport, TrioClient, TrioTransport
 
 CONNECTIONS = 40
 CLIENTS = 20
@@ -81,7 +81,7 @@ def _https() -> Iterator[Benchmark]:
 
         def under_trio(*, new: bool) -> Callable[[], None]:
             async def polls() -> None:
-                transport = H11Transport(ssl_context=context)
+                transport = TrioTransport(ssl_context=context)
                 async with TrioClient(KEY, base_url, poll_interval=0, transport=transport) as there:
                     for _ in range(CONNECTIONS):
                         await there.get(ONCE if new else "any")

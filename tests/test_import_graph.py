@@ -93,7 +93,7 @@ def check(found: set[str]) -> None:
     }
     assert {name for name in ours if ".text." in name} == {"muybridge_protocol.text.defaults"}
     assert {name for name in ours if name.startswith("muybridge.wire.")} & {
-        "muybridge.wire.h11_transport",
+        "muybridge.wire.trio_transport",
         "muybridge.wire.httpx2_transport",
         "muybridge.wire._tunnel",
     } == set()

@@ -250,7 +250,7 @@ def _through_a_proxy(driver: str, method: str) -> None:
         return
 
     async def call() -> None:
-        transport = muybridge.H11Transport(allow_plain_http_proxy=True)
+        transport = muybridge.TrioTransport(allow_plain_http_proxy=True)
         async with muybridge.TrioClient(KEY, *addresses, transport=transport) as client:
             said = (MODEL, PROMPT) if method in BOTH else (ASKED,)
             asked = getattr(client, method)(*said)

@@ -157,7 +157,7 @@ def test_connections_that_are_not_fresh(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """What costs money does not go out on a connection that was idle for too long."""
-    for home in ("h11_connections", "watched_pools"):
+    for home in ("trio_connections", "watched_pools"):
         monkeypatch.setattr(f"muybridge.wire._{home}.FRESH", -1.0)
     with ScriptedServer(answering) as server:
         client = make_client(server.url)

@@ -18,9 +18,9 @@ from client.in_process import SkippingClock
 from client.on_trio import BlockingTrioClient, TrioClock
 from muybridge import batch
 from muybridge.batch import Report
-from muybridge.wire.h11_transport import H11Transport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
+from muybridge.wire.trio_transport import TrioTransport
 
 KEY = "sk-canary-5e1fa0b7c2d94"
 
@@ -89,7 +89,7 @@ def trio_driver(closing: ExitStack, trust: ssl.SSLContext | None) -> MakeDriven:
 
     def make(url: str, **options: Any) -> Driven:
         clock = PatientClock()
-        transport = H11Transport(ssl_context=trust)
+        transport = TrioTransport(ssl_context=trust)
         hang_up = partial(trio.run, transport.close)
         closing.callback(hang_up)
         client = muybridge.TrioClient(

@@ -137,7 +137,7 @@ class Nursery:
 
 
 def _nursery() -> None:
-    for module in ("muybridge.wire.requests_transport", "muybridge.wire.h11_transport"):
+    for module in ("muybridge.wire.requests_transport", "muybridge.wire.trio_transport"):
         import_module(module)  # once, and not in each download
     for line in sys.stdin:
         child = os.fork()

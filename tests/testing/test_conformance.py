@@ -16,9 +16,9 @@ from muybridge.testing.conformance import (
     TransportConformance,
 )
 from muybridge.testing.conformance.blocking import BlockingTransport, TrioThread
-from muybridge.wire.h11_transport import H11Transport
 from muybridge.wire.httpx2_transport import Httpx2Transport
 from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.trio_transport import TrioTransport
 
 
 def later(clock: Callable[[], float], seconds: float) -> Callable[[], float]:
@@ -46,11 +46,11 @@ class TestRequestsTransport(Aging, TransportConformance):
         return RequestsTransport(ssl_context=ssl_context)
 
 
-class TestH11Transport(Aging, AsyncTransportConformance):
+class TestTrioTransport(Aging, AsyncTransportConformance):
     """So does that of `TrioClient`."""
 
-    def make_async_transport(self, ssl_context: ssl.SSLContext) -> H11Transport:
-        return H11Transport(ssl_context=ssl_context)
+    def make_async_transport(self, ssl_context: ssl.SSLContext) -> TrioTransport:
+        return TrioTransport(ssl_context=ssl_context)
 
 
 class TestHttpx2Transport(Aging, TransportConformance):

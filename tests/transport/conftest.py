@@ -9,9 +9,9 @@ import pytest
 import trustme
 
 from muybridge.testing.conformance.blocking import BlockingTransport, TrioThread
-from muybridge.wire.h11_transport import H11Transport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
+from muybridge.wire.trio_transport import TrioTransport
 
 from .certificates import client_context, server_context
 
@@ -54,7 +54,7 @@ def trio_thread() -> Iterator[TrioThread]:
         yield thread
 
 
-@pytest.fixture(params=["requests", "h11"])
+@pytest.fixture(params=["requests", "trio"])
 def make_transport(
     request: pytest.FixtureRequest, trio_thread: TrioThread
 ) -> Iterator[MakeTransport]:
@@ -65,7 +65,7 @@ def make_transport(
             made: Transport = (
                 RequestsTransport(**settings)
                 if request.param == "requests"
-                else BlockingTransport(trio_thread, H11Transport(**settings))
+                else BlockingTransport(trio_thread, TrioTransport(**settings))
             )
             closing.callback(made.close)
             return made

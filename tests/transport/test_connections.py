@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from muybridge.testing.conformance.blocking import BlockingTransport
-from muybridge.wire.h11_transport import H11Transport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import FRESH, Transport
+from muybridge.wire.trio_transport import TrioTransport
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 
@@ -56,7 +56,7 @@ def test_paid_avoids_stale_connection(
         call(transport, get(server.url))
         call(transport, post(server.url))
         assert len(server.peers) == 1
-        for home in ("watched_pools", "h11_connections"):
+        for home in ("watched_pools", "trio_connections"):
             monkeypatch.setattr(f"muybridge.wire._{home}.FRESH", -1.0)
         call(transport, post(server.url))
         assert len(server.peers) == 2
@@ -104,9 +104,9 @@ def wait_until_readable(transport: Transport) -> None:
         assert by_urllib3.pool.pool is not None
         connections = [conn for conn in list(by_urllib3.pool.pool.queue) if conn]
         idle = [conn.sock.fileno() for conn in connections if conn.sock]
-    elif isinstance(transport, BlockingTransport) and isinstance(transport.inner, H11Transport):
-        (by_h11,) = transport.inner._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
-        kept = by_h11._idle  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+    elif isinstance(transport, BlockingTransport) and isinstance(transport.inner, TrioTransport):
+        (by_trio,) = transport.inner._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+        kept = by_trio._idle  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         # Under TLS, what came may have left the socket already.
         quiet = [connection for connection in kept if connection.is_quiet()]
         idle = [connection._socket.fileno() for connection in quiet]  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
@@ -313,7 +313,7 @@ def test_interrupt(requests_transport: RequestsTransport, tls: ssl.SSLContext | 
         assert server.posts == 1
 
 
-@pytest.mark.parametrize("kind", [RequestsTransport, H11Transport])
+@pytest.mark.parametrize("kind", [RequestsTransport, TrioTransport])
 def test_construction_is_cheap(kind: Callable[[], object]) -> None:
     """Making a transport reads no certificates: that waits for the first TLS connection."""
     began = time.perf_counter()
@@ -369,7 +369,7 @@ def test_name_is_resolved_once(transport: Transport, monkeypatch: pytest.MonkeyP
             (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
         ]
         resolve_by(monkeypatch, [answers])
-        for home in ("watched_connections", "h11_connections"):
+        for home in ("watched_connections", "trio_connections"):
             monkeypatch.setattr(f"muybridge.wire._{home}.is_public_address", bool)
         url = f"http://rebound.example:{server.port}/"
         assert call(transport, get(url, public_host_only=True)).status == 200

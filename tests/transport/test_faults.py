@@ -20,7 +20,7 @@ import pytest
 import trio
 import trustme
 
-import muybridge.wire._h11_exchange as h11_exchange
+import muybridge.wire._trio_exchange as trio_exchange
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
@@ -252,7 +252,7 @@ def test_not_http(transport: Transport, tls: ssl.SSLContext | None) -> None:
 def connected(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set once a connection is there; then what comes on it comes before a request is sent."""
     ready = threading.Event()
-    connect, send = socket.socket.connect, h11_exchange.Exchange._send  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
+    connect, send = socket.socket.connect, trio_exchange.Exchange._send  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
 
     def connect_and_wait(sock: socket.socket, address: Any) -> None:
         connect(sock, address)
@@ -261,7 +261,7 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         ready.set()
         select.select([sock], [], [], 5)
 
-    async def sent(exchange: h11_exchange.Exchange) -> None:
+    async def sent(exchange: trio_exchange.Exchange) -> None:
         connection = exchange._connection  # pyright: ignore[reportPrivateUsage]  # the same
         assert connection is not None
         ready.set()
@@ -269,7 +269,7 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         await send(exchange)
 
     monkeypatch.setattr(socket.socket, "connect", connect_and_wait)
-    monkeypatch.setattr(h11_exchange.Exchange, "_send", sent)
+    monkeypatch.setattr(trio_exchange.Exchange, "_send", sent)
     return ready
 
 

@@ -184,7 +184,7 @@ async def test_create_on_a_socket(scheme: str) -> None:
     with ScriptedServer(service, tls=tls) as server:
 
         async def create() -> None:
-            transport = muybridge.H11Transport(ssl_context=client_context(authority))
+            transport = muybridge.TrioTransport(ssl_context=client_context(authority))
             client = muybridge.TrioClient(
                 "key",
                 server.url.replace("127.0.0.1", "localhost"),
@@ -215,7 +215,7 @@ async def test_other_exchanges_are_not_shielded() -> None:
         peer.hang()
         token.run_sync_soon(gone.set)
 
-    transport = muybridge.H11Transport()
+    transport = muybridge.TrioTransport()
     with ScriptedServer(script) as server, trio.fail_after(5):
         with trio.move_on_after(0.1) as scope:
             request = HttpRequest(method="GET", url=server.url)

@@ -74,7 +74,7 @@ def test_cancelled_before_the_first_byte() -> None:
 
     async def create() -> None:
         async with muybridge.TrioClient(
-            "key", server.url, transport=muybridge.H11Transport()
+            "key", server.url, transport=muybridge.TrioTransport()
         ) as client:
             with trio.move_on_after(0.3):
                 await client.create(image())

@@ -103,7 +103,7 @@ async def test_many_at_once_over_sockets() -> None:
 @trio_test
 async def test_pool_is_bounded() -> None:
     """More exchanges at once than connections kept wait for none, and the rest are closed."""
-    transport = muybridge.H11Transport(pool_size=3)
+    transport = muybridge.TrioTransport(pool_size=3)
     with ScriptedServer(serve()) as server:
 
         async def fetch() -> None:
@@ -150,7 +150,7 @@ import sys, muybridge
 assert not {"trio", "h11", "requests"} & set(sys.modules)
 muybridge.TrioClient
 assert "trio" in sys.modules
-muybridge.H11Transport
+muybridge.TrioTransport
 assert not {"requests", "urllib3"} & set(sys.modules)
 """
 
@@ -175,8 +175,8 @@ except ModuleNotFoundError as error:
     ("name", "missing", "extra"),
     [
         ("TrioClient", "trio", "trio"),
-        ("H11Transport", "h11", "trio"),
-        ("H11Transport", "certifi", "trio"),
+        ("TrioTransport", "h11", "trio"),
+        ("TrioTransport", "certifi", "trio"),
         ("RequestsTransport", "certifi", "requests"),
         ("RequestsTransport", "urllib3", "requests"),
     ],

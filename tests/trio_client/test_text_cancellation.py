@@ -13,7 +13,7 @@ from trio.testing import trio_test
 import muybridge
 from client.answers import ASKED, CHUNKS, EVENTS, HEAD, LAST, MODEL, PROMPT, WHOLE, part
 from client.in_process import World
-from muybridge.wire._h11_connections import Connection
+from muybridge.wire._trio_connections import Connection
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from transport.scripted_server import Peer, ScriptedServer, reply_bytes
 
@@ -202,7 +202,7 @@ async def test_shields(sent: int, *, interruptible: bool) -> None:
             assert cancelled.wait(10)
             peer.send(REPLY[sent:])
 
-    transport = muybridge.H11Transport()
+    transport = muybridge.TrioTransport()
     body = b""
     with ScriptedServer(script) as server, trio.fail_after(10):
         request = HttpRequest(

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from muybridge.trio_client import TrioClient
     from muybridge.trio_fleet import TrioOutcomes
     from muybridge.trio_text import TrioContentStream, TrioTextStream
-    from muybridge.wire.h11_transport import H11Transport
     from muybridge.wire.httpx2_transport import Httpx2Transport
     from muybridge.wire.requests_transport import RequestsTransport
+    from muybridge.wire.trio_transport import TrioTransport
     from muybridge_protocol.errors import (
         AssetDeleteFailed,
         AssetDeletePresumed,
@@ -108,7 +108,6 @@ __all__ = [
     "GenerateContentChunk",
     "GenerateContentResponse",
     "GenerationConfig",
-    "H11Transport",
     "HttpRequest",
     "HttpResponse",
     "Httpx2Transport",
@@ -152,6 +151,7 @@ __all__ = [
     "TrioContentStream",
     "TrioOutcomes",
     "TrioTextStream",
+    "TrioTransport",
     "Unauthorized",
     "Unlisted",
     "UsageMetadata",
@@ -175,7 +175,7 @@ _HOMES: Final = {
     "Client": "muybridge.sync_client",
     "RequestsTransport": "muybridge.wire.requests_transport",
     "TrioClient": "muybridge.trio_client",
-    "H11Transport": "muybridge.wire.h11_transport",
+    "TrioTransport": "muybridge.wire.trio_transport",
     "Httpx2Transport": "muybridge.wire.httpx2_transport",
     "Outcomes": "muybridge.sync_fleet",
     "TrioOutcomes": "muybridge.trio_fleet",
@@ -212,7 +212,7 @@ _EXTRAS: Final = {
     "RequestsTransport": "requests",
     "TrioClient": "trio",
     "TrioOutcomes": "trio",
-    "H11Transport": "trio",
+    "TrioTransport": "trio",
     "Httpx2Transport": "httpx2",
     "TrioContentStream": "trio",
     "TrioTextStream": "trio",

@@ -61,7 +61,7 @@ class TrioClient(TrioTextClient):
         poll_interval: Seconds between result queries, or None for the specification's pace.
         on_submitted: Called with each task the moment its id is known.
         on_event: Called with each event, for progress, metrics and traces.
-        transport: What sends requests, or None for `H11Transport`.
+        transport: What sends requests, or None for `TrioTransport`.
         wall: Returns Unix seconds. The other clock is trio's own.
 
     Raises:
@@ -430,6 +430,6 @@ class _Watch:
 
 
 def _default_transport() -> AsyncTransport:
-    from muybridge import H11Transport  # noqa: PLC0415  an extra, whose absence it explains
+    from muybridge import TrioTransport  # noqa: PLC0415  an extra, whose absence it explains
 
-    return H11Transport()
+    return TrioTransport()

@@ -7,7 +7,7 @@ from functools import lru_cache
 import h11
 
 from muybridge.wire._addressing import check_fields
-from muybridge.wire._h11_connections import Route
+from muybridge.wire._trio_connections import Route
 from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import Headers, HttpRequest, Reason
 

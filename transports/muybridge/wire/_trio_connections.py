@@ -14,7 +14,7 @@ import trio
 
 from muybridge.wire._addressing import Origin, Proxy
 from muybridge.wire._environment import proxy_for
-from muybridge.wire._h11_progress import Progress
+from muybridge.wire._trio_progress import Progress
 from muybridge.wire._tunnel import TunnelReply, connect_request
 from muybridge.wire._watched_exchange import Fault, took_nothing
 from muybridge.wire.transport import FRESH

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 import h11
 import trio
 
-from muybridge.wire._h11_connections import Connection, Route
-from muybridge.wire._h11_progress import ENDED_EARLY, Progress
-from muybridge.wire._h11_request import with_secrets
 from muybridge.wire._reply_body import LARGE_PIECE, PIECE, Framing, Inflation
+from muybridge.wire._trio_connections import Connection, Route
+from muybridge.wire._trio_progress import ENDED_EARLY, Progress
+from muybridge.wire._trio_request import with_secrets
 from muybridge.wire._watched_exchange import Fault
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import (
@@ -35,7 +35,7 @@ from muybridge_protocol.http import (
 )
 
 if TYPE_CHECKING:
-    from muybridge.wire.h11_transport import H11Transport
+    from muybridge.wire.trio_transport import TrioTransport
 
 _HEAD_LIMIT: Final = 64 * 1024
 """Most bytes that a reply's head, a line of a chunked body or its trailer may have."""
@@ -57,7 +57,7 @@ class Exchange:
 
     def __init__(
         self,
-        transport: H11Transport,
+        transport: TrioTransport,
         request: HttpRequest,
         timeout: float,
         authorization: str | None,

@@ -17,11 +17,11 @@ import pytest
 import trio
 from trio.testing import trio_test
 
-import muybridge.wire._h11_connections as h11_connections
+import muybridge.wire._trio_connections as trio_connections
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire.async_transport import exchange
-from muybridge.wire.h11_transport import H11Transport
 from muybridge.wire.transport import TransportError
+from muybridge.wire.trio_transport import TrioTransport
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 
 from .calls import AUTHORIZATION, KEY, get, post
@@ -29,7 +29,7 @@ from .scripted_server import Peer, ScriptedServer, in_turn, read_request, reply_
 
 
 async def failure_of(
-    transport: H11Transport, request: HttpRequest, limit: float = 5.0
+    transport: TrioTransport, request: HttpRequest, limit: float = 5.0
 ) -> TransportFailure:
     with pytest.raises(TransportError) as caught:
         await exchange(transport, request, timeout=limit, authorization=AUTHORIZATION)
@@ -48,7 +48,7 @@ async def test_slow_name_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     began = time.monotonic()
-    failure = await failure_of(H11Transport(), post("http://slow.example/"), 0.2)
+    failure = await failure_of(TrioTransport(), post("http://slow.example/"), 0.2)
     assert time.monotonic() - began < 1
     released.set()
     assert (failure.phase, failure.sent, failure.reason) == (
@@ -77,7 +77,7 @@ def deaf_port() -> Iterator[int]:
 @trio_test
 async def test_silent_address(deaf_port: int) -> None:
     """An address that never answers ends with the deadline, nothing sent."""
-    failure = await failure_of(H11Transport(), post(f"http://127.0.0.1:{deaf_port}/"), 0.2)
+    failure = await failure_of(TrioTransport(), post(f"http://127.0.0.1:{deaf_port}/"), 0.2)
     assert (failure.phase, failure.sent, failure.reason) == (
         Phase.CONNECT,
         False,
@@ -94,7 +94,7 @@ async def test_address_after_a_silent_one(deaf_port: int, monkeypatch: pytest.Mo
         return [*real("127.0.0.1", deaf_port, *rest), *real("127.0.0.1", port, *rest)]
 
     monkeypatch.setattr(socket, "getaddrinfo", two)
-    transport = H11Transport(connect_timeout=0.1)
+    transport = TrioTransport(connect_timeout=0.1)
     with ScriptedServer(serve()) as server:
         assert (await exchange(transport, get(server.url), timeout=5)).status == 200
     await transport.close()
@@ -114,7 +114,7 @@ async def test_second_record_of_tls(server_tls: ssl.SSLContext, client_tls: ssl.
         peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
         peer.hang()
 
-    transport = H11Transport(ssl_context=client_tls)
+    transport = TrioTransport(ssl_context=client_tls)
     with ScriptedServer(in_turn(script, serve(200, b"good")), tls=server_tls) as server:
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"{}"
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"good"
@@ -126,7 +126,7 @@ async def test_second_record_of_tls(server_tls: ssl.SSLContext, client_tls: ssl.
 async def test_left_inside_a_coding() -> None:
     """An exchange that was left gives nothing more, not even what had come already."""
     body = gzip.compress(bytes(300_000))
-    transport = H11Transport()
+    transport = TrioTransport()
     with ScriptedServer(serve(200, body, content_encoding="gzip")) as server:
         async with transport.stream(get(server.url), timeout=5) as reply:
             assert await anext(reply.pieces())
@@ -138,7 +138,7 @@ async def test_left_inside_a_coding() -> None:
 @trio_test
 async def test_old_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that has been idle for minutes makes room when another one is kept."""
-    transport = H11Transport()
+    transport = TrioTransport()
     closed = threading.Semaphore(0)
 
     def script(peer: Peer) -> None:
@@ -154,7 +154,7 @@ async def test_old_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
         async with transport.stream(get(server.url), timeout=5) as first:
             await fetch(server.url)
             assert [piece async for piece in first.pieces()] == [b"{}"]
-        monkeypatch.setattr(h11_connections, "LONGEST_IDLE", -1.0)
+        monkeypatch.setattr(trio_connections, "LONGEST_IDLE", -1.0)
         await fetch(server.url)
         assert len(server.peers) == 2
         assert await trio.to_thread.run_sync(partial(closed.acquire, timeout=5))
@@ -164,8 +164,8 @@ async def test_old_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
 @trio_test
 async def test_exchanges_under_way_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A way is busy while an exchange of many is under way, however it ends, and no longer."""
-    monkeypatch.setattr(h11_connections, "MANY", 1)
-    transport = H11Transport()
+    monkeypatch.setattr(trio_connections, "MANY", 1)
+    transport = TrioTransport()
     script = in_turn(serve(200, b"x" * 500_000), serve(connection="close"), serve())
     with ScriptedServer(script) as server:
         route, _ = transport.prepare(get(server.url), None)
@@ -184,7 +184,7 @@ async def test_exchanges_under_way_are_counted(monkeypatch: pytest.MonkeyPatch) 
 @trio_test
 async def test_left_in_the_middle() -> None:
     """Leaving the pieces and the stream early closes the connection; reading on is an error."""
-    transport = H11Transport()
+    transport = TrioTransport()
     with ScriptedServer(serve(200, b"x" * 500_000)) as server:
         async with transport.stream(get(server.url), timeout=5) as reply:
             async for piece in reply.pieces():
@@ -200,7 +200,7 @@ async def test_left_in_the_middle() -> None:
 @trio_test
 async def test_dropped_without_a_word() -> None:
     """Iterators that are dropped halfway leave nothing for the garbage collector to complain of."""
-    transport = H11Transport()
+    transport = TrioTransport()
     with ScriptedServer(serve(200, b"x" * 500_000)) as server:
         async with transport.stream(get(server.url), timeout=5) as reply:
             await anext(reply.pieces())
@@ -220,7 +220,7 @@ async def test_closed_while_in_use() -> None:
         peer.hang()
         gone.set()
 
-    transport = H11Transport()
+    transport = TrioTransport()
     with ScriptedServer(script) as server:
         async with transport.stream(get(server.url), timeout=5) as reply:
             await transport.close()
@@ -230,7 +230,7 @@ async def test_closed_while_in_use() -> None:
 
 def test_another_event_loop() -> None:
     """A transport can be used in one event loop after another, on the connections it has."""
-    transport = H11Transport()
+    transport = TrioTransport()
 
     async def fetch() -> None:
         assert (await exchange(transport, get(server.url), timeout=5)).status == 200
@@ -245,7 +245,7 @@ def test_another_event_loop() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_fork() -> None:
     """A forked child opens connections of its own and leaves its parent's alone."""
-    transport = H11Transport()
+    transport = TrioTransport()
 
     async def fetch() -> int:
         return (await exchange(transport, get(server.url), timeout=5)).status
@@ -267,7 +267,7 @@ def test_fork() -> None:
 @trio_test
 async def test_one_error_at_a_time() -> None:
     """Many exchanges that fail at once each raise an error of their own, and never a group."""
-    transport = H11Transport()
+    transport = TrioTransport()
     failures: list[TransportFailure] = []
 
     async def fail() -> None:
@@ -292,7 +292,7 @@ async def test_key_while_connecting() -> None:
         peer.hang()
 
     with ScriptedServer(script, scheme="https") as server:
-        streamed = H11Transport().stream(
+        streamed = TrioTransport().stream(
             post(server.url), timeout=0.3, authorization=AuthorizationHeader(AUTHORIZATION)
         )
 
@@ -317,7 +317,7 @@ async def test_junk_after_a_whole_reply() -> None:
         peer.send(reply_bytes() + b"junk")
         peer.hang()
 
-    transport = H11Transport()
+    transport = TrioTransport()
     with ScriptedServer(in_turn(script, serve(200, b"good"))) as server:
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"{}"
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"good"
@@ -329,7 +329,7 @@ async def test_junk_after_a_whole_reply() -> None:
 @trio_test
 async def test_limit_of_a_whole_reply(size: int) -> None:
     """A body that has come with its head is bounded, too."""
-    transport = H11Transport()
+    transport = TrioTransport()
     with ScriptedServer(serve(200, b"x" * size)) as server:
         request = get(server.url, body_limit=10)
         if size > 10:

@@ -1,7 +1,7 @@
 """The transport on h11 and trio's own streams.
 
 h11 turns requests into bytes and bytes into replies, and does no I/O. So what was handed to the
-socket is known exactly; `h11_exchange` keeps account of it.
+socket is known exactly; `trio_exchange` keeps account of it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import h11
 
 from muybridge.wire._addressing import Origin, check_fields, split_url
 from muybridge.wire._certificates import default_context
-from muybridge.wire._h11_connections import Connection, Route, connect
-from muybridge.wire._h11_exchange import Exchange
-from muybridge.wire._h11_progress import Progress
-from muybridge.wire._h11_request import begin_request
+from muybridge.wire._trio_connections import Connection, Route, connect
+from muybridge.wire._trio_exchange import Exchange
+from muybridge.wire._trio_progress import Progress
+from muybridge.wire._trio_request import begin_request
 from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import HttpRequest, HttpResponse, Reason
 
 _ROUTES_KEPT = 256
 
 
-class H11Transport:
+class TrioTransport:
     """An `AsyncTransport` on h11 and trio, for any number of tasks of one event loop.
 
     Every time-out bounds the whole exchange, name resolution included. Where the host has to be
@@ -118,7 +118,7 @@ class H11Transport:
                 raise Fault(
                     Reason.REFUSED_HERE,
                     "over plain http the proxy would read the key; name the service's host in "
-                    "NO_PROXY, or say H11Transport(allow_plain_http_proxy=True)",
+                    "NO_PROXY, or say TrioTransport(allow_plain_http_proxy=True)",
                 )
             target = origin + target
         return route, begin_request(request, route, target)
