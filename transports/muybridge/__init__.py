@@ -169,6 +169,9 @@ __all__ = [
     "collect",
     "load_part",
 ]
+# Type checkers read the whole list. At run time `__getattr__` gives it, without the names that need
+# what is not installed: `import *` and `help` ask for each, and an error would end them.
+_NAMES: Final[list[str]] = globals().pop("__all__")
 
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
@@ -217,10 +220,22 @@ _EXTRAS: Final = {
     "TrioContentStream": "trio",
     "TrioTextStream": "trio",
 }
+# What has to be installed for a name to be there: for `Client`, nothing.
+_NEEDS: Final = {
+    "Httpx2Transport": ("httpcore2", "certifi"),
+    "RequestsTransport": ("requests", "urllib3", "certifi"),
+    "TrioClient": ("trio",),
+    "TrioContentStream": ("trio",),
+    "TrioOutcomes": ("trio",),
+    "TrioTextStream": ("trio",),
+    "TrioTransport": ("trio", "httptools", "certifi"),
+}
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name == "__all__":
+        return _obtainable()
+    if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _HOMES.get(name)
     if home is None:
@@ -240,4 +255,10 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_obtainable())
+
+
+def _obtainable() -> list[str]:
+    from muybridge.extras import obtainable  # noqa: PLC0415  so that an import stays cheap
+
+    return obtainable(_NAMES, _NEEDS)

@@ -8,7 +8,7 @@ with Client() as client:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
@@ -17,6 +17,7 @@ from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import WrongService, status
 from muybridge.batch.resolving import CannotResolve, abandon, adopt, resubmit
 from muybridge.batch.runner import run
+from muybridge.extras import obtainable
 
 if TYPE_CHECKING:
     from muybridge.batch.trio_runner import run_trio
@@ -41,9 +42,13 @@ __all__ = [
     "run_trio",
     "status",
 ]
+_NAMES: Final[list[str]] = globals().pop("__all__")  # as in `muybridge`
+_NEEDS: Final = {"run_trio": ("trio",)}
 
 
 def __getattr__(name: str) -> object:
+    if name == "__all__":
+        return obtainable(_NAMES, _NEEDS)
     if name != "run_trio":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
@@ -55,3 +60,7 @@ def __getattr__(name: str) -> object:
             f'run_trio needs {error.name}: pip install "muybridge[trio]"', name=error.name
         ) from None
     return run_trio
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *obtainable(_NAMES, _NEEDS)})

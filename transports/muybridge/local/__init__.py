@@ -8,18 +8,24 @@ It needs the extra `local`, and loads what that installs only when it is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from muybridge.extras import obtainable
 
 if TYPE_CHECKING:
     from muybridge.local.service import LocalService, serve
 
 __all__ = ["LocalService", "serve"]
+_NAMES: Final[list[str]] = globals().pop("__all__")  # as in `muybridge`
 
-_EXTRA = frozenset({"PIL", "av", "hypercorn", "trio"})
+_EXTRA: Final = ("PIL", "av", "hypercorn", "trio")
+_NEEDS: Final = {"LocalService": _EXTRA, "serve": _EXTRA}
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name == "__all__":
+        return obtainable(_NAMES, _NEEDS)
+    if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         from muybridge.local import service  # noqa: PLC0415  loaded on first use
@@ -31,3 +37,7 @@ def __getattr__(name: str) -> object:
             name=error.name,
         ) from error
     return getattr(service, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *obtainable(_NAMES, _NEEDS)})

@@ -11,7 +11,9 @@ It needs the extra `testing`, and `docs/write-a-transport.md` walks through it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from muybridge.extras import obtainable
 
 try:
     from muybridge.testing.conformance.connecting import Connecting
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from muybridge.testing.conformance.for_trio import AsyncTransportConformance
 
 __all__ = ["AsyncTransportConformance", "Capabilities", "NotConforming", "TransportConformance"]
+_NAMES: Final[list[str]] = globals().pop("__all__")  # as in `muybridge`
+_NEEDS: Final = {"AsyncTransportConformance": ("trio",)}
 
 
 class TransportConformance(Sending, Failing, Replying, Timing, Connecting, Secrets):
@@ -43,6 +47,8 @@ class TransportConformance(Sending, Failing, Replying, Timing, Connecting, Secre
 
 
 def __getattr__(name: str) -> object:
+    if name == "__all__":
+        return obtainable(_NAMES, _NEEDS)
     if name != "AsyncTransportConformance":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:  # it needs trio, which a transport that blocks does not
@@ -54,3 +60,7 @@ def __getattr__(name: str) -> object:
             f'{name} needs {error.name}: pip install "muybridge[trio]"', name=error.name
         ) from None
     return AsyncTransportConformance
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *obtainable(_NAMES, _NEEDS)})
