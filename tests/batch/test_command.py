@@ -103,6 +103,47 @@ def test_an_invalid_batch_is_refused(invoke: Invoke, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "There is no base URL. Set MUYBRIDGE_BASE_URL, or give --base-url."),
+        (
+            {"MUYBRIDGE_BASE_URL": "https://api.example.com"},
+            "There is no API key. Set MUYBRIDGE_API_KEY, or give --api-key-file.",
+        ),
+    ],
+)
+def test_the_service_and_the_file_are_both_wrong(
+    invoke: Invoke,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    said: str,
+) -> None:
+    """Where the service's settings are wrong, what is wrong with the file is told beside that."""
+    for name in ("MUYBRIDGE_BASE_URL", "MUYBRIDGE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    valid = invoke(*RUN)
+    assert valid.exit_code == 2
+    assert valid.stderr.startswith(f"error: {said}")
+
+    (tmp_path / "b.jsonl").write_text('{"family": "imgb"}\n{}')
+    done = invoke(*RUN, "--json")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[:2] == [
+        "error: 4 problems in the batch (nothing was sent):",
+        f"  the service: {said}",
+    ]
+    assert "line 1: prompt:" in done.stderr
+    assert "line 2: family: is required" in done.stderr
+    told = json.loads(done.stdout)["error"]
+    assert f"error: {told['message']}\n" == done.stderr
+    assert invoke(*AGAIN).stderr.startswith(f"error: {said}")
+    assert not (tmp_path / "out").exists()
+
+
 def test_resolving(invoke: Invoke) -> None:
     """Ambiguous items exit with 4 and the way out; each way does what it says."""
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:

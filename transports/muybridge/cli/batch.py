@@ -21,6 +21,7 @@ from muybridge.cli.options import (
 )
 from muybridge.cli.outcomes import AMBIGUOUS, DONE, FAILED, NOT_SAVED, NOT_SENT, SAFE, in_options
 from muybridge.cli.terminal import answer, document, say
+from muybridge_protocol.errors import LocalError
 
 if TYPE_CHECKING:
     from muybridge import Client
@@ -105,7 +106,11 @@ def run(
     errand.local = local
     interrupted = ""
     with _journal_errors(context, errand), ExitStack() as stack:
-        client = stack.enter_context(_client(errand))
+        try:
+            client = stack.enter_context(_client(errand))
+        except LocalError as error:
+            _check_file_too(file, error)
+            raise
         tell = stack.enter_context(choose_teller(json=errand.json))
         stack.enter_context(errand.log())
         try:
@@ -215,6 +220,19 @@ def _client(errand: Errand) -> Generator[Client, None, None]:
                 transport=transport,
             )
         )
+
+
+def _check_file_too(file: str | None, error: LocalError) -> None:
+    """Raise what is wrong with the items of *file* together with *error*, if anything is."""
+    from muybridge.batch.items import BatchProblem, InvalidBatch, read_items  # noqa: PLC0415  it loads the families
+
+    if file is None:
+        return
+    try:
+        read_items(file)
+    except InvalidBatch as wrong:
+        said = BatchProblem("the service", "", str(error).removesuffix(" Nothing was sent."))
+        raise InvalidBatch([said, *wrong.problems]) from error
 
 
 @contextmanager
