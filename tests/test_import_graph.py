@@ -56,8 +56,8 @@ assert result.url == LINK, result
 LISTING = "print(json.dumps(sorted(sys.modules)))"
 
 FOREIGN = {
-    "trio", "h11", "httpx2", "anyio", "asyncio", "sqlite3", "click", "rich", "PIL", "av",
-    "hypercorn", "pytest", "opentelemetry",
+    "trio", "h11", "httptools", "httpx2", "anyio", "asyncio", "sqlite3", "click", "rich", "PIL",
+    "av", "hypercorn", "pytest", "opentelemetry",
 }  # fmt: skip
 OTHERS = {
     "batch", "cli", "local", "testing", "emulator", "openapi", "trio_client", "trio_driver",

@@ -24,7 +24,8 @@ MODULES = sorted(
 )
 IMPURE = {
     "socket", "ssl", "select", "selectors", "asyncio", "http.client", "urllib.request", "requests",
-    "trio", "urllib3", "httpx", "httpx2", "h11", "subprocess", "email.utils", "random", "click",
+    "trio", "urllib3", "httpx", "httpx2", "h11", "httptools", "subprocess", "email.utils",
+    "random", "click",
 }  # fmt: skip
 
 
@@ -76,9 +77,9 @@ def test_the_core_has_modules() -> None:
 
 
 BANNED = {
-    "muybridge", "transports", "protocol", "requests", "urllib3", "h11", "httpx", "httpx2", "trio",
-    "socket", "ssl", "time", "random", "asyncio", "threading", "select", "selectors", "subprocess",
-    "http", "click", "os", "secrets", "uuid",
+    "muybridge", "transports", "protocol", "requests", "urllib3", "h11", "httptools", "httpx",
+    "httpx2", "trio", "socket", "ssl", "time", "random", "asyncio", "threading", "select",
+    "selectors", "subprocess", "http", "click", "os", "secrets", "uuid",
 }  # fmt: skip
 
 
@@ -125,7 +126,7 @@ def test_importing_the_client_is_cheap() -> None:
     "name",
     [
         pytest.param("Client", marks=needs("requests")),
-        pytest.param("TrioClient", marks=needs("trio", "h11", "certifi")),
+        pytest.param("TrioClient", marks=needs("trio", "httptools", "certifi")),
     ],
 )
 def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
@@ -142,7 +143,7 @@ def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
     assert "muybridge.text_calls" in imported_by(asked)
 
 
-@needs("requests", "trio", "h11", "certifi", "httpx2")
+@needs("requests", "trio", "httptools", "certifi", "httpx2")
 def test_public_names() -> None:
     """Every public name resolves to what it says, and `dir` lists them all."""
     code = """

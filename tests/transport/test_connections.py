@@ -105,7 +105,7 @@ def wait_until_readable(transport: Transport) -> None:
         connections = [conn for conn in list(by_urllib3.pool.pool.queue) if conn]
         idle = [conn.sock.fileno() for conn in connections if conn.sock]
     elif isinstance(transport, BlockingTransport) and isinstance(transport.inner, TrioTransport):
-        (by_trio,) = transport.inner._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+        (by_trio,) = transport.inner._network._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         kept = by_trio._idle  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         # Under TLS, what came may have left the socket already.
         quiet = [connection for connection in kept if connection.is_quiet()]

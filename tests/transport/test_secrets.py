@@ -78,7 +78,7 @@ def test_logs(
         assert call(transport, post(url)).status == 200
         assert f"?{QUERY}".encode() in server.received
     shown = log.getvalue() + "".join(capfd.readouterr())
-    # urllib3 tells its log the path; h11 has none.
+    # urllib3 tells its log the path; httptools has none.
     assert ("/v1/tasks" in shown) == isinstance(transport, RequestsTransport)
     assert KEY not in shown
     assert "canary" not in shown

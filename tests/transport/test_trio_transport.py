@@ -1,4 +1,4 @@
-"""What only the transport on h11 and trio does, or does in its own way."""
+"""What only the transport on trio does, or does in its own way."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ async def test_exchanges_under_way_are_counted(monkeypatch: pytest.MonkeyPatch) 
     transport = TrioTransport()
     script = in_turn(serve(200, b"x" * 500_000), serve(connection="close"), serve())
     with ScriptedServer(script) as server:
-        route, _ = transport.prepare(get(server.url), None)
+        route, _ = transport._network.prepare(get(server.url), None)  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         async with transport.stream(get(server.url), timeout=5):
             assert route.is_busy
         assert not route.is_busy

@@ -173,7 +173,7 @@ class Service:
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @trio_test
 async def test_create_on_a_socket(scheme: str) -> None:
-    """Over h11 a create that was sent returns its task, cancelled or not."""
+    """Over sockets a create that was sent returns its task, cancelled or not."""
     authority = trustme.CA()
     tls: ssl.SSLContext | None = None
     if scheme == "https":

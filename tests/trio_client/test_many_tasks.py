@@ -147,7 +147,7 @@ async def test_waiting_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 CHEAP = """
 import sys, muybridge
-assert not {"trio", "h11", "requests"} & set(sys.modules)
+assert not {"trio", "httptools", "requests"} & set(sys.modules)
 muybridge.TrioClient
 assert "trio" in sys.modules
 muybridge.TrioTransport
@@ -175,7 +175,7 @@ except ModuleNotFoundError as error:
     ("name", "missing", "extra"),
     [
         ("TrioClient", "trio", "trio"),
-        ("TrioTransport", "h11", "trio"),
+        ("TrioTransport", "httptools", "trio"),
         ("TrioTransport", "certifi", "trio"),
         ("RequestsTransport", "certifi", "requests"),
         ("RequestsTransport", "urllib3", "requests"),

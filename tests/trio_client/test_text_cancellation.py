@@ -146,7 +146,7 @@ REPLY = reply_bytes(200, BODY)
 @pytest.mark.parametrize("method", ["generate_content", "stream_generate_content"])
 @trio_test
 async def test_on_a_socket(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over h11 a cancelled request closes its connection, and nothing is sent again."""
+    """Over sockets a cancelled request closes its connection, and nothing is sent again."""
     slow = (
         WhenAsked(REPLY[:10], REPLY[10:20], REPLY[20:-9], REPLY[-9:-6], REPLY[-6:-3], REPLY[-3:])
         if method == "generate_content"

@@ -1,1 +1,1 @@
-"""Transports: bytes in and out over HTTP, with requests and with h11, and nothing else."""
+"""Transports: bytes in and out over HTTP, with requests and with trio, and nothing else."""

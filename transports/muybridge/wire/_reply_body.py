@@ -79,7 +79,8 @@ class Framing:
         if lengths and (len(set(lengths)) > 1 or not _LENGTH.fullmatch(lengths[0])):
             raise Fault(Reason.MALFORMED, "Content-Length is not one number")
         bodiless = method == "HEAD" or status in _BODILESS
-        return cls(bodiless, bool(codings), int(lengths[0]) if lengths else None)
+        chunked = bool(codings) and not bodiless
+        return cls(bodiless, chunked, int(lengths[0]) if lengths else None)
 
     @property
     def ends_with_connection(self) -> bool:

@@ -1,4 +1,4 @@
-"""Connections that h11 speaks over, opened on trio's streams and kept while they are idle."""
+"""Connections opened on trio's streams and kept while they are idle."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""One exchange: a request on its way by h11 and trio's streams, and what is known of it so far.
+"""One exchange: a request on its way by trio's streams, and what is known of it so far.
 
 The first byte of a request counts as sent from the moment that its `send` begins, because a
 cancelled one may have sent some, all or none.
 
-h11 writes the request, reads the reply's head, and finds the ends of chunks. A body of a known
-length, or one that ends with its connection, is read past h11, which would copy each piece twice:
-that made a download twice as dear.
+httptools reads the reply's head, and finds the ends of chunks. A body of a known length, or one
+that ends with its connection, is read past it, which would copy each piece: that made a download
+twice as dear.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from io import BytesIO
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from typing import Final, NoReturn, Self
 
-import h11
 import trio
 
 from muybridge.wire._reply_body import LARGE_PIECE, PIECE, Framing, Inflation
+from muybridge.wire._reply_reader import ReplyReader
 from muybridge.wire._trio_connections import Connection, Route
+from muybridge.wire._trio_network import Network
 from muybridge.wire._trio_progress import ENDED_EARLY, Progress
 from muybridge.wire._trio_request import with_secrets
 from muybridge.wire._watched_exchange import Fault
@@ -34,22 +35,16 @@ from muybridge_protocol.http import (
     TransportFailure,
 )
 
-if TYPE_CHECKING:
-    from muybridge.wire.trio_transport import TrioTransport
-
-_HEAD_LIMIT: Final = 64 * 1024
-"""Most bytes that a reply's head, a line of a chunked body or its trailer may have."""
 _MOST_FIELDS = 100
 _STATUS_LINE = b"HTTP/1."
 _TIME_IS_UP: Final = "the time for the whole exchange is up"
-_END_OF_REQUEST: Final = h11.EndOfMessage()
 
 
 class Exchange:
     """One exchange: sent on entering, ended on leaving. Iterating reads the body.
 
     Args:
-        transport: Where its connection comes from.
+        network: Where its connection comes from.
         request: What to send.
         timeout: Seconds that all of it may take.
         authorization: The value of the `Authorization` header, or None.
@@ -57,18 +52,18 @@ class Exchange:
 
     def __init__(
         self,
-        transport: TrioTransport,
+        network: Network,
         request: HttpRequest,
         timeout: float,
         authorization: str | None,
     ) -> None:
-        self._transport = transport
+        self._network = network
         self._request = request
         self._timeout = timeout
         self._authorization = authorization
         self._progress = Progress()
         self._connection: Connection | None = None
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_LIMIT)
+        self._reply = ReplyReader()
         self._head: HttpHead | None = None
         self._framing: Framing | None = None
         self._beginning = b""
@@ -172,7 +167,7 @@ class Exchange:
     def _prepare(self) -> Route:
         self._deadline = trio.current_time() + self._timeout
         try:
-            route, self._begin = self._transport.prepare(self._request, self._authorization)
+            route, self._begin = self._network.prepare(self._request, self._authorization)
         except Fault as fault:
             if fault.reason is Reason.REFUSED_HERE:
                 self._progress.phase = Phase.PROXY
@@ -184,7 +179,7 @@ class Exchange:
 
     async def _connect(self, route: Route) -> None:
         with trio.CancelScope(deadline=self._deadline):
-            self._connection = await self._transport.connect(route, self._request, self._progress)
+            self._connection = await self._network.connect(route, self._request, self._progress)
         if self._connection is None or trio.current_time() >= self._deadline:
             raise TimeoutError(_TIME_IS_UP)
 
@@ -219,51 +214,33 @@ class Exchange:
         """Return the request as it goes out. A traceback shows no more of it than that."""
         # Taken away, so that nothing keeps the key once it is sent.
         authorization, self._authorization = self._authorization, None
-        http, request = self._http, self._request
-        head = http.send(self._begin) or b""
-        parts = [with_secrets(head, self._route, authorization)]
-        if request.body:
-            parts += http.send_with_data_passthrough(h11.Data(request.body)) or []
-        http.send(_END_OF_REQUEST)
-        return memoryview(b"".join(parts))
+        head = with_secrets(self._begin, self._route, authorization)
+        return memoryview(head + (self._request.body or b""))
 
     async def _read_head(self) -> None:
-        http, progress = self._http, self._progress
+        reply, progress = self._reply, self._progress
         progress.phase = Phase.HEAD
-        received = 0
-        event: h11.Event | type[h11.NEED_DATA | h11.PAUSED] = h11.NEED_DATA
-        while not isinstance(event, h11.Response):
-            if event is h11.NEED_DATA:
-                # This is in time already, unless the gaps between bytes are limited, too.
-                within = self._request.idle_timeout is None
-                data = await (self._receive() if within else self._receive_in_time())
-                received += len(data)
-                if len(progress.arrived) < PARTIAL_LIMIT:
-                    progress.arrived = (progress.arrived + data)[:PARTIAL_LIMIT]
-                begin = progress.arrived[: len(_STATUS_LINE)]
-                if not _STATUS_LINE.startswith(begin):
-                    raise Fault(Reason.MALFORMED, "the reply is not one of HTTP/1")
-                http.receive_data(data)
-            elif not isinstance(event, h11.InformationalResponse):
-                raise Fault(Reason.MALFORMED, f"unexpected {type(event).__name__}")
-            event = http.next_event()
-        progress.status = event.status_code
-        self._take_head(event.status_code, event.headers.raw_items(), received)
+        while not reply.has_head:
+            # This is in time already, unless the gaps between bytes are limited, too.
+            within = self._request.idle_timeout is None
+            data = await (self._receive() if within else self._receive_in_time())
+            if not data:
+                raise EOFError(ENDED_EARLY)
+            if len(progress.arrived) < PARTIAL_LIMIT:
+                progress.arrived = (progress.arrived + data)[:PARTIAL_LIMIT]
+            begin = progress.arrived[: len(_STATUS_LINE)]
+            if not _STATUS_LINE.startswith(begin):
+                raise Fault(Reason.MALFORMED, "the reply is not one of HTTP/1")
+            reply.feed(data)
+        progress.status = reply.status
+        self._take_head(reply.status, reply.fields)
         progress.phase = Phase.BODY
         progress.arrived = b""
 
-    def _take_head(self, status: int, fields: list[tuple[bytes, bytes]], received: int) -> None:
-        """Check that the head is within bounds, and tells the body's end and its coding.
-
-        Args:
-            status: The reply's status.
-            fields: Every header of the reply.
-            received: How many bytes have come so far.
-        """
+    def _take_head(self, status: int, fields: list[tuple[bytes, bytes]]) -> None:
+        """Check that the head has not too many fields, and tells the body's end and its coding."""
         if len(fields) > _MOST_FIELDS:
             raise Fault(Reason.MALFORMED, "the reply has too many headers")
-        if received > _HEAD_LIMIT and sum(len(n) + len(v) for n, v in fields) > _HEAD_LIMIT:
-            raise Fault(Reason.MALFORMED, "the reply's head is too long")
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
         self._head = HttpHead(status, tuple(headers))
         codings: list[str] = []
@@ -285,7 +262,7 @@ class Exchange:
         if encodings:
             self._inflation = Inflation.read(encodings)
         if not framing.chunked:
-            self._beginning, _ = self._http.trailing_data
+            self._beginning = self._reply.take_body()
             self._missing = 0 if framing.bodiless else framing.length
 
     def _at_hand(self) -> bytes | None:
@@ -386,15 +363,13 @@ class Exchange:
         return piece
 
     async def _next_of_chunks(self) -> bytes:
-        http = self._http
-        while not isinstance(event := http.next_event(), h11.Data):
-            if isinstance(event, h11.EndOfMessage):
-                self._beginning, _ = http.trailing_data
-                return b""
-            if event is not h11.NEED_DATA:
-                raise Fault(Reason.MALFORMED, f"unexpected {type(event).__name__}")
-            http.receive_data(await self._receive_in_time())
-        return bytes(event.data)
+        reply = self._reply
+        while not (piece := reply.take_body()) and not reply.has_ended:
+            data = await self._receive_in_time()
+            if not data:
+                raise Fault(Reason.TRUNCATED, ENDED_EARLY)
+            reply.feed(data)
+        return piece
 
     def _in_use(self) -> Connection:
         if self._connection is None:
@@ -405,9 +380,9 @@ class Exchange:
         """Give the connection back, if it is in order."""
         connection, self._connection = self._in_use(), None
         self._complete = True
-        # After the request and the reply's head, h11 knows whether another request may follow.
-        follows = self._http.our_state is h11.DONE and not self._progress.ended
-        if follows and not self._beginning and self._progress.send_error is None:
+        reply, progress = self._reply, self._progress
+        unasked = self._beginning or reply.is_followed
+        if reply.keeps_alive and not (unasked or progress.ended or progress.send_error):
             self._route.keep(connection)
         else:
             self._route.drop(connection)

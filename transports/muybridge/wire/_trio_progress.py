@@ -1,4 +1,4 @@
-"""What is known of an exchange over h11 while it is under way, and what its end means."""
+"""What is known of an exchange under trio while it is under way, and what its end means."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ class Progress:
     ended: bool = False
 
     def failure(self, error: Exception) -> TransportFailure:
-        """Describe the exchange's end by *error*, without keeping anything of *error*.
-
-        What h11 says about a reply is left out: it quotes the reply.
-        """
+        """Describe the exchange's end by *error*, without keeping anything of *error*."""
         phase = self.phase
         if self.send_error is not None and phase is Phase.HEAD:
             error, phase = self.send_error, Phase.SEND

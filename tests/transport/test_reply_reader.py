@@ -1,0 +1,112 @@
+"""A reply is read the same, however its bytes are cut, and nothing behind it changes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from muybridge.wire._reply_reader import ReplyReader
+from muybridge.wire._watched_exchange import Fault
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+PLAIN = HEAD + b"Content-Length: 2\r\nX-A:  b \r\n\r\nhi"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;x=y\r\nh\r\n1\r\ni\r\n0\r\nX-Sum: 1\r\n\r\n"
+ENDLESS = HEAD + b"X-A: b\r\n\r\nhi"
+INFORMED = b"HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + PLAIN
+
+
+def read(*pieces: bytes) -> ReplyReader:
+    reader = ReplyReader()
+    for piece in pieces:
+        reader.feed(piece)
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("whole", "fields", "ended"),
+    [
+        (PLAIN, [(b"Content-Length", b"2"), (b"X-A", b"b")], True),
+        (CHUNKED, [(b"Transfer-Encoding", b"chunked")], True),
+        (ENDLESS, [(b"X-A", b"b")], False),
+        (INFORMED, [(b"Content-Length", b"2"), (b"X-A", b"b")], True),
+    ],
+    ids=["counted", "chunked", "endless", "informed"],
+)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_cuts(whole: bytes, fields: list[tuple[bytes, bytes]], size: int, *, ended: bool) -> None:
+    """Status, fields and body are the same whole, byte by byte, and in pieces of any size."""
+    reader = read(*[whole[at : at + size] for at in range(0, len(whole), size)])
+    assert (reader.has_head, reader.status, reader.fields) == (True, 200, fields)
+    assert (reader.take_body(), reader.has_ended, reader.is_followed) == (b"hi", ended, False)
+    assert reader.keeps_alive is ended
+
+
+@pytest.mark.parametrize("junk", [b"x", b"HTTP/1.1 500 No\r\nX-B: c\r\n\r\nno", b"H", b"\x00"])
+@pytest.mark.parametrize("whole", [PLAIN, CHUNKED], ids=["counted", "chunked"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_junk(whole: bytes, junk: bytes, *, apart: bool) -> None:
+    """What follows a reply is told, and changes nothing of it."""
+    reader = read(*([whole, junk] if apart else [whole + junk]))
+    assert (reader.status, reader.take_body(), reader.is_followed) == (200, b"hi", True)
+    assert b"X-B" not in dict(reader.fields)
+
+
+@pytest.mark.parametrize(
+    ("head", "keeps_alive"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", True),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n", False),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: x, Close\r\n", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n", True),
+        (b"HTTP/1.1 200 OK\r\n", False),
+    ],
+)
+def test_keep_alive(head: bytes, *, keeps_alive: bool) -> None:
+    """Whether another request may follow is told by the head, and known at the end."""
+    assert read(head + b"\r\nhi").keeps_alive is keeps_alive
+
+
+@pytest.mark.parametrize("bad", [b"1_0\r\n", b"x\r\n", b"1\r\nhi\r\n", b"1\nh\n"])
+def test_malformed_chunk(bad: bytes) -> None:
+    """What came before a malformed chunk is given, and then the fault."""
+    reader = read(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n" + bad)
+    assert reader.take_body().startswith(b"hi")
+    with pytest.raises(Fault):
+        reader.take_body()
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        [HEAD, *[b"X: " + b"y" * 1000 + b"\r\n"] * 70],
+        [HEAD + b"X: ", *[b"y" * 1000] * 70],
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"0" * 1000] * 70],
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;", *[b"x" * 1000] * 70],
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", *[b"X: y\r\n" * 100] * 120],
+    ],
+    ids=["fields", "field", "size", "extension", "trailer"],
+)
+def test_bounds(flood: list[bytes]) -> None:
+    """Nothing but a body may be long: not a head, a chunk's line or a trailer."""
+    with pytest.raises(Fault):
+        read(*flood)
+
+
+def test_small_chunks() -> None:
+    """A body of very many small chunks is no flood."""
+    reader = read(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+    for _ in range(20_000):
+        reader.feed(b"1\r\nx\r\n")
+    assert len(reader.take_body()) == 20_000
+
+
+@pytest.mark.parametrize("told", ["on_header", "on_headers_complete", "on_body"])
+def test_interrupted(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C amid what the parser calls is Ctrl-C, and not a malformed reply."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReplyReader, told, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read(PLAIN)
