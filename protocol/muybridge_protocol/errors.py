@@ -311,9 +311,17 @@ class CreateAmbiguous(ServiceError):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        if self.candidate_id:
+        if not self.candidate_id:
+            return "Look at the account for a new task before sending it again."
+        from muybridge_protocol.rules import shown  # noqa: PLC0415  needed only here
+        from muybridge_protocol.service import is_identifier  # noqa: PLC0415  it needs this module
+
+        if is_identifier(self.candidate_id):
             return f"The reply names the id {self.candidate_id}: ask for its result first."
-        return "Look at the account for a new task before sending it again."
+        return (
+            f"The reply names {shown(self.candidate_id)} as the id, which cannot be one: "
+            "look at the account for a new task before sending it again."
+        )
 
 
 class TextAmbiguous(CreateAmbiguous):

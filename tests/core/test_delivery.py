@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -738,6 +739,49 @@ def test_the_records_own_id_is_the_candidate() -> None:
     run = drive(create(), raw(500, b'{"request":{"id":"r1"},"id":"t9"}'))
     assert isinstance(run.outcome, CreateAmbiguous)
     assert run.outcome.candidate_id == "t9"
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("task 42", "'task 42'"),
+        ("a. Send it again!", "'a. Send it again!'"),
+        ("a\x1b[2Jb\nc", "'a [2Jb c'"),
+        ("日本", "'日本'"),
+        ("https://cdn.example.com/a.png?Signature=s", "'https://cdn.example.com/a.png'"),
+        ("x" * 257, "'" + "x" * 76 + "..."),
+        ("x" * 3000, "'" + "x" * 76 + "..."),
+    ],
+)
+def test_a_candidate_that_cannot_be_asked_for(told: str, shown: str) -> None:
+    """What stands for the id, but cannot be one, is quoted and cut, and not to be asked for."""
+    run = drive(create(), raw(200, json.dumps({"id": told, "status": "queued"}).encode()))
+    assert isinstance(run.outcome, CreateAmbiguous)
+    assert run.outcome.next_step() == (
+        f"The reply names {shown} as the id, which cannot be one: "
+        "look at the account for a new task before sending it again."
+    )
+
+
+def test_the_longest_candidate_is_told_whole() -> None:
+    """An id that can be asked for is never cut."""
+    run = drive(create(), raw(500, json.dumps({"id": "x" * 256}).encode()))
+    assert isinstance(run.outcome, CreateAmbiguous)
+    assert f"names the id {'x' * 256}: ask" in run.outcome.next_step()
+
+
+def test_a_made_candidate_is_told_on_one_line() -> None:
+    """An error that somebody makes by hand tells whatever its candidate is on one line."""
+    error = CreateAmbiguous(reason="lost", candidate_id="a\nb\u202e\x1b[2J")
+    assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("told", [" ", "\n", "\u200b"])
+def test_a_blank_candidate_is_none(told: str) -> None:
+    """An id of which nothing can be seen is none."""
+    run = drive(create(), raw(500, json.dumps({"id": told}).encode()))
+    assert isinstance(run.outcome, CreateAmbiguous)
+    assert run.outcome.candidate_id is None
 
 
 WHOLE = b'{"object":"imga","id":"task-42","status":"queued"}'

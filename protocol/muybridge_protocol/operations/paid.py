@@ -121,7 +121,11 @@ class PaidOperation(Operation[T_co]):
         """Return the error that nobody knows whether the request was accepted."""
         raw = raw[:RAW_LIMIT]
         return CreateAmbiguous(
-            reason=reason, failure=failure, status=status, raw=raw, candidate_id=find_id(raw)
+            reason=reason,
+            failure=failure,
+            status=status,
+            raw=raw,
+            candidate_id=find_id(raw) or None,  # of a blank one nothing is left
         )
 
 
