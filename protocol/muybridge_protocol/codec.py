@@ -1,4 +1,4 @@
-"""JSON in and out: strict about what it reads, and one converter for typed records.
+"""JSON in and out: strict about what it reads, and one reader of typed records.
 
 A reply is read as UTF-8 JSON (a byte order mark is tolerated) without duplicate names, NaN,
 infinities or trailing data. A record's required fields must have their type; of any other field a
@@ -8,7 +8,6 @@ record keeps what came.
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import re
@@ -16,8 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from json.scanner import make_scanner
 from typing import Any, Final, TypeVar, cast
 
-import cattrs
-from cattrs.gen import make_dict_structure_fn, override
+import attrs
 
 from muybridge_protocol.http import MEBIBYTE
 
@@ -291,73 +289,67 @@ def error_text(said: Any) -> str:
     return readable(said if isinstance(said, str) else json.dumps(said))
 
 
-converter: Final = cattrs.Converter(detailed_validation=False)
-"""Turns records into values and back. What it cannot read raises `InvalidJson`."""
+_Reader = Callable[[Any], Any]
+_T = TypeVar("_T")
+
+_INTEGER_BITS: Final = 64  # a longer integer breaks arithmetic with floats
 
 
-def _strict(kind: type, article: str) -> Callable[[Any, Any], Any]:
-    def structure(value: Any, _: Any) -> Any:
-        if type(value) is not kind:
-            raise InvalidJson(f"{readable(repr(value), 40)} is not {article} {kind.__name__}")
-        return value
+def read_text(value: Any) -> str:
+    """Return *value*, which must be a string.
 
-    return structure
-
-
-def _lenient(*kinds: type) -> Callable[[Any, Any], Any]:
-    def structure(value: Any, _: Any) -> Any:
-        if type(value) not in kinds or (type(value) is int and value.bit_length() > _INTEGER_BITS):
-            return None
-        return value
-
-    return structure
-
-
-_INTEGER_BITS = 64  # a longer integer is no time and no count, and breaks arithmetic with floats
-
-
-converter.register_structure_hook(str, _strict(str, "a"))
-converter.register_structure_hook(int, _strict(int, "an"))
-converter.register_structure_hook(str | None, _lenient(str))
-converter.register_structure_hook(int | None, _lenient(int))
-converter.register_structure_hook(float | None, _lenient(float, int))
-converter.register_structure_hook(int | float | None, _lenient(int, float))
-
-
-def as_it_came(value: Any, _: Any) -> Any:
-    """Read a value as itself."""
+    Raises:
+        InvalidJson: It is none.
+    """
+    if type(value) is not str:
+        raise InvalidJson(f"{readable(repr(value), 40)} is not a str")
     return value
 
 
-_T = TypeVar("_T")
+def optional_text(value: Any) -> str | None:
+    """Return *value* if it is a string, or None."""
+    return value if type(value) is str else None
+
+
+def optional_integer(value: Any) -> int | None:
+    """Return *value* if it is an integer that may be a time or a count, or None."""
+    return value if type(value) is int and value.bit_length() <= _INTEGER_BITS else None
+
+
+def optional_number(value: Any) -> float | None:
+    """Return *value* if it is a number that may be a time or a count, or None."""
+    return value if type(value) is float else optional_integer(value)
 
 
 def record_reader(
     kind: type[_T],
+    fields: Mapping[str, _Reader],
     *,
-    rename: Mapping[str, str],
-    hooks: Mapping[str, Callable[[Any, Any], Any]],
-) -> Callable[[JsonObject], _T]:
-    """Return a function that reads a record as *kind*. It is generated when the first one comes.
+    renamed: Mapping[str, str] | None = None,
+) -> Callable[..., _T]:
+    """Return a function that reads a record as *kind*.
+
+    It takes the record and, by name, those arguments of *kind* that no record has. What is not
+    among *fields* it does not look at.
 
     Args:
-        kind: An attrs class.
-        rename: Names in the record, by name of the field, where the two differ.
-        hooks: How to read a field's value, by name of the field, where its type does not tell.
+        kind: An attrs class. A field without a default must be in each record.
+        fields: How to read the value of each field, by its name in the record.
+        renamed: Names of arguments, by name of the field, where the two differ.
     """
-    overrides = {
-        name: override(rename=rename.get(name), struct_hook=hooks.get(name))
-        for name in {*rename, *hooks}
-    }
+    defaults = {field.name: field.default for field in attrs.fields(cast("Any", kind))}
+    table = tuple(
+        (name, argument, defaults[argument] is attrs.NOTHING, reader)
+        for name, reader in fields.items()
+        for argument in [(renamed or {}).get(name, name)]
+    )
 
-    @functools.cache
-    def structure() -> Callable[[JsonObject, type[_T]], _T]:
-        return make_dict_structure_fn(kind, converter, **overrides)  # type: ignore[arg-type]  # its overrides share **kwargs with options
-
-    def read(record: JsonObject) -> _T:
-        try:
-            return structure()(record, kind)
-        except KeyError as missing:
-            raise InvalidJson(f"it has no {missing.args[0]}") from None
+    def read(record: JsonObject, **known: Any) -> _T:
+        for name, argument, is_required, reader in table:
+            if name in record:
+                known[argument] = reader(record[name])
+            elif is_required:
+                raise InvalidJson(f"it has no {name}")
+        return kind(**known)
 
     return read

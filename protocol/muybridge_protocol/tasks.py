@@ -17,8 +17,11 @@ import attrs
 from muybridge_protocol.codec import (
     InvalidJson,
     JsonObject,
-    as_it_came,
+    optional_integer,
+    optional_number,
+    optional_text,
     read_object,
+    read_text,
     readable,
     record_reader,
 )
@@ -68,17 +71,17 @@ def may_follow(before: str | None, after: str) -> bool:
 _KNOWN: Mapping[str, Status] = {status.value: status for status in Status}
 
 
-def _status(status: Any, _: Any) -> str:
+def _status(status: Any) -> str:
     if not isinstance(status, str):
         raise InvalidJson("its status is not a string")
     return _KNOWN.get(status, status)
 
 
-def _optional_status(status: Any, _: Any) -> str | None:
+def _optional_status(status: Any) -> str | None:
     return _KNOWN.get(status, status) if isinstance(status, str) else None
 
 
-def _error_text(error: Any, _: Any) -> str | None:
+def _error_text(error: Any) -> str | None:
     if error is None or isinstance(error, str):
         return error
     return readable(json.dumps(error))
@@ -152,8 +155,7 @@ class Task:
                     f"This is no task token of version {TOKEN_VERSION}; a newer muybridge may "
                     "have written it."
                 )
-            told = {name: fields[name] for name in _TOKEN_FIELDS if name in fields}
-            task = _structure_token(told)
+            task = _read_token(fields)
         except InvalidJson as error:
             raise InvalidToken(f"This is no task token: {error}.") from None
         if not is_identifier(task.id):
@@ -300,34 +302,40 @@ def as_task(task: Task | Result | str) -> Task:
     return Task(id=check_identifier(task, "task id"))
 
 
-# The wire names of the records' fields; what is not among them is kept as unknown.
-_TASK_FIELDS = frozenset({"id", "object", "created", "model", "status", "error"})
-_RESULT_FIELDS = _TASK_FIELDS | {"image_url", "video_url", "actualDuration", "totalTokens"}
-_TOKEN_FIELDS = (
-    "id", "family", "model", "requested_model", "status", "created", "submitted_at",
-)  # fmt: skip
+# How each field of a record is read, by its name on the wire. What is not among them is unknown.
+_TASK_FIELDS = {
+    "id": read_text,
+    "object": optional_text,
+    "created": optional_integer,
+    "model": optional_text,
+    "status": _optional_status,
+    "error": _error_text,
+}
+_RESULT_FIELDS = {
+    **_TASK_FIELDS,
+    "status": _status,
+    "image_url": optional_text,
+    "video_url": optional_text,
+    "actualDuration": optional_number,
+    "totalTokens": optional_number,
+}
+_TOKEN_FIELDS = {
+    "id": read_text,
+    "family": optional_text,
+    "model": optional_text,
+    "requested_model": optional_text,
+    "status": _optional_status,
+    "created": optional_integer,
+    "submitted_at": optional_number,
+}
 
-# What this library adds to a record is read under names that no JSON record has by accident.
-_OURS = {name: f"\0{name}" for name in ("family", "requested_model", "submitted_at", "raw")}
-
-_structure_task = record_reader(
-    Task,
-    rename=_OURS,
-    hooks={"status": _optional_status, "error": _error_text, "raw": as_it_came},
-)
-_structure_result = record_reader(
+_read_task = record_reader(Task, _TASK_FIELDS)
+_read_result = record_reader(
     Result,
-    rename={
-        "family": "\0family",
-        "raw": "\0raw",
-        "actual_duration": "actualDuration",
-        "total_tokens": "totalTokens",
-    },
-    hooks={"status": _status, "error": _error_text, "raw": as_it_came},
+    _RESULT_FIELDS,
+    renamed={"actualDuration": "actual_duration", "totalTokens": "total_tokens"},
 )
-_structure_token = record_reader(
-    Task, rename={"raw": "\0raw"}, hooks={"status": _optional_status, "raw": as_it_came}
-)
+_read_token = record_reader(Task, _TOKEN_FIELDS)
 
 
 def read_task(
@@ -348,14 +356,12 @@ def read_task(
     Raises:
         InvalidJson: It has no id that can be asked for.
     """
-    task = _structure_task(
-        {
-            **record,
-            "\0family": family,
-            "\0requested_model": requested_model,
-            "\0submitted_at": submitted_at,
-            "\0raw": record,
-        }
+    task = _read_task(
+        record,
+        family=family,
+        requested_model=requested_model,
+        submitted_at=submitted_at,
+        raw=record,
     )
     if not is_identifier(task.id):
         raise InvalidJson("its id cannot be used in a path")
@@ -372,4 +378,4 @@ def read_result(record: JsonObject, *, family: str | None) -> Result:
     Raises:
         InvalidJson: It has no id or no status.
     """
-    return _structure_result({**record, "\0family": family, "\0raw": record})
+    return _read_result(record, family=family, raw=record)

@@ -230,6 +230,23 @@ def test_what_a_result_needs(fields: dict[str, Any]) -> None:
         result_of(fields)
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "it has no id"),
+        ({"id": 5}, "5 is not a str"),
+        ({"id": "x" * 99, "status": None}, "its status is not a string"),
+        ({"id": ["x" * 99], "status": "queued"}, f"['{'x' * 38}... is not a str"),
+        ({"id": "a"}, "it has no status"),
+    ],
+)
+def test_what_is_wrong_with_a_record_is_told(fields: dict[str, Any], said: str) -> None:
+    """The first field that a result lacks, or that has the wrong type, is told."""
+    with pytest.raises(InvalidJson) as told:
+        result_of(fields)
+    assert str(told.value) == said
+
+
 @pytest.mark.parametrize("status", [5, None, ["queued"], {}, True])
 def test_an_odd_status_does_not_lose_a_task(status: Any) -> None:
     """A task record with an id is a task's, whatever its status is."""
