@@ -13,7 +13,7 @@ from muybridge.testing.certificates import client_context
 from muybridge.testing.conformance import Capabilities, NotConforming, TransportConformance
 from muybridge.testing.conformance.calling import authority
 from muybridge.testing.conformance.lessons import promises
-from muybridge.testing.scripted_server import hang, read_request, reset
+from muybridge.testing.scripted_server import hang, read_request, reset, send
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
@@ -21,6 +21,7 @@ from muybridge_protocol.http import Phase, Reason
 from . import wrong_transports as wrong
 
 Run = Callable[..., None]
+CAN_DECLARE = "or declare: Capabilities({}=False)"
 HALF = b"Content-Length: 30\r\n\r\n"
 
 
@@ -80,6 +81,68 @@ ROWS: list[tuple[type[wrong.Wrong], str, dict[str, Any], list[str]]] = [
     ),
     (wrong.TakesLostForUnsent, "test_in_the_request", {"how": "reset"}, ["some of it has arrived"]),
     (
+        wrong.GivesNoReason,
+        "test_instead_of_a_reply",
+        {"scheme": "http", "script": [read_request], "reasons": {Reason.CLOSED}},
+        [
+            "given: a server that is to read one whole request, close the connection",
+            "expected: reason=Reason.CLOSED",
+            "sent=True, reason=Reason.OTHER",
+            "building.reason_of",
+        ],
+    ),
+    (
+        wrong.GivesNoReason,
+        "test_refused",
+        {"scheme": "http"},
+        ["given: a port at which nobody listens", "reason=Reason.REFUSED", "building.reason_of"],
+    ),
+    (
+        wrong.TakesCutForWhole,
+        "test_cut_body",
+        {"form": "counted", "end": "closed"},
+        ["expected: TransportError", "status 201 with a body of 17 bytes", "Content-Length"],
+    ),
+    (
+        wrong.TakesCutForWhole,
+        "test_cut_tls",
+        {},
+        [
+            "given: a server with TLS that is to read one whole request, send b'HTTP/1.1 200 OK",
+            "a reply of status 200 with a body of 4 bytes, b'some'",
+            "ssl.SSLEOFError",
+            CAN_DECLARE.format("detects_cut_tls"),
+        ],
+    ),
+    (
+        wrong.TakesCutForWhole,
+        "test_exceptions",
+        {"fault": [read_request, send(b"HTTP/1.1")]},
+        ["send b'HTTP/1.1', close", "found: a whole reply", "test_cut_body", "mend these first"],
+    ),
+    (
+        wrong.TakesEarlyHints,
+        "test_informational",
+        {},
+        [
+            "103 Early Hints",
+            "status 200, that of the reply after",
+            "found: 103",
+            "after a reply of",
+        ],
+    ),
+    (
+        wrong.TakesUnasked,
+        "test_unasked_reply",
+        {},
+        [
+            "for connection 1: read one whole request, send ",
+            'found: b"somebody else\'s"',
+            "bytes after the reply's end",
+            CAN_DECLARE.format("discards_unasked_replies"),
+        ],
+    ),
+    (
         wrong.FollowsRedirects,
         "test_no_policy",
         {"status": 307},
@@ -87,20 +150,30 @@ ROWS: list[tuple[type[wrong.Wrong], str, dict[str, Any], list[str]]] = [
     ),
     (wrong.ReadsAll, "test_limit", {}, ["expected: TransportError", "take the memory"]),
     (wrong.ReadsAll, "test_bomb", {}, ["expected: TransportError", "64 KiB at a time"]),
-    (wrong.ReadsAll, "test_pieces_as_they_come", {}, ["the first piece before", "fixed size"]),
+    (
+        wrong.ReadsAll,
+        "test_pieces_as_they_come",
+        {},
+        ["the first piece before", "after the second was sent", "fixed size"],
+    ),
     (
         wrong.ForgetsPartial,
         "test_cut_body",
         {"form": "counted", "end": "closed"},
         ["status=201", "the id of a paid task", "keep the first 64 KiB"],
     ),
-    (wrong.ForgetsPartial, "test_cut_head", {}, ["partial=b'HTTP/1.1 200", "found: b''"]),
+    (
+        wrong.ForgetsPartial,
+        "test_cut_head",
+        {},
+        ["partial=b'HTTP/1.1 200", "partial=b''", CAN_DECLARE.format("keeps_cut_heads")],
+    ),
     (wrong.ForgetsPartial, "test_most_of_what_is_kept", {}, ["the first 65536 bytes", "0 bytes"]),
     (
         wrong.StartsTimeAnew,
         "test_drops",
         {"phase": Phase.BODY, "begun": b"HTTP/1.1 200 OK\r\n" + HALF, "drops": b"x" * 30},
-        ["expected: TransportError", "a reply of status 200", "outlives its time-out", "anew"],
+        ["a byte every", "expected: TransportError", "a reply of status 200", "outlives", "anew"],
     ),
     (wrong.StartsTimeAnew, "test_handshake_in_drops", {}, ["Reason.TIMED_OUT", "anew"]),
     (wrong.KeepsStale, "test_stale_connection", {}, ["a new connection for the POST", "FRESH"]),
@@ -124,7 +197,12 @@ ROWS: list[tuple[type[wrong.Wrong], str, dict[str, Any], list[str]]] = [
         {"scheme": "http"},
         ["a driver knows no other exception", "requests.exceptions.ConnectionError"],
     ),
-    (wrong.RaisesItsOwn, "test_exceptions", {"fault": reset}, ["expected: TransportError"]),
+    (
+        wrong.RaisesItsOwn,
+        "test_exceptions",
+        {"fault": reset},
+        ["expected: TransportError", "given: a server that is to meet the client with a reset"],
+    ),
     (wrong.ChainsExceptions, "test_exceptions", {"fault": reset}, ["no __cause__", "traceback"]),
 ]
 
@@ -145,7 +223,7 @@ def test_lesson(
     with pytest.raises(NotConforming) as caught:
         run(kind, check, **arguments)
     message = str(caught.value)
-    for words in ("expected: ", "found: ", "why: ", "look at: ", *taught):
+    for words in ("given: ", "expected: ", "found: ", "why: ", "look at: ", *taught):
         assert words in message
 
 
@@ -177,6 +255,14 @@ def test_declared_and_done(run: Run) -> None:
         run(RequestsTransport, "test_private_address", declared, host="127.0.0.1")
 
 
+def test_declared_and_worse(run: Run) -> None:
+    """An exception that no driver knows fails its check, whatever is declared."""
+    declared = Capabilities(keeps_cut_heads=False)
+    with pytest.raises(NotConforming, match="a driver knows no other exception") as caught:
+        run(wrong.RaisesItsOwn, "test_cut_head", declared)
+    assert "or declare" not in str(caught.value)
+
+
 def test_no_such_capability() -> None:
     """A check of a capability that nobody can declare is a mistake of the kit's own."""
     with pytest.raises(ValueError, match="no capability"):
@@ -194,3 +280,12 @@ def test_every_check_is_a_sentence() -> None:
     for name, check in inspect.getmembers(TransportConformance, inspect.isfunction):
         if name.startswith("test_"):
             assert (check.__doc__ or "").strip().endswith("."), name
+
+
+def test_every_id_can_be_read() -> None:
+    """What a check is run with has a name of its own, and no number."""
+    for name, check in inspect.getmembers(TransportConformance, inspect.isfunction):
+        marks: list[pytest.Mark] = getattr(check, "pytestmark", [])
+        for mark in marks:
+            values = mark.kwargs.get("ids") or mark.args[1]
+            assert all(isinstance(value, str | int | float) for value in values), name

@@ -12,8 +12,8 @@ import attrs
 import requests
 
 from muybridge.wire.requests_transport import RequestsTransport
-from muybridge.wire.transport import StreamedReply, TransportError
-from muybridge_protocol.http import HttpHead, HttpRequest, Reason
+from muybridge.wire.transport import StreamedReply, TransportError, exchange
+from muybridge_protocol.http import HttpHead, HttpRequest, Reason, TransportFailure
 
 
 class Wrong:
@@ -38,8 +38,23 @@ class Wrong:
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
     ) -> Generator[StreamedReply]:
-        with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
-            yield reply
+        request = self.asked(request)
+        try:
+            with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
+                yield reply
+        except TransportError as error:
+            failure = self.told(error.failure)
+        else:
+            return
+        raise TransportError(failure)
+
+    def asked(self, request: HttpRequest) -> HttpRequest:
+        """Return what is sent instead of *request*."""
+        return request
+
+    def told(self, failure: TransportFailure) -> TransportFailure:
+        """Return what is said instead of *failure*."""
+        return failure
 
 
 @attrs.frozen
@@ -76,19 +91,55 @@ class TriesAgain(Wrong):
 class TakesLostForUnsent(Wrong):
     """Tells a lost connection from a time-out, and not whether the request was sent."""
 
+    def told(self, failure: TransportFailure) -> TransportFailure:
+        return attrs.evolve(failure, sent=failure.reason is Reason.TIMED_OUT)
+
+
+class GivesNoReason(Wrong):
+    """Says of every failure that it is another one."""
+
+    def told(self, failure: TransportFailure) -> TransportFailure:
+        return attrs.evolve(failure, reason=Reason.OTHER)
+
+
+class TakesCutForWhole(Wrong):
+    """Takes any end of a connection for the end of the reply."""
+
     @contextmanager
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
     ) -> Generator[StreamedReply]:
         try:
-            with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
-                yield reply
+            whole = exchange(self.right, request, timeout=timeout, authorization=authorization)
+            reply = Given(HttpHead(whole.status, whole.headers), whole.body)
         except TransportError as error:
-            timed_out = error.failure.reason is Reason.TIMED_OUT
-            failure = attrs.evolve(error.failure, sent=timed_out)
-        else:
-            return
-        raise TransportError(failure)
+            reply = Given(HttpHead(error.failure.status or 200), error.failure.partial)
+        yield reply
+
+
+class TakesEarlyHints(Wrong):
+    """Takes the first head for that of the reply."""
+
+    @contextmanager
+    def around(
+        self, request: HttpRequest, timeout: float, authorization: str | None
+    ) -> Generator[StreamedReply]:
+        with super().around(request, timeout, authorization):
+            yield Given(HttpHead(103), b"")
+
+
+class TakesUnasked(Wrong):
+    """Takes what came unasked for the reply to the next request."""
+
+    asked_before = False
+
+    @contextmanager
+    def around(
+        self, request: HttpRequest, timeout: float, authorization: str | None
+    ) -> Generator[StreamedReply]:
+        with super().around(request, timeout, authorization) as reply:
+            yield Given(HttpHead(200), b"somebody else's") if self.asked_before else reply
+        self.asked_before = True
 
 
 class FollowsRedirects(Wrong):
@@ -116,25 +167,15 @@ class ReadsAll(Wrong):
         self, request: HttpRequest, timeout: float, authorization: str | None
     ) -> Generator[StreamedReply]:
         unbounded = attrs.evolve(request, body_limit=None)
-        with self.right.stream(unbounded, timeout=timeout, authorization=authorization) as reply:
+        with super().around(unbounded, timeout, authorization) as reply:
             yield Given(reply.head, b"".join(reply.pieces()))
 
 
 class ForgetsPartial(Wrong):
     """Throws away what had arrived when a body is cut short."""
 
-    @contextmanager
-    def around(
-        self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
-        try:
-            with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
-                yield reply
-        except TransportError as error:
-            failure = attrs.evolve(error.failure, partial=b"", status=None)
-        else:
-            return
-        raise TransportError(failure)
+    def told(self, failure: TransportFailure) -> TransportFailure:
+        return attrs.evolve(failure, partial=b"", status=None)
 
 
 class StartsTimeAnew(Wrong):
@@ -145,46 +186,30 @@ class StartsTimeAnew(Wrong):
         self, request: HttpRequest, timeout: float, authorization: str | None
     ) -> Generator[StreamedReply]:
         idle = attrs.evolve(request, idle_timeout=max(timeout, 0.001))
-        longer = timeout * 20
-        with self.right.stream(idle, timeout=longer, authorization=authorization) as reply:
+        with super().around(idle, timeout * 20, authorization) as reply:
             yield reply
 
 
 class KeepsStale(Wrong):
     """Sends paid requests on whatever connection there is."""
 
-    @contextmanager
-    def around(
-        self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
-        free = attrs.evolve(request, paid=False)
-        with self.right.stream(free, timeout=timeout, authorization=authorization) as reply:
-            yield reply
+    def asked(self, request: HttpRequest) -> HttpRequest:
+        return attrs.evolve(request, paid=False)
 
 
 class GoesAnywhere(Wrong):
     """Connects to private addresses, whatever the request says."""
 
-    @contextmanager
-    def around(
-        self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
-        anywhere = attrs.evolve(request, public_host_only=False)
-        with self.right.stream(anywhere, timeout=timeout, authorization=authorization) as reply:
-            yield reply
+    def asked(self, request: HttpRequest) -> HttpRequest:
+        return attrs.evolve(request, public_host_only=False)
 
 
 class AddsUserAgent(Wrong):
     """Adds a header of its own, and asks for packed replies."""
 
-    @contextmanager
-    def around(
-        self, request: HttpRequest, timeout: float, authorization: str | None
-    ) -> Generator[StreamedReply]:
-        added = (*request.headers, ("User-Agent", "wrong/1.0"), ("Accept-Encoding", "gzip, br"))
-        request = attrs.evolve(request, headers=added)
-        with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
-            yield reply
+    def asked(self, request: HttpRequest) -> HttpRequest:
+        added = (("User-Agent", "wrong/1.0"), ("Accept-Encoding", "gzip, br"))
+        return attrs.evolve(request, headers=(*request.headers, *added))
 
 
 class LeavesPacked(Wrong):
@@ -194,7 +219,7 @@ class LeavesPacked(Wrong):
     def around(
         self, request: HttpRequest, timeout: float, authorization: str | None
     ) -> Generator[StreamedReply]:
-        with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
+        with super().around(request, timeout, authorization) as reply:
             if reply.head.header("content-encoding") is None:
                 yield reply
                 return
@@ -209,7 +234,7 @@ class LogsTheKey(Wrong):
         self, request: HttpRequest, timeout: float, authorization: str | None
     ) -> Generator[StreamedReply]:
         logging.getLogger("wrong").debug("sending %r with %s", request, authorization)
-        with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
+        with super().around(request, timeout, authorization) as reply:
             yield reply
 
 
@@ -223,7 +248,7 @@ class KeepsTheKey(Wrong):
         self, request: HttpRequest, timeout: float, authorization: str | None
     ) -> Generator[StreamedReply]:
         self.last = authorization = authorization or self.last
-        with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
+        with super().around(request, timeout, authorization) as reply:
             yield reply
 
     def __repr__(self) -> str:
@@ -238,7 +263,7 @@ class RaisesItsOwn(Wrong):
         self, request: HttpRequest, timeout: float, authorization: str | None
     ) -> Generator[StreamedReply]:
         try:
-            with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
+            with super().around(request, timeout, authorization) as reply:
                 yield reply
         except TransportError as error:
             raise requests.ConnectionError(str(error)) from error
@@ -252,7 +277,7 @@ class ChainsExceptions(Wrong):
         self, request: HttpRequest, timeout: float, authorization: str | None
     ) -> Generator[StreamedReply]:
         try:
-            with self.right.stream(request, timeout=timeout, authorization=authorization) as reply:
+            with super().around(request, timeout, authorization) as reply:
                 yield reply
         except TransportError as error:
             raise TransportError(error.failure) from error

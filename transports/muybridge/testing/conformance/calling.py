@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import ssl
 import time
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Generator, Iterator
+from enum import Enum
+from typing import Any, ClassVar, cast
 
+import attrs
 import pytest
 import trustme
 
 from muybridge.testing.certificates import client_context, server_context
-from muybridge.testing.conformance.lessons import Capabilities, Lesson
-from muybridge.testing.scripted_server import Script, ScriptedServer
-from muybridge.wire.transport import Transport, TransportError
+from muybridge.testing.conformance.lessons import UNKNOWN, Capabilities, Lesson, NotConforming
+from muybridge.testing.scripted_server import Script, ScriptedServer, in_words
+from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 
 KEY = "sk-conformance-4f81c2"
@@ -26,6 +29,7 @@ PATIENCE = 3.0
 ENOUGH = 5.0
 """Seconds for an exchange that is to come to its end."""
 
+_SHOWN = 80  # bytes of a body
 _VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
@@ -83,11 +87,64 @@ class Checks:
         made.close()
 
 
+@contextlib.contextmanager
+def given(what: str) -> Generator[None]:
+    """Let whatever is refused meanwhile tell what the transport was confronted with."""
+    __tracebackhide__ = True  # pytest shows the check itself
+    try:
+        yield
+    except NotConforming as refusal:
+        refusal.given = refusal.given or what
+        raise
+
+
+@contextlib.contextmanager
 def serving(
     script: Script, *, tls: ssl.SSLContext | None = None, scheme: str | None = None
-) -> ScriptedServer:
-    """Return a server that does not wait for long."""
-    return ScriptedServer(script, tls=tls, scheme=scheme, patience=PATIENCE)
+) -> Generator[ScriptedServer]:
+    """Start a server that does not wait for long; whatever is refused meanwhile tells of it."""
+    __tracebackhide__ = True
+    told = f"a server {'with TLS ' if tls else ''}that is to {in_words(script)}"
+    with (
+        ScriptedServer(script, tls=tls, scheme=scheme, patience=PATIENCE) as server,
+        given(told),
+    ):
+        yield server
+
+
+@contextlib.contextmanager
+def only_transport_errors() -> Generator[None]:
+    """Refuse every exception but the one that drivers know.
+
+    Raises:
+        NotConforming: There was another one.
+    """
+    __tracebackhide__ = True
+    try:
+        yield
+    except (TransportError, NotConforming):
+        raise
+    except Exception as error:  # noqa: BLE001  # told to whoever wrote the transport
+        kind = f"{type(error).__module__}.{type(error).__qualname__}"
+        UNKNOWN.refuse(
+            "TransportError, or a reply: a driver knows no other exception",
+            f"{kind.removeprefix('builtins.')}: {str(error).strip()}",
+        )
+
+
+@contextlib.contextmanager
+def no_failure(lesson: Lesson) -> Generator[None]:
+    """Refuse every exception, by *lesson* if it is the one that drivers know.
+
+    Raises:
+        NotConforming: There was one.
+    """
+    __tracebackhide__ = True
+    try:
+        with only_transport_errors():
+            yield
+    except TransportError as error:
+        lesson.refuse("a whole reply", f"TransportError, {shown(error.failure)}")
 
 
 def call(
@@ -103,10 +160,9 @@ def call(
     Raises:
         NotConforming: There is none, which *lesson* explains.
     """
-    outcome = _outcome(transport, request, lesson, timeout, authorization)
-    if isinstance(outcome, TransportFailure):
-        lesson.refuse("a whole reply", shown(outcome))
-    return outcome
+    __tracebackhide__ = True
+    with no_failure(lesson):
+        return exchange(transport, request, timeout=timeout, authorization=authorization)
 
 
 def failure_of(
@@ -117,36 +173,42 @@ def failure_of(
     Raises:
         NotConforming: It does not, or with an exception that no driver understands.
     """
-    outcome = _outcome(transport, request, lesson, timeout, AUTHORIZATION)
-    if not isinstance(outcome, TransportFailure):
-        found = f"a reply of status {outcome.status} with {len(outcome.body)} bytes"
-        lesson.refuse("TransportError", found)
-    return outcome
-
-
-def _outcome(
-    transport: Transport,
-    request: HttpRequest,
-    lesson: Lesson,
-    timeout: float,
-    authorization: str | None,
-) -> HttpResponse | TransportFailure:
-    body = bytearray()
+    __tracebackhide__ = True
     try:
-        with transport.stream(request, timeout=timeout, authorization=authorization) as reply:
-            head = reply.head
-            for piece in reply.pieces():
-                body += piece
+        with only_transport_errors():
+            reply = exchange(transport, request, timeout=timeout, authorization=AUTHORIZATION)
     except TransportError as error:
-        return error.failure
-    except Exception as error:  # noqa: BLE001  # told to whoever wrote the transport
-        lesson.refuse(
-            "TransportError, or a reply: a driver knows no other exception",
-            f"{type(error).__module__}.{type(error).__qualname__}",
-        )
-    return HttpResponse(head.status, head.headers, bytes(body))
+        failure = error.failure
+    else:
+        body = f"a body of {len(reply.body)} bytes, {reply.body[:_SHOWN]!r}"
+        lesson.refuse("TransportError", f"a reply of status {reply.status} with {body}")
+    return failure
+
+
+def expect(failure: TransportFailure, lesson: Lesson, **wanted: object) -> None:
+    """Check what *failure* says.
+
+    Args:
+        failure: The failure.
+        lesson: What explains it if it says something else.
+        wanted: For each attribute, its value, or a set of those that are right.
+
+    Raises:
+        NotConforming: It says something else.
+    """
+    __tracebackhide__ = True
+    for name, right in wanted.items():
+        values = sorted(cast("set[str]", right)) if isinstance(right, set) else [right]
+        expected = f"{name}={' or '.join(map(_named, values))}"
+        lesson.require(getattr(failure, name) in values, expected, shown(failure))
 
 
 def shown(failure: TransportFailure) -> str:
-    """Return what matters of *failure*, for people."""
-    return f"sent={failure.sent}, status={failure.status}, {failure}"
+    """Return *failure* in the words in which it was made, for people."""
+    parts = {name: getattr(failure, name) for name in attrs.fields_dict(TransportFailure)}
+    parts["partial"] = failure.partial[:_SHOWN]
+    return ", ".join(f"{name}={_named(value)}" for name, value in parts.items())
+
+
+def _named(value: object) -> str:
+    return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)

@@ -14,7 +14,37 @@ Check = TypeVar("Check", bound=Callable[..., None])
 
 
 class NotConforming(AssertionError):
-    """A transport does not do what a transport must do; the message says what, why and where."""
+    """A transport does not do what a transport must do; the message says what, why and where.
+
+    Args:
+        expected: What must be true.
+        found: What there was instead.
+        lesson: What is to be learnt from it.
+
+    Attributes:
+        lesson: As above.
+        given: What the transport was confronted with: what a server does, for one.
+        capability: What the transport can declare not to do, if it can.
+    """
+
+    def __init__(self, expected: str, found: object, lesson: Lesson) -> None:
+        super().__init__(expected, found)
+        self.lesson: Lesson = lesson
+        self.given: str = ""
+        self.capability: str = ""
+
+    def __str__(self) -> str:
+        expected, found = self.args
+        lines = {
+            "given": self.given,
+            "expected": expected,
+            "found": found,
+            "why": self.lesson.why,
+            "look at": self.lesson.look,
+            "or declare": self.capability
+            and f"Capabilities({self.capability}=False), if your library leaves no way to do it",
+        }
+        return "".join(f"\n  {name:>10}: {said}" for name, said in lines.items() if said != "")
 
 
 @attrs.frozen
@@ -40,6 +70,7 @@ class Lesson:
         Raises:
             NotConforming: It does not.
         """
+        __tracebackhide__ = True  # pytest shows the check itself
         if not holds:
             self.refuse(expected, found)
 
@@ -49,10 +80,8 @@ class Lesson:
         Raises:
             NotConforming: Always.
         """
-        raise NotConforming(
-            f"\n  expected: {expected}\n     found: {found}"
-            f"\n       why: {self.why}\n   look at: {self.look}"
-        )
+        __tracebackhide__ = True  # the same
+        raise NotConforming(expected, found, self)
 
 
 @attrs.frozen(kw_only=True)
@@ -99,19 +128,23 @@ def promises(name: str) -> Callable[[Check], Check]:
     def decorate(check: Check) -> Check:
         @functools.wraps(check)
         def checked(suite: _Declaring, *arguments: object, **named: object) -> None:
-            if getattr(suite.capabilities, name):
-                check(suite, *arguments, **named)
-                return
+            __tracebackhide__ = True  # as in Lesson
+            declared = getattr(suite.capabilities, name)
             try:
                 check(suite, *arguments, **named)
-            except NotConforming:
-                pytest.xfail(f"declared: {name}=False")
-            raise NotConforming(
-                f"\n  expected: the transport to fail, for it declares {name}=False"
-                f"\n     found: it does what {name} promises"
-                f"\n       why: users choose a transport by what it declares"
-                f"\n   look at: the capabilities of {type(suite).__name__}: declare {name}=True"
+            except NotConforming as refusal:
+                if refusal.lesson is UNKNOWN:  # nobody can declare that
+                    raise
+                if not declared:
+                    pytest.xfail(f"declared: {name}=False")
+                refusal.capability = name
+                raise
+            lesson = Lesson(
+                "users choose a transport by what it declares",
+                f"the capabilities of {type(suite).__name__}: declare {name}=True",
             )
+            expected = f"the transport to fail, for it declares {name}=False"
+            lesson.require(declared, expected, f"it does what {name} promises")
 
         return cast("Check", checked)
 
@@ -137,6 +170,22 @@ TIME = (
     "is shielded, and could not even be cancelled"
 )
 KEY = "whoever has the key spends your money"
+
+
+NAMED = Lesson(
+    "phase, reason and bytes_sent are what a person is told, who then looks for the mistake "
+    "there; and a few reasons, such as a bad certificate, are not tried again",
+    "where an exception becomes a TransportFailure: note `phase` before each step, and count the "
+    "bytes at the socket; muybridge.wire.building.reason_of finds the reason in exceptions of the "
+    "operating system, and Account.failure also where a connection was closed too early, or a "
+    "library could not read the reply",
+)
+UNKNOWN = Lesson(
+    "a driver turns TransportError into an outcome that says what was paid for; anything else "
+    "goes past it to the user, and a paid id is lost",
+    "what is around the library's calls, on entering the context and in `pieces`: whatever they "
+    "raise has to become a TransportError; muybridge.wire.building.Reply does it",
+)
 
 
 class Kept(logging.Handler):

@@ -7,6 +7,7 @@ import gc
 import http.client
 import pickle
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,15 @@ from muybridge.testing.conformance.calling import (
     Checks,
     call,
     get,
+    no_failure,
+    only_transport_errors,
     post,
     serving,
 )
 from muybridge.testing.conformance.lessons import KEY as MONEY
-from muybridge.testing.conformance.lessons import Kept, Lesson, promises
+from muybridge.testing.conformance.lessons import WHOLE, Kept, Lesson, promises
 from muybridge.testing.scripted_server import (
     Script,
-    in_turn,
     read_request,
     reply,
     reply_bytes,
@@ -38,20 +40,30 @@ from muybridge.wire.transport import Transport, TransportError
 _QUERY = "signature=conformance-77e0"
 _MOST_OBJECTS = 20_000
 
-_ECHOES: list[Script] = [
-    [read_request, send(f"HTTP/1.1 {KEY} {AUTHORIZATION}\r\n\r\n".encode())],
-    [read_request, send(f"HTTP/1.1 200 OK\r\nX: {AUTHORIZATION}\r\nnone {KEY}\r\n\r\n".encode())],
-    [read_request, send(f"HTTP/1.1 200 OK\r\nContent-Length: {KEY}\r\n\r\n".encode())],
-    [read_request, reply(200, b"{}", content_encoding=KEY)],
-    [read_request, reply(200, b"{}", transfer_encoding=KEY)],
-]
-_FAULTS: list[Script] = [
-    reset,
-    [read_request],
-    [read_request, reset],
-    [read_request, send(reply_bytes()[:20])],
-    [read_request, send(reply_bytes()[:-1])],
-]
+_HEAD = f"HTTP/1.1 200 OK\r\nX: {AUTHORIZATION}\r\n"
+_ECHOES: dict[str, Script] = {
+    "key as status": [read_request, send(f"HTTP/1.1 {KEY} {AUTHORIZATION}\r\n\r\n".encode())],
+    "key as content coding": [read_request, reply(200, b"{}", content_encoding=KEY)],
+}
+_IN_DOUBT: dict[str, Script] = {
+    "key in no field": [read_request, send(f"{_HEAD}none {KEY}\r\n\r\n".encode())],
+    "key as length": [read_request, send(f"{_HEAD}Content-Length: {KEY}\r\n\r\n".encode())],
+    "key as transfer coding": [read_request, reply(200, b"{}", transfer_encoding=KEY)],
+}
+_FAULTS: dict[str, Script] = {
+    "reset at once": reset,
+    "closed": [read_request],
+    "reset": [read_request, reset],
+    "cut head": [read_request, send(reply_bytes()[:20])],
+    "cut body": [read_request, send(reply_bytes()[:-1])],
+}
+
+
+MISSED = Lesson(
+    WHOLE,
+    "test_instead_of_a_reply, test_cut_body, test_bad_coding and test_ambiguous_framing, which "
+    "say why it is none: mend these first",
+)
 
 
 class Secrets(Checks):
@@ -64,7 +76,7 @@ class Secrets(Checks):
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """At DEBUG, no logger is told the key or a URL's query, whatever goes wrong."""
-        self._check_logs(transport, [*_FAULTS, serve()], capfd, monkeypatch)
+        self._check_logs(transport, [*_FAULTS.values(), serve()], capfd, monkeypatch)
 
     @promises("hides_echoes")
     def test_logs_of_echoes(
@@ -75,7 +87,8 @@ class Secrets(Checks):
     ) -> None:
         """Nor if a server repeats it in the head of its reply."""
         echo = reply(200, b"{}", x_echo=AUTHORIZATION)
-        self._check_logs(transport, [*_ECHOES, [read_request, echo]], capfd, monkeypatch)
+        scripts = [*_ECHOES.values(), *_IN_DOUBT.values(), [read_request, echo]]
+        self._check_logs(transport, scripts, capfd, monkeypatch)
 
     def _check_logs(
         self,
@@ -86,43 +99,53 @@ class Secrets(Checks):
     ) -> None:
         lesson = Lesson(
             f"{MONEY}, and logs are read by many",
-            "what the HTTP library logs at DEBUG: hold it back, or hand it no secret",
+            "what the HTTP library logs or prints when it is told to (all loggers are at DEBUG, "
+            "and http.client.HTTPConnection.debuglevel is 1): hold it back, or hand it no secret",
         )
         monkeypatch.setattr(http.client.HTTPConnection, "debuglevel", 1)
-        with serving(in_turn(*scripts)) as server, Kept() as kept:
-            for _ in scripts:
-                with contextlib.suppress(TransportError):
+        for script in scripts:
+            with serving(script) as server, Kept() as kept:
+                with contextlib.suppress(TransportError), only_transport_errors():
                     _exchange(transport, f"{server.url}/v1?{_QUERY}")
-        lines = [*kept.told, *"".join(capfd.readouterr()).splitlines()]
-        for secret in (KEY, _QUERY):
-            telling = [line for line in lines if secret in line]
-            lesson.require(not telling, f"nothing that shows {secret}", telling)
+                lines = [*kept.told, *"".join(capfd.readouterr()).splitlines()]
+                for secret in (KEY, _QUERY):
+                    telling = [line for line in lines if secret in line]
+                    lesson.require(not telling, f"nothing that shows {secret}", telling)
 
-    @pytest.mark.parametrize("fault", [*_FAULTS, *_ECHOES])
+    @pytest.mark.parametrize(
+        "fault", [*_FAULTS.values(), *_ECHOES.values()], ids=[*_FAULTS, *_ECHOES]
+    )
     def test_exceptions(self, transport: Transport, fault: Script) -> None:
         """A failure shows no key: not itself, not its traceback with the variables of frames."""
+        self._check_exception(transport, fault)
+
+    @pytest.mark.parametrize("fault", _IN_DOUBT.values(), ids=_IN_DOUBT)
+    @promises("refuses_ambiguous_framing")
+    def test_exceptions_in_doubt(self, transport: Transport, fault: Script) -> None:
+        """Nor does one over a head that leaves in doubt where the body ends."""
+        self._check_exception(transport, fault)
+
+    def _check_exception(self, transport: Transport, fault: Script) -> None:
         lesson = Lesson(
             f"{MONEY}, and a traceback ends up with whoever collects errors",
             "raise TransportError outside of the `except` block, in a frame that never knew the "
-            "key: the exception must have no cause, no context, and no frame of the library",
+            "key: the exception must have no cause, no context, and no frame of the library; "
+            "muybridge.wire.building.Reply does it",
         )
-        try:
-            with serving(fault) as server:
-                _exchange(transport, f"{server.url}/v1?{_QUERY}")
-        except TransportError as error:
-            told = traceback.TracebackException.from_exception(error, capture_locals=True)
-            frames = [frame for frame in told.stack if not _is_ours(frame.filename)]
-            said = repr(error) + str(error.failure) + "".join(
-                traceback.StackSummary.from_list(frames).format()
-            )  # fmt: skip
-            lesson.require(error.__cause__ is None, "no __cause__", type(error.__cause__))
-            lesson.require(error.__context__ is None, "no __context__", type(error.__context__))
-            lesson.require(KEY not in said, "no key", said)
-            lesson.require(_QUERY not in said, "no query of a URL", said)
-        except Exception as error:  # noqa: BLE001  # told to whoever wrote the transport
-            lesson.refuse("TransportError", type(error).__name__)
-        else:
-            lesson.refuse("TransportError", "a reply")
+        with serving(fault) as server:
+            try:
+                with only_transport_errors():
+                    _exchange(transport, f"{server.url}/v1?{_QUERY}")
+            except TransportError as error:
+                cause, context = error.__cause__, error.__context__
+                lesson.require(cause is None, "no __cause__", repr(cause))
+                lesson.require(context is None, "no __context__", repr(context))
+                said = [repr(error), str(error.failure), *_frames(error)]
+                for secret, name in ((KEY, "the key"), (_QUERY, "the query of its URL")):
+                    telling = [line for line in said if secret in line]
+                    lesson.require(not telling, f"nothing that shows {name}", "; ".join(telling))
+            else:
+                MISSED.refuse("TransportError, to see what it shows", "a whole reply")
 
     def test_repr(self, transport: Transport) -> None:
         """Neither a transport nor an exchange shows the key, or can be pickled with it."""
@@ -132,15 +155,18 @@ class Secrets(Checks):
             "must not be generated from their attributes",
         )
         url = f"http://127.0.0.1:1/v1?{_QUERY}"
-        exchange = transport.stream(get(url), timeout=ENOUGH, authorization=AUTHORIZATION)
+        with no_failure(lesson):
+            exchange = transport.stream(get(url), timeout=ENOUGH, authorization=AUTHORIZATION)
         for thing in (transport, exchange):
             said = repr(thing) + str(thing)
-            lesson.require(KEY not in said and _QUERY not in said, "no secret", said)
+            hidden = KEY not in said and _QUERY not in said
+            lesson.require(hidden, "a repr without the key and the URL's query", said)
             try:
                 kept = pickle.dumps(thing)
             except Exception:  # noqa: BLE001, S112  # just so
                 continue
-            lesson.require(KEY.encode() not in kept, "no key in its pickle", kept)
+            found = f"pickle.dumps of the {type(thing).__name__} holds it"
+            lesson.require(KEY.encode() not in kept, "no key in its pickle", found)
 
     def test_nothing_kept(self, transport: Transport) -> None:
         """After an exchange, neither it nor the transport holds the key any more."""
@@ -151,12 +177,13 @@ class Secrets(Checks):
         )
         with serving(serve()) as server:
             request = post(server.url)
-            exchange = transport.stream(request, timeout=ENOUGH, authorization=AUTHORIZATION)
-            with exchange as reply:
-                b"".join(reply.pieces())
+            with no_failure(lesson):
+                exchange = transport.stream(request, timeout=ENOUGH, authorization=AUTHORIZATION)
+                with exchange as reply:
+                    b"".join(reply.pieces())
             gc.collect()
             holder = _holder_of_key([transport, exchange])
-        lesson.require(holder is None, "no object that holds the key", holder)
+            lesson.require(holder is None, "no object that holds the key", holder)
 
     def test_keyless(self, transport: Transport) -> None:
         """A request without the key carries none, also right after one with it."""
@@ -166,13 +193,23 @@ class Secrets(Checks):
             before = len(server.received)
             call(transport, get(server.url), lesson, authorization=None)
             second = server.received[before:]
-        lesson.require(KEY.encode() not in second, "no key in the second request", second)
+            lesson.require(KEY.encode() not in second, "no key in the second request", second)
 
 
 def _exchange(transport: Transport, url: str) -> None:
     # Not by way of `exchange`, whose own frame knows the key.
     with transport.stream(get(url), timeout=ENOUGH, authorization=AUTHORIZATION) as reply:
         b"".join(reply.pieces())
+
+
+def _frames(error: Exception) -> Iterator[str]:
+    """Yield each variable of each frame of its traceback that is not the kit's own."""
+    for frame in traceback.TracebackException.from_exception(error, capture_locals=True).stack:
+        if not _is_ours(frame.filename):
+            where = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}"
+            yield f"{where}: {frame.line}"
+            for name, value in (frame.locals or {}).items():
+                yield f"{where}: {name} = {value}"
 
 
 def _is_ours(filename: str) -> bool:

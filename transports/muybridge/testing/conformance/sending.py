@@ -10,8 +10,10 @@ from muybridge.testing.conformance.calling import (
     AUTHORIZATION,
     Checks,
     call,
+    expect,
     failure_of,
     get,
+    given,
     post,
     serving,
     shown,
@@ -44,10 +46,14 @@ class Sending(Checks):
     def test_request_line(self, transport: Transport) -> None:
         """Method and target are those of the request, its escapes untouched."""
         target = "/a%2fb/%7Ec/../d?sig=%2b%2F&x=a+b"
-        with serving(serve()) as server:
+        with (
+            serving(serve()) as server,
+            given(f"HttpRequest(url='http://{server.address}{target}#fragment')"),
+        ):
             call(transport, get(f"{server.url}{target}#fragment"), DESCRIBED)
             line = server.received.partition(b"\r\n")[0].decode("latin-1")
-        DESCRIBED.require(line == f"GET {target} HTTP/1.1", f"GET {target} HTTP/1.1", line)
+            wanted = f"GET {target} HTTP/1.1"
+            DESCRIBED.require(line == wanted, f"the request line {wanted}", line)
 
     def test_headers_and_body(self, transport: Transport) -> None:
         """Its headers and its body are, and nothing is added that tells of the library."""
@@ -55,22 +61,24 @@ class Sending(Checks):
         with serving(serve()) as server:
             url, body = server.url, b"\0body\r\n\r\n"
             request = HttpRequest(method="POST", url=url, headers=headers, body=body, paid=True)
-            call(transport, request, DESCRIBED)
-            head, _, sent = server.received.partition(b"\r\n\r\n")
-        DESCRIBED.require(sent == body, f"the body {body!r}", repr(sent))
-        wanted = [(b"x-thing", b"caf\xe9"), (b"accept", b"text/event-stream")]
-        own = [field for field in _fields(head) if field[0] not in _OWN | {b"authorization"}]
-        DESCRIBED.require(own == wanted, f"the fields {wanted} and no other", own)
-        lengths = [value for name, value in _fields(head) if name == b"content-length"]
-        DESCRIBED.require(lengths == [b"9"], "Content-Length: 9, once", lengths)
+            with given(f"HttpRequest(headers={headers}, body={body!r})"):
+                call(transport, request, DESCRIBED)
+                head, _, sent = server.received.partition(b"\r\n\r\n")
+                DESCRIBED.require(sent == body, f"the body {body!r}", repr(sent))
+                wanted = [(b"x-thing", b"caf\xe9"), (b"accept", b"text/event-stream")]
+                fields = _fields(head)
+                own = [field for field in fields if field[0] not in _OWN | {b"authorization"}]
+                DESCRIBED.require(own == wanted, f"the fields {wanted} and no other", own)
+                lengths = [value for name, value in fields if name == b"content-length"]
+                DESCRIBED.require(lengths == [b"9"], "Content-Length: 9, once", lengths)
 
     def test_content_codings_asked_for(self, transport: Transport) -> None:
         """No content coding is asked for that the transport might not undo within bounds."""
         with serving(serve()) as server:
             call(transport, get(server.url), DESCRIBED)
-            fields = dict(_fields(server.received))
-        asked = fields.get(b"accept-encoding")
-        DESCRIBED.require(asked == b"identity", "Accept-Encoding: identity", asked)
+            asked = dict(_fields(server.received)).get(b"accept-encoding")
+            expected = "Accept-Encoding: identity, where the request does not say otherwise"
+            DESCRIBED.require(asked == b"identity", expected, asked)
 
     def test_large_body(self, transport: Transport) -> None:
         """A body of a megabyte arrives whole."""
@@ -78,9 +86,8 @@ class Sending(Checks):
         with serving(serve()) as server:
             call(transport, post(server.url, body), DESCRIBED)
             arrived = server.received.partition(b"\r\n\r\n")[2]
-        DESCRIBED.require(
-            arrived == body, f"the {len(body)} bytes of the body", f"{len(arrived)} others"
-        )
+            found = f"{len(arrived)} bytes, which are not these"
+            DESCRIBED.require(arrived == body, f"the {len(body)} bytes of the body", found)
 
     def test_authorization(self, transport: Transport) -> None:
         """The key goes out as it was given, once, and not at all where it was not."""
@@ -92,9 +99,10 @@ class Sending(Checks):
             call(transport, get(server.url), lesson)
             call(transport, get(server.url), lesson, authorization=None)
             requests = server.received.split(b"GET ")[1:]
-        sent = [[v for n, v in _fields(head) if n == b"authorization"] for head in requests]
-        wanted = [[AUTHORIZATION.encode()], []]
-        lesson.require(sent == wanted, "the key in the first request and not in the second", sent)
+            sent = [[v for n, v in _fields(head) if n == b"authorization"] for head in requests]
+            wanted = [[AUTHORIZATION.encode()], []]
+            expected = f"Authorization: {AUTHORIZATION} in the first request and not in the second"
+            lesson.require(sent == wanted, expected, sent)
 
     def test_netrc(
         self, transport: Transport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -109,10 +117,13 @@ class Sending(Checks):
         netrc.write_text("machine 127.0.0.1 login someone password else\n")
         netrc.chmod(0o600)
         monkeypatch.setenv("NETRC", str(netrc))
-        with serving(serve()) as server:
+        with (
+            serving(serve()) as server,
+            given("authorization=None, and a netrc file that names the host"),
+        ):
             call(transport, get(server.url), lesson, authorization=None)
             found = dict(_fields(server.received)).get(b"authorization")
-        lesson.require(found is None, "no Authorization", found)
+            lesson.require(found is None, "no Authorization", found)
 
     def test_cookies(self, transport: Transport) -> None:
         """A cookie that a reply sets is not sent back."""
@@ -124,7 +135,7 @@ class Sending(Checks):
             call(transport, get(server.url), lesson)
             call(transport, get(server.url), lesson)
             heads = server.received.lower()
-        lesson.require(b"\r\ncookie:" not in heads, "no Cookie in the second request", heads)
+            lesson.require(b"\r\ncookie:" not in heads, "no Cookie in the second request", heads)
 
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 401, 407, 408, 429, 503])
     def test_no_policy(self, transport: Transport, status: int) -> None:
@@ -147,6 +158,7 @@ class Sending(Checks):
         lost: list[bytes] = []
 
         def script(peer: Peer) -> None:
+            """Answer each GET, and meet a POST with a reset."""
             while (request := peer.read_request()).startswith(b"GET"):
                 peer.send(reply_bytes())
             lost.append(request)
@@ -155,9 +167,13 @@ class Sending(Checks):
         with serving(script) as server:
             call(transport, get(server.url), lesson)
             failure = failure_of(transport, post(server.url), lesson)
-        lesson.require(len(lost) == 1, "one POST", f"{len(lost)} POSTs, {shown(failure)}")
+            lesson.require(len(lost) == 1, "one POST", f"{len(lost)} POSTs, {shown(failure)}")
 
-    @pytest.mark.parametrize("bad", ["\r\nX-Injected: y", "\n", "\0", "\N{HORIZONTAL ELLIPSIS}"])
+    @pytest.mark.parametrize(
+        "bad",
+        ["\r\nX-Injected: y", "\n", "\0", "\N{HORIZONTAL ELLIPSIS}"],
+        ids=["another field", "line feed", "null", "beyond Latin-1"],
+    )
     def test_injection(self, transport: Transport, bad: str) -> None:
         """A value that would break the request apart is refused before anything is sent."""
         lesson = Lesson(
@@ -167,7 +183,7 @@ class Sending(Checks):
         )
         with serving(serve()) as server:
             request = HttpRequest(method="GET", url=server.url, headers=(("X-A", f"a{bad}"),))
-            failure = failure_of(transport, request, lesson)
-            lesson.require(not failure.sent, "sent=False", shown(failure))
-            lesson.require(failure.reason is Reason.OTHER, "Reason.OTHER", failure.reason)
-            lesson.require(server.received == b"", "nothing sent", server.received)
+            with given(f"HttpRequest(headers={request.headers})"):
+                failure = failure_of(transport, request, lesson)
+                expect(failure, lesson, sent=False, reason=Reason.OTHER)
+                lesson.require(server.received == b"", "nothing sent", server.received)

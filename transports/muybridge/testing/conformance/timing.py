@@ -12,13 +12,14 @@ from muybridge.testing.conformance.calling import (
     Checks,
     authority,
     call,
+    expect,
     failure_of,
     get,
+    given,
     post,
     serving,
-    shown,
 )
-from muybridge.testing.conformance.lessons import TIME, Lesson
+from muybridge.testing.conformance.lessons import NAMED, TIME, Lesson
 from muybridge.testing.scripted_server import Peer, read_request, reply_bytes, send, serve
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
@@ -35,7 +36,8 @@ TOTAL = Lesson(
 IDLE = Lesson(
     "a stream that has fallen silent is to be noticed long before its deadline, which is minutes "
     "away",
-    "HttpRequest.idle_timeout: it bounds each read, as well as the deadline does",
+    "HttpRequest.idle_timeout: it bounds each read, as well as the deadline does; "
+    "muybridge.wire.building.Account.awaiting returns the lesser of the two",
 )
 
 
@@ -58,17 +60,19 @@ class Timing(Checks):
         def drip(peer: Peer) -> None:
             peer.drip(drops, every=_SLOWLY)
 
-        with serving([read_request, send(begun), drip]) as server:
+        drip.__doc__ = f"Send {drops!r}, a byte every {_SLOWLY} s, for longer than {DEADLINE} s."
+        steps = [send(begun), drip] if begun else [drip]
+        with serving([read_request, *steps]) as server:
             failure = failure_of(transport, post(server.url), TOTAL, timeout=DEADLINE)
-        TOTAL.require(failure.reason is Reason.TIMED_OUT, "Reason.TIMED_OUT", shown(failure))
-        TOTAL.require(failure.sent, "sent=True", shown(failure))
-        TOTAL.require(failure.phase is phase, repr(phase), repr(failure.phase))
+            expect(failure, TOTAL, reason=Reason.TIMED_OUT, sent=True)
+            expect(failure, NAMED, phase=phase)
 
     def test_handshake_in_drops(self, transport: Transport) -> None:
         """A TLS handshake that comes in drops is given up at the deadline, the request unsent."""
         context = server_context(authority(), "127.0.0.1")
 
         def script(peer: Peer) -> None:
+            """Send its part of the TLS handshake in drops, for longer than the time-out."""
             incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
             handshake = context.wrap_bio(incoming, outgoing, server_side=True)
             incoming.write(peer.receive())
@@ -79,8 +83,7 @@ class Timing(Checks):
 
         with serving(script, scheme="https") as server:
             failure = failure_of(transport, post(server.url), TOTAL, timeout=DEADLINE)
-        TOTAL.require(failure.reason is Reason.TIMED_OUT, "Reason.TIMED_OUT", shown(failure))
-        TOTAL.require(not failure.sent, "sent=False", shown(failure))
+            expect(failure, TOTAL, reason=Reason.TIMED_OUT, sent=False)
 
     @pytest.mark.parametrize("phase", [Phase.HEAD, Phase.BODY])
     def test_idle(self, transport: Transport, phase: Phase) -> None:
@@ -88,6 +91,7 @@ class Timing(Checks):
         whole = reply_bytes(200, b"x" * 10)
 
         def script(peer: Peer) -> None:
+            """Read one whole request, and fall silent for 1 s in the middle of the reply."""
             peer.read_request()
             cut = 5 if phase is Phase.HEAD else len(whole) - 5
             peer.send(whole[:cut])
@@ -96,13 +100,14 @@ class Timing(Checks):
 
         with serving(script) as server:
             failure = failure_of(transport, get(server.url, idle_timeout=0.1), IDLE)
-        IDLE.require(failure.reason is Reason.TIMED_OUT, "Reason.TIMED_OUT", shown(failure))
-        IDLE.require(failure.phase is phase, repr(phase), repr(failure.phase))
+            expect(failure, IDLE, reason=Reason.TIMED_OUT)
+            expect(failure, NAMED, phase=phase)
 
     def test_no_idle_timeout(self, transport: Transport) -> None:
         """Without an idle time-out, a gap is bound by the deadline alone."""
 
         def script(peer: Peer) -> None:
+            """Read one whole request, and send the reply in drops, 0.1 s apart."""
             peer.read_request()
             peer.drip(reply_bytes(200, b"slow"), every=0.1, size=30)
 
@@ -115,7 +120,7 @@ class Timing(Checks):
             "whoever waits without a limit passes infinity",
             "what turns seconds into the library's time-out: a socket takes no infinite one",
         )
-        with serving(serve()) as server:
+        with serving(serve()) as server, given("timeout=inf; a socket takes no such one"):
             call(transport, get(server.url), lesson, timeout=float("inf"))
 
     def test_next_deadline(self, transport: Transport) -> None:
@@ -123,6 +128,7 @@ class Timing(Checks):
         lesson = Lesson(TIME, "a time-out that was set on the connection when it was opened")
 
         def script(peer: Peer) -> None:
+            """Answer the first request at once, and the next one after the first one's time-out."""
             for wait in (0.0, 1.2 * DEADLINE):
                 peer.read_request()
                 peer.stopping.wait(wait)
