@@ -192,8 +192,9 @@ class Opened:
 class Reply:
     """What a blocking transport's `stream` returns: sent on entering, ended on leaving.
 
-    It turns whatever a library raises into a `TransportError`, undoes the content coding in
-    small pieces, keeps the body within `HttpRequest.body_limit`, and keeps no key.
+    It turns whatever a library raises into a `TransportError`, notices a body that is shorter
+    than its length, undoes the content coding in small pieces, keeps the body within
+    `HttpRequest.body_limit`, and keeps no key.
 
     Args:
         send: Sends the account's request with a value for `Authorization`, or none, and returns
@@ -359,21 +360,34 @@ def _decoded(method: str, opened: Opened) -> Iterator[bytes]:
     """Return the body without its coding.
 
     Raises:
-        Fault: The headers leave in doubt where the body ends, or how it is coded.
+        Fault: The headers leave in doubt where the body ends, or how it is coded; or, on
+            reading, it ended early.
     """
-    Framing.read(
+    framing = Framing.read(
         method,
         opened.head.status,
         transfer_encoding=_values(opened.head, "transfer-encoding"),
         content_length=_values(opened.head, "content-length"),
     )
     inflation = Inflation.read(_values(opened.head, "content-encoding"))
-    whole = filter(None, opened.pieces)
+    whole: Iterator[bytes] = filter(None, opened.pieces)
+    if framing.length is not None and not framing.bodiless:
+        whole = _counted(whole, framing.length)
     return whole if inflation is None else _inflated(whole, inflation)
 
 
 def _values(head: HttpHead, name: str) -> Iterable[str]:
     return [value for field, value in head.headers if field.lower() == name]
+
+
+def _counted(pieces: Iterator[bytes], length: int) -> Iterator[bytes]:
+    """Yield *pieces*, which have to come to *length*: some libraries take any end for the end."""
+    missing = length
+    for piece in pieces:
+        missing -= len(piece)
+        yield piece
+    if missing > 0:
+        raise Fault(Reason.TRUNCATED, f"the body ended {missing} bytes early")
 
 
 def _inflated(pieces: Iterator[bytes], inflation: Inflation) -> Iterator[bytes]:
