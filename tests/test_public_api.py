@@ -63,8 +63,13 @@ def described(name: str, value: Any) -> Iterator[str]:
 
 
 def _parts(kind: Any) -> Iterator[str]:
-    for name in sorted(dir(kind)):
+    # A field of a value is a part of its class only where the class has slots.
+    fields: set[str] = {field.name for field in getattr(kind, "__attrs_attrs__", ())}
+    for name in sorted({*dir(kind), *fields}):
         if name.startswith("_"):
+            continue
+        if name in fields:
+            yield f"  {name}"
             continue
         owner = next((base for base in kind.__mro__ if name in vars(base)), None)
         if owner is None or owner.__module__.partition(".")[0] not in OURS:

@@ -21,7 +21,7 @@ tells what is left. As everywhere in the core, `now` is seconds on a clock that 
 What is sent again, and when, is decided by `Create` and `Poll` alone. The fleet only chooses
 which of those that are due goes first: families take turns, creates and polls take turns, results
 that expire sooner go first (`turns`), and after a 429 or a `Retry-After` all wait (`throttle`). A
-poll that waits is kept packed (`operations.pending`), because there may be a million.
+poll that waits is kept packed (`operations.pending`) where they are many: there may be a million.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ from muybridge_protocol.turns import Member, Turns
 
 CONCURRENCY: Final = defaults.CONCURRENCY
 """Requests that are under way at once unless said otherwise."""
+
+_KEPT_WHOLE: Final = 16_384
+"""Operations up to which their polls are kept as they are, too: to unpack one takes a sixth of a
+step. A million of them would take five times the memory."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -324,7 +328,7 @@ class Fleet(Generic[K]):
 
     def _operation(self, member: Member[K], now: float) -> Create | Poll:
         if member.kind is not None:
-            return unpack(member.kind, member.facts)
+            return member.poll or unpack(member.kind, member.facts)
         if member.create is not None:
             return member.create
         assert member.request is not None  # noqa: S101  without one there was a task
@@ -381,6 +385,7 @@ class Fleet(Generic[K]):
             member.create = None
             member.kind = self._kinds.of(operation, before=member.kind)
             member.facts = pack(operation)
+            member.poll = operation if len(self._keys) <= _KEPT_WHOLE else None
             if operation.deadline is not None:
                 wake = min(wake, operation.deadline)
         self._turns.rest(member, wake, now)

@@ -21,6 +21,7 @@ from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.pending import Kind, unpack_born, unpack_task
+from muybridge_protocol.operations.poll import Poll
 from muybridge_protocol.tasks import Task
 
 SHARE: Final = 0.01
@@ -46,6 +47,7 @@ class Member(Generic[K]):
         create: A create that will try again.
         kind: What the poll has in common with others; None while there is no task.
         facts: What it has not.
+        poll: The poll itself, or None where it is to be unpacked.
     """
 
     number: int
@@ -55,6 +57,7 @@ class Member(Generic[K]):
     create: Create | None = None
     kind: Kind | None = None
     facts: bytes = b""
+    poll: Poll | None = None
 
     @property
     def task(self) -> Task | None:

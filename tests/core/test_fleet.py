@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -15,18 +16,19 @@ from hypothesis.stateful import (
     rule,
 )
 
+import muybridge_protocol.fleet as fleets
 from muybridge_protocol.agenda import Agenda
 from muybridge_protocol.errors import CreateAmbiguous, Refused, TaskFailed, WaitTimeout
 from muybridge_protocol.events import Submitted, Throttled
 from muybridge_protocol.families import ImgaRequest, ImgbRequest, MediaRequest, VidmRequest
-from muybridge_protocol.fleet import Busy, Done
+from muybridge_protocol.fleet import Busy, Done, Fleet
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.tasks import Status, Task
 from muybridge_protocol.throttle import FIRST_GAP, LONGEST_GAP, Throttle
 from muybridge_protocol.turns import LONGEST_LIFE, SHARE
 
-from .driving import LINK, WALL, After, lost, raw, reply, result, unsent
+from .driving import LINK, SERVICE, WALL, After, lost, raw, reply, result, unsent
 from .fleets import FleetDrive, MadeUpService, Seen, known_task
 
 IMGA = ImgaRequest(model="imga", prompt="a horse")
@@ -140,6 +142,26 @@ def test_nothing_is_left_of_what_has_ended() -> None:
     # What has been forgotten shows nowhere else.
     assert not fleet._keys  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
     assert list(fleet._turns.members()) == []  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+
+
+def test_polls_are_kept_packed_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above a number of them, a poll that waits takes less than a third of its memory."""
+
+    def occupied() -> int:
+        tracemalloc.start()
+        fleet: Fleet[int] = Fleet(SERVICE, wall_offset=WALL)
+        for number in range(300):
+            fleet.add(number, known_task(f"t{number}"), 0.0)
+        memory, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(fleet) == 300
+        return memory
+
+    whole = occupied()
+    monkeypatch.setattr(fleets, "_KEPT_WHOLE", 299)
+    assert occupied() > whole / 3
+    monkeypatch.setattr(fleets, "_KEPT_WHOLE", 0)
+    assert occupied() < whole / 3
 
 
 def test_a_reply_is_taken_once() -> None:
@@ -481,8 +503,11 @@ class FleetMachine(RuleBasedStateMachine):
         per_family=st.none() | st.integers(1, 3),
         wait=st.none() | st.floats(1, 1000),
         seed=st.integers(0, 2**32),
+        kept_whole=st.sampled_from([0, 2, 16_384]),
     )
-    def begin(self, **options: Any) -> None:
+    def begin(self, *, kept_whole: int, **options: Any) -> None:
+        self.patched = pytest.MonkeyPatch()
+        self.patched.setattr(fleets, "_KEPT_WHOLE", kept_whole)
         self.options = options
         self.keys = 0
         self.stopped = False
@@ -558,6 +583,7 @@ class FleetMachine(RuleBasedStateMachine):
             return
         drive = self.drive
         drive.run()
+        self.patched.undo()
         while drive.hear():
             drive.run()
         ended = [outcome.key for outcome in drive.outcomes]

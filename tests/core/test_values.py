@@ -11,7 +11,10 @@ import pytest
 
 from muybridge_protocol.errors import NotSent, Refused
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
-from muybridge_protocol.values import frozen
+from muybridge_protocol.operations import Call, Create, DeleteAsset, Download, Operation, Poll
+from muybridge_protocol.operations.download import Part
+from muybridge_protocol.operations.text import OpenStream, TextCall
+from muybridge_protocol.values import evolve, frozen
 
 
 def _shouted(text: str) -> str:
@@ -99,7 +102,34 @@ def test_own_methods() -> None:
     assert attrs.asdict(attrs.evolve(Odd(number=1), number=3)) == {"number": 3}
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         Odd(number=1).number = 2  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  that is it
-    assert not hasattr(Odd(number=1), "__dict__")
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        Odd(number=1).other = 2  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]  that is it
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS, ids=str)
+def test_changes(arguments: dict[str, Any]) -> None:
+    """A changed value is what attrs makes of it, and leaves the one that it comes from alone."""
+    ours = Ours(**arguments)
+    before = repr(ours)
+    changed = evolve(ours, number=7, hidden="new")
+    assert changed == attrs.evolve(ours, number=7, hidden="new")
+    assert type(changed) is Ours
+    assert (changed.number, changed.hidden, changed.text) == (7, "new", ours.text)
+    assert repr(ours) == before
+    assert evolve(ours) is not ours
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        changed.number = 2  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  that is it
+
+
+@pytest.mark.parametrize(
+    "kind", [Operation, Call, Create, DeleteAsset, Download, OpenStream, Part, Poll, TextCall]
+)
+def test_what_changes_is_plain(kind: type) -> None:
+    """Nothing is to be checked, converted or worked out where an operation changes."""
+    assert not hasattr(kind, "__attrs_post_init__")
+    assert not any("__slots__" in vars(base) for base in kind.__mro__ if attrs.has(base))
+    for field in attrs.fields(kind):
+        assert (field.validator, field.converter, field.init) == (None, None, True)
 
 
 def test_copies() -> None:

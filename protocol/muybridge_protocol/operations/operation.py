@@ -15,13 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
-import attrs
-
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Headers, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.service import Service
-from muybridge_protocol.values import frozen
+from muybridge_protocol.values import evolve, frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -119,7 +117,7 @@ class Operation(Generic[T_co]):
         raise NotImplementedError
 
     def _settle(self, outcome: T_co | ServiceError, *events: Event) -> Self:
-        return attrs.evolve(self, settled=Settled(outcome), events=events)
+        return evolve(self, settled=Settled(outcome), events=events)
 
 
 def api_headers(body: bytes | None) -> Headers:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Self, TypeVar
 
-import attrs
-
 from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, error_message, find_id, read_object
 from muybridge_protocol.delivery import (
     CREATE,
@@ -22,7 +20,7 @@ from muybridge_protocol.events import Ambiguous, Throttled, WillRetry
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.service import is_identifier
-from muybridge_protocol.values import frozen
+from muybridge_protocol.values import evolve, frozen
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -71,7 +69,7 @@ class PaidOperation(Operation[T_co]):
         delay = backoff(self.seed, tries)
         if verdict is Verdict.NOT_SENT or tries >= UNSENT_TRIES or now + delay > self.deadline:
             return self._settle(NotSent(failure=failure, attempts=tries))
-        return attrs.evolve(
+        return evolve(
             self,
             unsent=tries,
             due=now + delay,
@@ -96,7 +94,7 @@ class PaidOperation(Operation[T_co]):
         delay = backoff(self.seed, tries) if asked is None else asked
         if tries >= THROTTLED_TRIES or delay > LONGEST_WAIT or now + delay > self.deadline:
             return self._settle(refusal(response))
-        return attrs.evolve(
+        return evolve(
             self, throttled=tries, due=now + delay, events=(Throttled(self._name, delay),)
         )
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Self
 
-import attrs
-
 from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, read_object
 from muybridge_protocol.delivery import LONGEST_WAIT, POLL, Verdict, backoff, refusal, retry_after
 from muybridge_protocol.errors import (
@@ -40,7 +38,7 @@ from muybridge_protocol.tasks import (
     may_follow,
     read_result,
 )
-from muybridge_protocol.values import frozen
+from muybridge_protocol.values import evolve, frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -153,7 +151,7 @@ class Poll(Operation[Result]):
             heard=now,
         )
         if task.status in (Status.FAILED, Status.CANCELLED):
-            return attrs.evolve(poll, settled=Settled(poll._outcome(task.to_result())))
+            return evolve(poll, settled=Settled(poll._outcome(task.to_result())))
         return poll._before_the_deadline(now)
 
     @classmethod
@@ -169,7 +167,7 @@ class Poll(Operation[Result]):
     ) -> Self:
         """Return the operation that asks for *task* once; the arguments are those of `start`."""
         poll = cls.start(task, service, now=now, wall=wall, seed=seed, timeout=timeout, wait=None)
-        return attrs.evolve(poll, once=True, due=now, settled=None, events=())
+        return evolve(poll, once=True, due=now, settled=None, events=())
 
     @property
     def kind(self) -> CallKind:
@@ -235,19 +233,19 @@ class Poll(Operation[Result]):
             "events": (Polled(result, changed=result.status != before),),
         }
         if self.once:
-            return attrs.evolve(self, **known, settled=Settled(result))
+            return evolve(self, **known, settled=Settled(result))
         if is_terminal(result.status):
             return self._end(result, now, known)
         interval = min(self.pacing.longest, self.interval * GROWTH)
-        return attrs.evolve(self, **known, due=now + self.interval, interval=interval)
+        return evolve(self, **known, due=now + self.interval, interval=interval)
 
     def _end(self, result: Result, now: float, known: dict[str, Any]) -> Self:
         if result.status != Status.COMPLETED or result.url is not None:
-            return attrs.evolve(self, **known, settled=Settled(self._outcome(result)))
+            return evolve(self, **known, settled=Settled(self._outcome(result)))
         if self.incomplete >= UNREADABLE_TRIES:
             error = ResultIncomplete(result=result, task=self.task)
-            return attrs.evolve(self, **known, settled=Settled(error))
-        return attrs.evolve(self, **known, incomplete=self.incomplete + 1, due=now + self.interval)
+            return evolve(self, **known, settled=Settled(error))
+        return evolve(self, **known, incomplete=self.incomplete + 1, due=now + self.interval)
 
     def _outcome(self, result: Result) -> Result | ServiceError:
         if result.status == Status.FAILED:
@@ -276,14 +274,14 @@ class Poll(Operation[Result]):
         delay = backoff(self.seed, self.failures + 1) if asked is None else asked
         delay = max(self.interval, min(delay, LONGEST_WAIT))
         # A service that says when to come back is not silent.
-        answered = attrs.evolve(self, heard=now)
+        answered = evolve(self, heard=now)
         return answered._again(delay, now, f"status {response.status}", Throttled("poll", delay))
 
     def _not_understood(self, reason: str, response: HttpResponse, now: float) -> Self:
         tries = self.unreadable + 1
         if tries > UNREADABLE_TRIES or self._is_last_try:
             return self._settle(self._violation(reason, response))
-        return attrs.evolve(self, unreadable=tries)._retry(reason, now)
+        return evolve(self, unreadable=tries)._retry(reason, now)
 
     def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:
         delay = max(
@@ -300,7 +298,7 @@ class Poll(Operation[Result]):
         lost = silent >= SILENCE_LIMIT and failures >= SILENT_TRIES
         if lost or self._is_last_try:
             return self._settle(ServiceUnreachable(silent=silent, reason=reason, task=self.task))
-        again = attrs.evolve(self, failures=failures, due=now + delay, events=(event,))
+        again = evolve(self, failures=failures, due=now + delay, events=(event,))
         return again._before_the_deadline(now)
 
     @property
@@ -312,7 +310,7 @@ class Poll(Operation[Result]):
         if self.deadline is None or self.result is not None or self.due < self.deadline:
             return self
         last_call = self.deadline - min(LAST_CALL, (self.deadline - self.started) / 2)
-        return attrs.evolve(self, due=last_call) if now < last_call else self
+        return evolve(self, due=last_call) if now < last_call else self
 
     def _timeout(self) -> WaitTimeout:
         assert self.deadline is not None  # noqa: S101  only a deadline brings this about

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TypeVar
 
-import attrs
-
 from muybridge_protocol.codec import (
     InvalidJson,
     JsonObject,
@@ -26,6 +24,7 @@ from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import REPLY_LIMIT, TEXT_TIMEOUT
 from muybridge_protocol.text.dialects import tells_error
+from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 T_co = TypeVar("T_co", covariant=True)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class _TextOperation(PaidOperation[T_co]):
     """A text request in any protocol.
 
@@ -69,7 +68,7 @@ class _TextOperation(PaidOperation[T_co]):
         return TextAmbiguous(reason=reason, failure=failure, status=status, raw=raw)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TextCall(_TextOperation[T_co]):
     """Send a text request and read its whole reply.
 
@@ -130,7 +129,7 @@ class TextCall(_TextOperation[T_co]):
         return REPLY_LIMIT if limit is None else limit
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class OpenStream(_TextOperation[HttpHead]):
     """Send a text request whose reply is streamed, and come as far as its head."""
 
