@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from .installing import Built, Environments
+from .installing import Built, Environment, Environments
 
 _SERVE = Path(__file__).parent / "jobs" / "serve.py"
 
@@ -35,11 +36,11 @@ def environments(scratch: Path, built: Built) -> Iterator[Environments]:
     environments.close()
 
 
-@pytest.fixture(scope="session")
-def service(environments: Environments) -> Iterator[dict[str, str]]:
-    """The settings of a service that runs in a process and an environment of its own."""
+@contextmanager
+def serving(environment: Environment) -> Generator[dict[str, str], None, None]:
+    """Run the service in a process of *environment*, and yield the settings for its clients."""
     process = subprocess.Popen(  # noqa: S603  # our own program
-        [environments.get("local").python, "-I", _SERVE],
+        [environment.python, "-I", _SERVE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -54,3 +55,10 @@ def service(environments: Environments) -> Iterator[dict[str, str]]:
         }
         process.communicate("", timeout=60)
     assert process.returncode == 0
+
+
+@pytest.fixture(scope="session")
+def service(environments: Environments) -> Iterator[dict[str, str]]:
+    """The settings of a service that runs in a process and an environment of its own."""
+    with serving(environments.get("local")) as settings:
+        yield settings

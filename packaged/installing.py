@@ -26,9 +26,16 @@ _BINARIES = "Scripts" if os.name == "nt" else "bin"
 
 
 def run(
-    command: Sequence[str | Path], *, cwd: Path | None = None, **environment: str
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    timeout: float = 600,
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run *command* with nothing of ours in the environment but *environment*."""
+    """Run *command* with nothing of ours in the environment but *environment*.
+
+    *timeout* is in seconds.
+    """
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -41,13 +48,19 @@ def run(
         check=False,
         cwd=cwd,
         env={**inherited, **environment},
-        timeout=600,
+        timeout=timeout,
     )
 
 
-def succeed(command: Sequence[str | Path], *, cwd: Path | None = None, **environment: str) -> str:
+def succeed(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    timeout: float = 600,
+    **environment: str,
+) -> str:
     """Run *command*, which must succeed, and return what it prints."""
-    done = run(command, cwd=cwd, **environment)
+    done = run(command, cwd=cwd, timeout=timeout, **environment)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
