@@ -23,19 +23,14 @@ EXTRAS = ["", *FOR_USERS, EVERYTHING]
 FORMS = [*(("wheel", extra) for extra in EXTRAS), ("sdist", "all")]
 
 _BINARIES = "Scripts" if os.name == "nt" else "bin"
+_LONGEST = 3600
+"""Seconds that a command may take: one runs all tests, at night and perhaps on a busy machine."""
 
 
 def run(
-    command: Sequence[str | Path],
-    *,
-    cwd: Path | None = None,
-    timeout: float = 600,
-    **environment: str,
+    command: Sequence[str | Path], *, cwd: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run *command* with nothing of ours in the environment but *environment*.
-
-    *timeout* is in seconds.
-    """
+    """Run *command* with nothing of ours in the environment but *environment*."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -48,19 +43,13 @@ def run(
         check=False,
         cwd=cwd,
         env={**inherited, **environment},
-        timeout=timeout,
+        timeout=_LONGEST,
     )
 
 
-def succeed(
-    command: Sequence[str | Path],
-    *,
-    cwd: Path | None = None,
-    timeout: float = 600,
-    **environment: str,
-) -> str:
+def succeed(command: Sequence[str | Path], *, cwd: Path | None = None, **environment: str) -> str:
     """Run *command*, which must succeed, and return what it prints."""
-    done = run(command, cwd=cwd, timeout=timeout, **environment)
+    done = run(command, cwd=cwd, **environment)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
