@@ -60,7 +60,9 @@ def test_quoted_code(page: Path) -> None:
     quotes = re.findall(
         r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
-    code = (ROOT / "transports/muybridge/wire/httpx2_transport.py").read_text(encoding="utf-8")
+    wire = ROOT / "transports" / "muybridge" / "wire"
+    modules = [wire / f"{name}.py" for name in ("transport", "async_transport", "httpx2_transport")]
+    code = "\n".join(module.read_text(encoding="utf-8") for module in modules)
     assert [quote for quote in quotes if quote not in code] == []
 
 

@@ -18,7 +18,7 @@ def received(method: str, status: int, *pieces: bytes) -> Iterator[bytes]:
 
     def send(account: Account, _: str | None) -> Opened:
         account.begin()
-        account.send(b"request", lambda data, seconds: None)
+        account.send(b"request", lambda _data, _seconds: None)
         return Opened(HttpHead(status, LENGTH), iter(pieces), lambda: None)
 
     request = HttpRequest(method=method, url="http://service.test/")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 import ssl
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
+import attrs
 import pytest
 
 from muybridge.testing.conformance import (
@@ -18,12 +21,26 @@ from muybridge.testing.conformance import (
 from muybridge.testing.conformance.blocking import BlockingTransport, TrioThread
 from muybridge.wire.httpx2_transport import Httpx2Transport
 from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.transport import Transport
 from muybridge.wire.trio_transport import TrioTransport
+
+PAGE = Path(__file__).parents[2] / "docs" / "write-a-transport.md"
 
 
 def later(clock: Callable[[], float], seconds: float) -> Callable[[], float]:
     """Return *clock*, put forward."""
     return lambda: clock() + seconds
+
+
+def documented_suite() -> type[TransportConformance]:
+    """Return the suite that the page on writing a transport shows for the one it has written."""
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    written, *_, suite = blocks
+    namespace: dict[str, Any] = {}
+    exec(written + suite, namespace)  # noqa: S102  # our own page
+    return cast("type[TransportConformance]", namespace["TestHttpClientTransport"])
 
 
 class Aging:
@@ -60,6 +77,22 @@ class TestHttpx2Transport(Aging, TransportConformance):
 
     def make_transport(self, ssl_context: ssl.SSLContext) -> Httpx2Transport:
         return Httpx2Transport(ssl_context=ssl_context)
+
+
+class TestDocumentedTransport(Aging, TransportConformance):
+    """So does the one that a page of the docs shows whole, with what it declares there."""
+
+    suite = documented_suite()
+    capabilities = suite.capabilities
+
+    def make_transport(self, ssl_context: ssl.SSLContext) -> Transport:
+        return self.suite().make_transport(ssl_context)
+
+
+def test_every_capability_is_explained() -> None:
+    """The page on writing a transport has a row for each capability."""
+    rows = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [row for row in rows if row.islower()] == list(attrs.fields_dict(Capabilities))
 
 
 class KeepsTheKey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import ssl
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from muybridge_protocol.http import Phase, Reason
 from . import wrong_transports as wrong
 
 Run = Callable[..., None]
+PAGE = Path(__file__).parents[2] / "docs" / "write-a-transport.md"
 CAN_DECLARE = "or declare: Capabilities({}=False)"
 HALF = b"Content-Length: 30\r\n\r\n"
 
@@ -225,6 +227,13 @@ def test_lesson(
     message = str(caught.value)
     for words in ("given: ", "expected: ", "found: ", "why: ", "look at: ", *taught):
         assert words in message
+
+
+def test_the_page_shows_a_lesson(run: Run) -> None:
+    """What the page on writing a transport shows of a failed check is what is printed."""
+    with pytest.raises(NotConforming) as caught:
+        run(wrong.TakesCutForWhole, "test_cut_tls")
+    assert str(caught.value) in PAGE.read_text(encoding="utf-8").replace("```console", "")
 
 
 def test_every_mistake_is_caught() -> None:

@@ -49,7 +49,8 @@ class Account:
         wrappers: Exceptions in which a library wraps what the operating system has said.
 
     Attributes:
-        phase: What the exchange is doing. Whoever does a step sets it.
+        phase: What the exchange is doing. `addresses_of`, `begin`, `awaiting` and `Reply` set it;
+            only that the TLS handshake begins (`Phase.TLS`) is for the transport to set.
         sent: Whether any byte of the request may have been handed to the network.
         bytes_sent: How many have been, for people to read.
         status: The reply's status, once its head has arrived.
@@ -141,15 +142,17 @@ class Account:
         """
         error = self._unwrapped(error)
         reason, detail = reason_of(error), type(error).__name__
+        replying = self.phase in (Phase.HEAD, Phase.BODY)
+        cut = reason is Reason.CLOSED or (self.ended and not isinstance(error, TimeoutError))
         if isinstance(error, Fault):
             detail = error.detail
-        elif isinstance(error, OSError | UnicodeError):
-            detail = str(error)[:_DETAIL_LIMIT]
-        elif self.phase in (Phase.HEAD, Phase.BODY) and self.ended:
+        elif replying and cut:
             early = self.phase is Phase.HEAD and not self.arrived
             reason = Reason.CLOSED if early else Reason.TRUNCATED
-            detail = "the connection was closed before the end of the reply"
-        elif self.phase in (Phase.HEAD, Phase.BODY):
+            detail = f"the connection was closed before the end of the reply ({detail})"
+        elif isinstance(error, OSError | UnicodeError):
+            detail = str(error)[:_DETAIL_LIMIT]
+        elif replying:
             reason = Reason.MALFORMED
         elif self.phase is Phase.PROXY:
             reason = Reason.PROXY_REFUSED
