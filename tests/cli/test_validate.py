@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from muybridge_protocol.families import FAMILIES
+
 from .conftest import Invoke
 
 GOOD = b'{"family": "imga", "body": {"model": "imga", "prompt": "A horse"}}\n'
@@ -62,10 +64,7 @@ EXPECTED = [
         "imgz",
         (
             "family",
-            (
-                "there is no family 'imgz'; did you mean imgb? Known are imga, imgb, vidr, vidv, "
-                "vidsa, vidsb, vidd, vidg, vidc, videos, vidm"
-            ),
+            f"there is no family 'imgz'; did you mean imgb? Known are {', '.join(FAMILIES)}",
         ),
     ),
     error(10, "vidm", ("body", "[] is not a JSON object")),

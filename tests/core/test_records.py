@@ -1,4 +1,4 @@
-"""Task and result records: every row of the specification's tables, transcribed by hand."""
+"""Task and result records, of every family as the specification shows them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from families.cases import Records
+from families.contracts import CONTRACTS
 from muybridge_protocol.codec import InvalidJson, read_object
 from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
 from muybridge_protocol.families import FAMILIES, Family
@@ -31,24 +33,9 @@ from .driving import DONE, drive, poll, result, task
 
 CREATED = 1_760_000_000
 
-# Family -> `object` of its task records, of its result records, whether `error` is omitted unless
-# the status is `failed`, whether a create may report `processing`, seconds of retention.
-TABLE: dict[str, tuple[str, str | None, bool, bool, int | None]] = {
-    "imga": ("imga", None, True, True, None),
-    "imgb": ("image", "image.generation", False, True, 86400),
-    "vidr": ("video.generation", None, True, False, None),
-    "vidv": ("video", "video", True, False, 86400),
-    "vidsa": ("video", "video", False, False, 86400),
-    "vidsb": ("video", "video", False, False, 86400),
-    "vidd": ("video", "Video", False, False, 86400),
-    "vidg": ("video", "video", False, False, None),
-    "vidc": ("video", "video", False, False, None),
-    "videos": ("video", "video", False, False, None),
-    "vidm": ("video", None, False, False, None),
-}
-IMAGES = {"imga", "imgb"}
+IMAGES = {name for name, of in CONTRACTS.items() if of.create_path.endswith("/images")}
 
-by_family = pytest.mark.parametrize("name", TABLE)
+by_family = pytest.mark.parametrize("name", CONTRACTS)
 
 
 def task_of(record: dict[str, Any], family: str | None = None) -> Task:
@@ -59,40 +46,40 @@ def result_of(record: dict[str, Any], family: str | None = None) -> Result:
     return read_result(record, family=family)
 
 
-def test_the_table_is_whole() -> None:
-    """There are eleven families, two of images and nine of videos."""
-    assert set(FAMILIES) == set(TABLE)
+def test_what_families_make() -> None:
+    """Each family makes images where its path says so, and videos elsewhere."""
+    assert {"imga", "imgb"} <= IMAGES
     assert {name for name, family in FAMILIES.items() if family.media == "image"} == IMAGES
 
 
 @by_family
 def test_families_state_the_table(name: str) -> None:
-    """Each family states the table's `object` values, retention and habits."""
+    """Each family states the contract's `object` values, retention and habits."""
     family: Family = FAMILIES[name]
-    stated = (
+    stated = Records(
         family.create_object,
         family.result_object,
         family.omits_error,
         family.starts_processing,
         family.retention.seconds,
+        family.retention.record_too,
     )
-    assert stated == TABLE[name]
-    assert family.retention.record_too is (name == "vidsa")
+    assert stated == CONTRACTS[name].records
 
 
 @by_family
 def test_task_records(name: str) -> None:
     """A task record of each family is read, with `error` null or left out as the family does."""
-    create_object, _, omits_error, starts_processing, _ = TABLE[name]
-    for status in ["queued", "processing"] if starts_processing else ["queued"]:
+    records = CONTRACTS[name].records
+    for status in ["queued", "processing"] if records.starts_processing else ["queued"]:
         record: dict[str, Any] = {
             "id": "t-1",
-            "object": create_object,
+            "object": records.create_object,
             "created": CREATED,
             "model": "m",
             "status": status,
         }
-        if not omits_error:
+        if not records.omits_error:
             record["error"] = None
         found = task_of(record, name)
         assert found == Task(
@@ -101,7 +88,7 @@ def test_task_records(name: str) -> None:
             model="m",
             requested_model="asked",
             status=status,
-            object=create_object,
+            object=records.create_object,
             created=CREATED,
             error=None,
             submitted_at=5.5,
@@ -115,7 +102,8 @@ def test_task_records(name: str) -> None:
 @by_family
 def test_result_records(name: str) -> None:
     """A result record of each family is read at every status."""
-    _, result_object, _, _, retention = TABLE[name]
+    result_object = CONTRACTS[name].records.result_object
+    retention = CONTRACTS[name].records.retention
     url = "image_url" if name in IMAGES else "video_url"
     base = {"id": "t-1", "object": result_object or "x", "created": CREATED, "model": "m"}
     for status in ("queued", "processing"):
@@ -311,7 +299,7 @@ NAMES = ["id", "object", "created", "model", "status", "error", "image_url", "vi
 odd_records = st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=4), json_values)
 
 
-@given(odd_records, st.sampled_from([None, *TABLE]))
+@given(odd_records, st.sampled_from([None, *CONTRACTS]))
 def test_any_record(record: dict[str, Any], family: str | None) -> None:
     """Any JSON object is read as a task or a result, or refused with InvalidJson alone."""
     for kind, read in ((Task, task_of), (Result, result_of)):
@@ -430,7 +418,7 @@ def test_a_small_token() -> None:
     st.builds(
         Task,
         id=st.from_regex(r"[A-Za-z0-9_-]{1,40}", fullmatch=True),
-        family=st.none() | st.sampled_from(list(TABLE)),
+        family=st.none() | st.sampled_from(list(CONTRACTS)),
         model=st.none() | st.text(),
         requested_model=st.none() | st.text(),
         status=st.none() | st.text(),

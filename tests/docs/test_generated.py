@@ -62,7 +62,7 @@ def test_a_page_that_asks_for_more_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["families", "pacing", "retention"])
 def test_families(name: str) -> None:
-    """A table of families has each of them, in the order of the specification."""
+    """A table of families has each of them, in the order of their names."""
     told = [row[0].strip("`") for row in cells(name)]
     assert [family for family in dict.fromkeys(told) if family != "a bare id"] == list(FAMILIES)
 
@@ -90,6 +90,14 @@ def test_fields() -> None:
     assert "`last_image` needs `first_image`." in told["vidsb"]
     assert "`image` is the old name of `first_image`." in told["videos"]
     assert "--" not in re.sub(r"\| --- ", "", GENERATED["fields"]())
+
+
+def test_families_that_are_not_shown_in_full() -> None:
+    """The page about models names those families whose fields the specification does not show."""
+    page = (DOCS / "choose-a-model.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"not shown in full by the service's specification, (.*?):", page)
+    open_ones = {family.name for family in FAMILIES.values() if not family.body_shown}
+    assert set(re.findall(r"`(\w+)`", told)) == open_ones
 
 
 def test_pacing_and_retention() -> None:

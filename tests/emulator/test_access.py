@@ -5,22 +5,11 @@ from __future__ import annotations
 import pytest
 
 from emulator.caller import BEARER, JSON, KEY, Caller, new_emulator, read
+from families.contracts import CONTRACTS
 from muybridge_protocol.emulator import Access, ServiceRequest
 from muybridge_protocol.http import Headers
 
-CREATE_PATHS = (
-    "/v1/imga/images",
-    "/v1/image2/images",
-    "/v1/vidr/videos",
-    "/v1/vidv/videos",
-    "/v1/vidsa/videos",
-    "/v1/vidsb/videos",
-    "/v1/vidd/videos",
-    "/v1/vidg/videos",
-    "/v1/vidc/videos",
-    "/v1/videos/videos",
-    "/v1/vidm/videos",
-)
+CREATE_PATHS = tuple(contract.create_path for contract in CONTRACTS.values())
 ENDPOINTS = (
     *(("POST", path) for path in CREATE_PATHS),
     ("GET", "/v1/result/task-1"),

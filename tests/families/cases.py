@@ -20,7 +20,7 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
-from muybridge_protocol.families import Unlisted
+from muybridge_protocol.families import FAMILIES, Unlisted
 
 Body = dict[str, Any]
 
@@ -36,6 +36,8 @@ SNAKE = {
 FULL_WIDTH = {ord("0") + digit: 0xFF10 + digit for digit in range(10)} | {
     ord("a") + letter: 0xFF41 + letter for letter in range(26)
 }
+
+DAY = 86400
 
 IMAGE = "https://media.example.com/first.png"
 LAST = "http://media.example.com/last.webp?width=640&sign=a%20b"
@@ -373,6 +375,23 @@ def python_names(*wires: str) -> dict[str, str]:
 # The contract.
 
 
+@dataclass(frozen=True)
+class Records:
+    """What a family's records look like.
+
+    `object` of its task and of its result records (None: not shown), whether they omit `error`
+    unless the status is `failed`, whether a create may report `processing`, for how many seconds
+    a result is kept (None: not given), and whether the record goes with it.
+    """
+
+    create_object: str
+    result_object: str | None
+    omits_error: bool = False
+    starts_processing: bool = False
+    retention: int | None = None
+    record_too: bool = False
+
+
 class OpenContract:
     """What holds for every family, even for one of which the specification shows next to nothing.
 
@@ -380,9 +399,13 @@ class OpenContract:
     """
 
     request: ClassVar[Any]
+    create_path: ClassVar[str]
+    records: ClassVar[Records]
+    pace: ClassVar[tuple[float, float]]  # of the smallest request: shortest and longest, in seconds
     names: ClassVar[dict[str, str]]
     required: ClassVar[tuple[str, ...]]
     smallest: ClassVar[Body]
+    defaults: ClassVar[Body] = {}  # what the service takes where nothing is sent, as far as shown
     accepted: ClassVar[list[Accepted]]
     rejected: ClassVar[list[Rejected]]
 
@@ -418,6 +441,16 @@ class OpenContract:
         known = {cls.names[wire]: value for wire, value in body.items() if wire in cls.names}
         others = {wire: value for wire, value in body.items() if wire not in cls.names}
         return cls.request(**known, extra={**others, **(extra or {})})
+
+    # What the family is.
+
+    def test_family(self) -> None:
+        """The family is found by its name, has its path, and makes what its path says."""
+        family = self.request.family
+        assert family is FAMILIES[family.name]
+        assert self.request.__name__ == f"{family.name.capitalize()}Request"
+        assert family.create_path == self.create_path
+        assert self.create_path.endswith(f"/{family.media}s")
 
     # Accepted.
 

@@ -6,6 +6,7 @@ from muybridge_protocol.families import ImgaRequest
 
 from .cases import (
     FamilyContract,
+    Records,
     each,
     images,
     long_prompts,
@@ -131,12 +132,18 @@ NOT_UNLISTED = [
     no("garbage", {**BASE, "model": "imga-3", "image_urls": ["garbage"]}, "image_urls"),
 ]
 
+DEFAULTS = {"resolution": "1k"}
+
 
 class TestImga(FamilyContract):
     request = ImgaRequest
+    create_path = "/v1/imga/images"
+    records = Records("imga", None, omits_error=True, starts_processing=True)
+    pace = (2, 5)
     names = python_names("model", "prompt", "resolution", "size", "image_urls")
     required = ("model", "prompt")
     smallest = BASE
+    defaults = DEFAULTS
     accepted = ACCEPTED
     rejected = REJECTED
     unlisted = UNLISTED

@@ -7,8 +7,10 @@ from __future__ import annotations
 from muybridge_protocol.families import ImgbRequest
 
 from .cases import (
+    DAY,
     FULL_WIDTH,
     FamilyContract,
+    Records,
     each,
     images,
     long_prompts,
@@ -340,12 +342,18 @@ NOT_UNLISTED = [
     no("garbage", {**BASE, "model": "imgb-3", "image_urls": ["garbage"]}, "image_urls"),
 ]
 
+DEFAULTS = {"quality": "low", "ratio": "1:1", "resolution": "1k"}
+
 
 class TestImgb(FamilyContract):
     request = ImgbRequest
+    create_path = "/v1/image2/images"
+    records = Records("image", "image.generation", starts_processing=True, retention=DAY)
+    pace = (2, 5)
     names = python_names("model", "prompt", "quality", "ratio", "resolution", "size", "image_urls")
     required = ("model", "prompt")
     smallest = BASE
+    defaults = DEFAULTS
     accepted = ACCEPTED
     rejected = REJECTED
     unlisted = UNLISTED

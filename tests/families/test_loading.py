@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import muybridge
 import muybridge_protocol
 from muybridge_protocol import families
 from muybridge_protocol.families import FAMILIES, Family, ImgaRequest
@@ -34,7 +36,7 @@ def test_one_family_alone() -> None:
     """What is known of all families loads none, and asking for one loads that one."""
     code = """
 from muybridge_protocol.families import FAMILIES, MediaRequest
-assert len(FAMILIES) == 11 and list(FAMILIES)[0] == "imga" and "videos" in FAMILIES
+assert len(FAMILIES) == len(list(FAMILIES)) > 0 and "imga" in FAMILIES and "videos" in FAMILIES
 assert FAMILIES.get("none") is None and "none" not in FAMILIES
 before = [name for name in sys.modules if name.startswith("muybridge_protocol.families.")]
 FAMILIES["vidc"]
@@ -93,9 +95,68 @@ def test_names() -> None:
     for name in families.__all__:
         value = getattr(families, name)
         assert not isinstance(value, type) or value.__name__ == name
-    for wrong in ("Imga", "imgarequest", "nothing", "family_request"):
+    for wrong in (
+        "Imga",
+        "imgarequest",
+        "nothing",
+        "family_request",
+        "VidwRequest",
+        "REQUEST",
+        "A.B",
+    ):
         with pytest.raises(AttributeError, match=wrong):
             getattr(families, wrong)
+
+
+def test_a_family_of_a_zip_file(tmp_path: Path) -> None:
+    """Families are found in a zip file as in a folder: all of them, and nothing that is none."""
+    archive = shutil.make_archive(str(tmp_path / "core"), "zip", HOME, "muybridge_protocol")
+    code = f"""
+sys.path.insert(0, {archive!r})
+from muybridge_protocol import families
+assert {archive!r} in families.__file__, families.__file__
+print(json.dumps([[name, family.name] for name, family in families.FAMILIES.items()]))
+"""
+    assert fresh(code) == [[name, name] for name in FAMILIES]
+
+
+def test_the_first_family_is_not_looked_for() -> None:
+    """To name a request and to look up its family lists no folder; a name from elsewhere does."""
+    code = """
+from muybridge_protocol.families import FAMILIES, ImgbRequest
+assert FAMILIES["imgb"] is FAMILIES.get("imgb") is ImgbRequest.family and "imgb" in FAMILIES
+before = "pkgutil" in sys.modules
+assert FAMILIES["vidc"].name == "vidc"
+print(json.dumps([before, "pkgutil" in sys.modules]))
+"""
+    assert fresh(code) == [False, True]
+
+
+def test_a_new_family(tmp_path: Path) -> None:
+    """A family that is named nowhere has its public names, like the others."""
+    core = tmp_path / "core" / "muybridge_protocol"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(muybridge_protocol.__file__).parent, core, ignore=ignored)
+    folder = core / "families"
+    text = (folder / "vidm.py").read_text("utf-8")
+    for old, new in (("vidm", "vidx"), ("VIDM", "VIDX"), ("VidmRequest", "VidxRequest")):
+        text = text.replace(old, new)
+    (folder / "vidx.py").write_text(text, "utf-8")
+    (folder / "vidy.py").write_text("import vidz\n", "utf-8")
+    code = f"""
+sys.path[:0] = [{str(core.parent)!r}, {str(Path(muybridge.__file__).parent.parent)!r}]
+import muybridge
+from muybridge_protocol import families
+assert muybridge.VidxRequest is families.VidxRequest is families.VIDX.request
+assert families.FAMILIES["vidx"] is families.VIDX
+assert {{"VIDX", "VidxRequest"}} <= set(dir(families))
+assert not hasattr(families, "VidwRequest") and not hasattr(muybridge, "VidwRequest")
+try:
+    families.VidyRequest
+except ModuleNotFoundError as error:
+    print(json.dumps(error.name))
+"""
+    assert fresh(code) == "vidz"
 
 
 def test_pickling() -> None:

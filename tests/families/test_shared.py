@@ -23,20 +23,9 @@ from muybridge_protocol.families import (
 )
 
 from .cases import DATA, IMAGE, LAST, python_names
+from .contracts import CONTRACTS
 
-REQUESTS: list[Any] = [
-    ImgaRequest,
-    ImgbRequest,
-    VidrRequest,
-    VidvRequest,
-    VidsaRequest,
-    VidsbRequest,
-    ViddRequest,
-    VidgRequest,
-    VidcRequest,
-    VideosRequest,
-    VidmRequest,
-]
+REQUESTS: list[Any] = [contract.request for contract in CONTRACTS.values()]
 
 # A field of each family that takes URLs, and the least that stands beside it.
 URL_FIELDS: dict[Any, tuple[str, dict[str, Any]]] = {
@@ -67,8 +56,7 @@ def test_problems_are_told_together(request_class: Any) -> None:
         expected -= {"promt"}
     if request_class is VidmRequest:
         expected -= {"model"}
-    if request_class is VideosRequest:
-        expected |= {"duration"}
+    expected |= set(CONTRACTS[request_class.family.name].required)
     with pytest.raises(InvalidRequest) as caught:
         request_class.from_body(body)
     assert {problem.field for problem in caught.value.problems} == expected
@@ -106,10 +94,8 @@ def test_requests_are_values(request_class: Any) -> None:
     field, least = URL_FIELDS.get(request_class, ("", {}))
     if field:
         arguments |= {**least, python_names(field)[field]: urls}
-    elif request_class is VidsaRequest:
-        arguments["model"] = "vidsa_1_5_pro_720p"
-    elif request_class is ViddRequest:
-        arguments["model"] = "viddq3-pro"
+    else:
+        arguments |= {**CONTRACTS[request_class.family.name].smallest, "prompt": "a horse"}
     request = request_class(**arguments)
     before = request.to_body()
     urls.append("garbage")

@@ -11,6 +11,7 @@ from .cases import (
     LAST,
     VIDEO,
     FamilyContract,
+    Records,
     clashes,
     each,
     images,
@@ -176,9 +177,14 @@ NOT_UNLISTED = [
     ),
 ]
 
+DEFAULTS = {"duration": 3, "ratio": "9:16"}
+
 
 class TestVidc(FamilyContract):
     request = VidcRequest
+    create_path = "/v1/vidc/videos"
+    records = Records("video", "video")
+    pace = (30, 60)
     names = python_names(
         "model",
         "prompt",
@@ -191,6 +197,7 @@ class TestVidc(FamilyContract):
     )
     required = ("model", "prompt")
     smallest = BASE
+    defaults = DEFAULTS
     accepted = ACCEPTED
     rejected = REJECTED
     unlisted = UNLISTED

@@ -11,10 +11,12 @@ from muybridge_protocol.families import ViddRequest
 from .cases import (
     ASSET,
     DATA,
+    DAY,
     IMAGE,
     LAST,
     NOT_PUBLIC,
     FamilyContract,
+    Records,
     each,
     long_prompts,
     media,
@@ -155,9 +157,14 @@ NOT_UNLISTED = [
     no("base64", {**BASE, "model": "viddq4-pro", "first_image": DATA}, "first_image"),
 ]
 
+DEFAULTS = {"duration": 5, "aspect_ratio": "16:9", "resolution": "720p"}
+
 
 class TestVidd(FamilyContract):
     request = ViddRequest
+    create_path = "/v1/vidd/videos"
+    records = Records("video", "Video", retention=DAY)
+    pace = (30, 60)
     names = python_names(
         "model",
         "prompt",
@@ -169,6 +176,7 @@ class TestVidd(FamilyContract):
     )
     required = ("model", "prompt")
     smallest = BASE
+    defaults = DEFAULTS
     accepted = ACCEPTED
     rejected = REJECTED
     unlisted = UNLISTED

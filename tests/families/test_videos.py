@@ -11,6 +11,7 @@ from .cases import (
     LAST,
     VIDEO,
     FamilyContract,
+    Records,
     clashes,
     each,
     images,
@@ -249,9 +250,14 @@ NOT_UNLISTED = [
     ),
 ]
 
+DEFAULTS = {"ratio": "16:9", "resolution": "720p"}
+
 
 class TestVideos(FamilyContract):
     request = VideosRequest
+    create_path = "/v1/videos/videos"
+    records = Records("video", "video")
+    pace = (30, 60)
     names = python_names(
         "model",
         "prompt",
@@ -267,6 +273,7 @@ class TestVideos(FamilyContract):
     )
     required = ("model", "prompt", "duration")
     smallest = BASE
+    defaults = DEFAULTS
     accepted = ACCEPTED
     rejected = REJECTED
     unlisted = UNLISTED

@@ -11,6 +11,7 @@ from .cases import (
     DATA,
     NOT_PUBLIC,
     FamilyContract,
+    Records,
     each,
     images,
     long_prompts,
@@ -234,12 +235,18 @@ NOT_UNLISTED = [
     no("no array", {**BASE, "model": "vidg_video4", "image_urls": "garbage"}, "image_urls"),
 ]
 
+DEFAULTS = {"duration": 10, "aspect_ratio": "16:9", "resolution": "720p"}
+
 
 class TestVidg(FamilyContract):
     request = VidgRequest
+    create_path = "/v1/vidg/videos"
+    records = Records("video", "video")
+    pace = (30, 60)
     names = python_names("model", "prompt", "duration", "aspect_ratio", "resolution", "image_urls")
     required = ("model", "prompt")
     smallest = BASE
+    defaults = DEFAULTS
     accepted = ACCEPTED
     rejected = REJECTED
     unlisted = UNLISTED

@@ -9,6 +9,7 @@ from muybridge_protocol.families import Unlisted, VidmRequest
 from .cases import (
     Body,
     OpenContract,
+    Records,
     each,
     images,
     long_prompts,
@@ -49,6 +50,9 @@ REJECTED = [
 
 class TestVidm(OpenContract):
     request = VidmRequest
+    create_path = "/v1/vidm/videos"
+    records = Records("video", None)
+    pace = (30, 60)  # assumed: its row is not shown
     names = python_names("model", "prompt")
     required = ()
     smallest = SMALLEST

@@ -6,6 +6,7 @@ from muybridge_protocol.families import VidrRequest
 
 from .cases import (
     FamilyContract,
+    Records,
     each,
     images,
     long_prompts,
@@ -160,9 +161,14 @@ NOT_UNLISTED = [
     no("2 images", {**BASE, "model": "vidrMax", "image_urls": images(2)}, "image_urls"),
 ]
 
+DEFAULTS = {"size": "720x1280"}
+
 
 class TestVidr(FamilyContract):
     request = VidrRequest
+    create_path = "/v1/vidr/videos"
+    records = Records("video.generation", None, omits_error=True)
+    pace = (30, 60)
     names = python_names(
         "model",
         "prompt",
@@ -175,6 +181,7 @@ class TestVidr(FamilyContract):
     )
     required = ("model", "prompt")
     smallest = BASE
+    defaults = DEFAULTS
     accepted = ACCEPTED
     rejected = REJECTED
     unlisted = UNLISTED

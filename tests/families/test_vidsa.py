@@ -9,7 +9,9 @@ import math
 from muybridge_protocol.families import VidsaRequest
 
 from .cases import (
+    DAY,
     FamilyContract,
+    Records,
     each,
     images,
     long_prompts,
@@ -76,6 +78,9 @@ NOT_UNLISTED = [
 
 class TestVidsa(FamilyContract):
     request = VidsaRequest
+    create_path = "/v1/vidsa/videos"
+    records = Records("video", "video", retention=DAY, record_too=True)
+    pace = (30, 60)
     names = python_names("model", "prompt", "duration")
     required = ("model",)
     smallest = SMALLEST

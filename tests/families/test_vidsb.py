@@ -10,11 +10,13 @@ from .cases import (
     ASSET,
     BARE_BASE64,
     DATA,
+    DAY,
     IMAGE,
     LAST,
     NOT_PUBLIC,
     VIDEO,
     FamilyContract,
+    Records,
     audios,
     clashes,
     each,
@@ -242,9 +244,14 @@ NOT_UNLISTED = [
     ),
 ]
 
+DEFAULTS = {"duration": 5, "aspect_ratio": "16:9", "generateAudio": True}
+
 
 class TestVidsb(FamilyContract):
     request = VidsbRequest
+    create_path = "/v1/vidsb/videos"
+    records = Records("video", "video", retention=DAY)
+    pace = (20, 40)
     names = python_names(
         "model",
         "prompt",
@@ -259,6 +266,7 @@ class TestVidsb(FamilyContract):
     )
     required = ("model", "prompt")
     smallest = BASE
+    defaults = DEFAULTS
     accepted = ACCEPTED
     rejected = REJECTED
     unlisted = UNLISTED

@@ -9,9 +9,11 @@ import itertools
 from muybridge_protocol.families import VidvRequest
 
 from .cases import (
+    DAY,
     IMAGE,
     LAST,
     FamilyContract,
+    Records,
     clashes,
     each,
     images,
@@ -209,9 +211,14 @@ NOT_UNLISTED = [
     ),
 ]
 
+DEFAULTS = {"resolution": "720p", "aspect_ratio": "16:9"}
+
 
 class TestVidv(FamilyContract):
     request = VidvRequest
+    create_path = "/v1/vidv/videos"
+    records = Records("video", "video", omits_error=True, retention=DAY)
+    pace = (30, 60)
     names = python_names(
         "model",
         "prompt",
@@ -224,6 +231,7 @@ class TestVidv(FamilyContract):
     )
     required = ("model", "prompt")
     smallest = BASE
+    defaults = DEFAULTS
     accepted = ACCEPTED
     rejected = REJECTED
     unlisted = UNLISTED

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -17,17 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from families.cases import Body
+from families.contracts import CONTRACTS
 from muybridge_protocol.families import FAMILIES, Family
 from muybridge_protocol.media_urls import IMAGE_BEGINNINGS, MediaUrl
 from muybridge_protocol.openapi.values import value_schema
 from muybridge_protocol.rules import Between, Kind, Problem, Text
 
 from .schemas import SCHEMAS, accepts, matches
-
-CASES = {
-    name: getattr(import_module(f"families.test_{name}"), f"Test{name.capitalize()}")
-    for name in FAMILIES
-}
 
 
 def schema_of(family: Family) -> str:
@@ -86,7 +81,7 @@ def is_json(value: object) -> bool:
 def test_accepted_bodies(name: str) -> None:
     """What the service accepts satisfies the schema."""
     schema = schema_of(FAMILIES[name])
-    wrong = [str(case) for case in CASES[name].accepted if not accepts(schema, case.body)]
+    wrong = [str(case) for case in CONTRACTS[name].accepted if not accepts(schema, case.body)]
     assert wrong == []
 
 
@@ -94,7 +89,7 @@ def test_accepted_bodies(name: str) -> None:
 def test_rejected_bodies(name: str) -> None:
     """What the service rejects does not satisfy the schema, but for what no schema can say."""
     family = FAMILIES[name]
-    for case in CASES[name].rejected:
+    for case in CONTRACTS[name].rejected:
         if not is_json(case.body):
             continue
         problems = family.check(case.body).problems
@@ -110,7 +105,7 @@ def test_every_exception_is_needed() -> None:
     met = {
         row_name
         for name, family in FAMILIES.items()
-        for case in CASES[name].rejected
+        for case in CONTRACTS[name].rejected
         for problem in family.check(case.body).problems
         for row_name, row in INEXPRESSIBLE.items()
         if row.holds(family, case.body, problem)
@@ -121,7 +116,7 @@ def test_every_exception_is_needed() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_missing_fields(name: str) -> None:
     """A body without a required field does not satisfy the schema, and the smallest one does."""
-    cases, schema = CASES[name], schema_of(FAMILIES[name])
+    cases, schema = CONTRACTS[name], schema_of(FAMILIES[name])
     assert accepts(schema, cases.smallest)
     for missing in cases.required:
         body = {wire: value for wire, value in cases.smallest.items() if wire != missing}
@@ -174,23 +169,9 @@ def test_defaults_and_old_names() -> None:
     for family in FAMILIES.values():
         properties: dict[str, Any] = SCHEMAS[schema_of(family)]["properties"]
         told = {wire: field["default"] for wire, field in properties.items() if "default" in field}
-        assert told == DEFAULTS.get(family.name, {})
+        assert told == CONTRACTS[family.name].defaults
         old = {wire for wire, field in properties.items() if field.get("deprecated")}
         assert old == ({"image", "lastFrameImage"} if family.name == "videos" else set())
-
-
-# From the specification's tables, by hand.
-DEFAULTS: dict[str, dict[str, object]] = {
-    "imga": {"resolution": "1k"},
-    "imgb": {"quality": "low", "ratio": "1:1", "resolution": "1k"},
-    "videos": {"ratio": "16:9", "resolution": "720p"},
-    "vidc": {"duration": 3, "ratio": "9:16"},
-    "vidd": {"duration": 5, "aspect_ratio": "16:9", "resolution": "720p"},
-    "vidg": {"duration": 10, "aspect_ratio": "16:9", "resolution": "720p"},
-    "vidsb": {"duration": 5, "aspect_ratio": "16:9", "generateAudio": True},
-    "vidv": {"resolution": "720p", "aspect_ratio": "16:9"},
-    "vidr": {"size": "720x1280"},
-}
 
 
 def test_a_limit_on_what_has_no_effect() -> None:

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from emulator.caller import LATER, MIDNIGHT, Caller, new_emulator, read
+from families.contracts import CONTRACTS
 from muybridge_protocol.families import FAMILIES, VIDC, Family
 from muybridge_protocol.openapi import openapi_document
 from muybridge_protocol.openapi.bodies import body_schema
@@ -19,19 +20,9 @@ from muybridge_protocol.rules import Kind
 
 from .schemas import DOCUMENT, SCHEMAS, accepts, matches
 
-# From the specification, by hand.
+# From the specification, by hand: the create calls in the contract of each family.
 ENDPOINTS = {
-    ("post", "/v1/imga/images"),
-    ("post", "/v1/image2/images"),
-    ("post", "/v1/vidr/videos"),
-    ("post", "/v1/vidv/videos"),
-    ("post", "/v1/vidsa/videos"),
-    ("post", "/v1/vidsb/videos"),
-    ("post", "/v1/vidd/videos"),
-    ("post", "/v1/vidg/videos"),
-    ("post", "/v1/vidc/videos"),
-    ("post", "/v1/videos/videos"),
-    ("post", "/v1/vidm/videos"),
+    *(("post", contract.create_path) for contract in CONTRACTS.values()),
     ("get", "/v1/result/{id}"),
     ("delete", "/vidsb/asset/{assetId}"),
     ("post", "/v1/models/{model}:generateContent"),

@@ -235,12 +235,13 @@ _NEEDS: Final = {
 def __getattr__(name: str) -> object:
     if name == "__all__":
         return _obtainable()
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _HOMES.get(name)
+    if home is None and name.endswith("Request") and name != "InvalidRequest":
+        home = "muybridge_protocol.families"  # which finds also a family that is not named here
+    elif home is None and name in _NAMES:
+        home = "muybridge_protocol.errors"
     if home is None:
-        family = name.endswith("Request") and name != "InvalidRequest"
-        home = "muybridge_protocol.families" if family else "muybridge_protocol.errors"
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         found: object = getattr(import_module(home), name)
     except ModuleNotFoundError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from muybridge_protocol.families import VIDC, VIDM, VIDR, VIDSA, VIDV, Family, Media
+from muybridge_protocol.families import VIDC, VIDM, VIDR, VIDV, Family, Media
 
 VIDV_SECONDS = 8
 """`vidv` always makes 8 s (spec, "Result record")."""
@@ -20,7 +20,8 @@ TOKENS_PER_SECOND = 1000
 """Tokens that a second of video costs here; the specification gives no price."""
 
 # Defaults that the specification does not show.
-_ASSUMED_DEFAULTS: Mapping[str, int] = {VIDR.name: 4, VIDSA.name: 5, VIDM.name: 4}
+_ASSUMED_DEFAULTS: Mapping[str, int] = {VIDR.name: 4, VIDM.name: 4}
+_ASSUMED_DEFAULT = 5
 
 _VIDM_RANGE = (4, 15)
 
@@ -45,7 +46,7 @@ def video_seconds(family: Family, body: Mapping[str, object]) -> float | None:
         return asked
     field = family.field("duration")
     default = field.service_default if field is not None else None
-    return default if _is_number(default) else _ASSUMED_DEFAULTS[family.name]
+    return default if _is_number(default) else _ASSUMED_DEFAULTS.get(family.name, _ASSUMED_DEFAULT)
 
 
 def tokens(seconds: float) -> int:

@@ -1,7 +1,13 @@
-"""The eleven families: one module each, and the table of all of them."""
+"""The families: one module each, and the table of all of them.
+
+A module in this folder is a family: `vidx.py` holds `VIDX` and `VidxRequest`. What names them here,
+family by family, is for type checkers.
+"""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from muybridge_protocol.errors import UnknownFamily
@@ -30,57 +36,81 @@ if TYPE_CHECKING:
     from muybridge_protocol.families.vidsb import VIDSB, VidsbRequest
     from muybridge_protocol.families.vidv import VIDV, VidvRequest
 
-_NAMES: Final = (
-    "imga", "imgb", "vidr", "vidv", "vidsa", "vidsb", "vidd", "vidg", "vidc", "videos", "vidm",
-)  # fmt: skip
+_NO_FAMILIES: Final = {"family", "request"}
+"""The modules here that hold no family."""
 
 
 class _Families(Mapping[str, Family]):
     """Each family's module is imported when the family is asked for.
 
-    A program mostly uses one of them; the other ten would take 12 ms of its start.
+    A program mostly uses one of them; the other ten would take 12 ms of its start. The one whose
+    request it names is found without looking what others there are, which would take another.
     """
 
     def __init__(self) -> None:
         self._loaded: dict[str, Family] = {}
 
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        from pkgutil import iter_modules  # noqa: PLC0415  needed only to tell what there is
+
+        # In a folder as in a zip file.
+        return tuple(sorted({module.name for module in iter_modules(__path__)} - _NO_FAMILIES))
+
+    def load(self, name: str) -> ModuleType:
+        """Import the module of the family called *name*, which is there."""
+        module = import_module(f"{__name__}.{name}")
+        self._loaded[name] = getattr(module, name.upper())
+        return module
+
     def __getitem__(self, name: str) -> Family:
-        family = self._loaded.get(name)
-        if family is None:
-            if name not in _NAMES:
+        if name not in self._loaded:
+            if name not in self._names:
                 raise KeyError(name)
-            family = getattr(import_module(f"{__name__}.{name}"), name.upper())
-            self._loaded[name] = family
-        return family
+            self.load(name)
+        return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in _NAMES
+        return name in self._loaded or name in self._names
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_NAMES)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(_NAMES)
+        return len(self._names)
 
     def __repr__(self) -> str:
-        return f"<families: {', '.join(_NAMES)}>"
+        return f"<families: {', '.join(self._names)}>"
 
 
-FAMILIES: Mapping[str, Family] = _Families()
-"""Every family by name, in the order of the specification."""
+_families = _Families()
+FAMILIES: Mapping[str, Family] = _families
+"""Every family, by name and in the order of the names: each module here that holds one."""
 
 
 def __getattr__(name: str) -> object:
     home = name.removesuffix("Request").lower()
-    if home not in _NAMES or name not in (home.upper(), f"{home.capitalize()}Request"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = found
-    return found
+    names = _public_names(home)
+    missing = f"module {__name__!r} has no attribute {name!r}"
+    if name not in names or not home.isidentifier() or home in _NO_FAMILIES:
+        raise AttributeError(missing)
+    try:
+        module = _families.load(home)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{home}":
+            raise
+        raise AttributeError(missing) from None
+    globals().update({public: getattr(module, public) for public in names})
+    return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    found = (public for family in FAMILIES for public in _public_names(family))
+    return sorted({*globals(), *__all__, *found})
+
+
+def _public_names(family: str) -> tuple[str, str]:
+    return family.upper(), f"{family.capitalize()}Request"
 
 
 def find_family(name: str) -> Family:
