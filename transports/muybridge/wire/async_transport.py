@@ -6,7 +6,7 @@ reports faults and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AbstractAsyncContextManager
 from io import BytesIO
 from typing import Protocol
@@ -67,13 +67,9 @@ class AsyncTransport(Protocol):
 class Exchanging(Protocol):
     """The method `exchange` that a transport may have, too, if it does it faster than `stream`."""
 
-    async def __call__(
-        self,
-        request: HttpRequest,
-        *,
-        timeout: float,  # noqa: ASYNC109  # as `stream`
-        authorization: str | None,
-    ) -> HttpResponse:
+    def __call__(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None
+    ) -> Awaitable[HttpResponse]:
         """Send *request* and return its whole reply, as the function `exchange` does."""
         ...
 
@@ -92,13 +88,13 @@ async def beginning(reply: AsyncStreamedReply) -> bytes:
     return bytes(body[:PARTIAL_LIMIT])
 
 
-async def exchange(
+def exchange(
     transport: AsyncTransport,
     request: HttpRequest,
     *,
-    timeout: float,  # noqa: ASYNC109  # of the exchange, which is more than this call's scope
+    timeout: float,
     authorization: str | None = None,
-) -> HttpResponse:
+) -> Awaitable[HttpResponse]:
     """Send *request* and read its whole reply.
 
     Args:
@@ -112,8 +108,11 @@ async def exchange(
     """
     whole: Exchanging | None = getattr(transport, "exchange", None)
     if whole is not None:
-        return await whole(request, timeout=timeout, authorization=authorization)
-    stream = transport.stream(request, timeout=timeout, authorization=authorization)
+        return whole(request, timeout=timeout, authorization=authorization)
+    return _whole(transport.stream(request, timeout=timeout, authorization=authorization))
+
+
+async def _whole(stream: AbstractAsyncContextManager[AsyncStreamedReply]) -> HttpResponse:
     async with stream as reply:
         body = BytesIO()
         async for piece in reply.pieces():

@@ -7,6 +7,7 @@ socket is known exactly; `_trio_exchange` keeps account of it.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Awaitable
 from typing import NoReturn
 
 from muybridge.wire._trio_exchange import Exchange
@@ -68,19 +69,15 @@ class TrioTransport:
         """
         return Exchange(self._network, request, timeout, authorization)
 
-    async def exchange(
-        self,
-        request: HttpRequest,
-        *,
-        timeout: float,  # noqa: ASYNC109  # of the exchange, which is more than this call's scope
-        authorization: str | None = None,
-    ) -> HttpResponse:
+    def exchange(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> Awaitable[HttpResponse]:
         """Send *request* and return its whole reply; the arguments are those of `stream`.
 
         Raises:
             TransportError: There is no whole reply; what had arrived is kept in its failure.
         """
-        return await Exchange(self._network, request, timeout, authorization).whole()
+        return Exchange(self._network, request, timeout, authorization).whole()
 
     async def close(self) -> None:
         """Close every idle connection. One in use is closed when its exchange ends."""
