@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import pytest
 import trio
 
 import muybridge
@@ -56,6 +58,33 @@ def test_cheap() -> None:
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["muybridge", "muybridge.testing", "muybridge.testing.plugin"]
+
+
+@pytest.mark.parametrize(
+    ("library", "fixture", "extras"),
+    [
+        ("trio", "muybridge_trio_client", "local,trio"),
+        ("requests", "muybridge_client", "local,requests"),
+    ],
+)
+def test_what_to_install(tmp_path: Path, library: str, fixture: str, extras: str) -> None:
+    """Where a library is not installed, the test that needs it says how to install it."""
+    missing = f"import sys; sys.modules[{library!r}] = None\n"
+    (tmp_path / "conftest.py").write_text(missing, encoding="utf-8")
+    test = f"def test_it({fixture}):\n    pass\n"
+    (tmp_path / "test_it.py").write_text(test, encoding="utf-8")
+    paths = os.pathsep.join(map(str, (HOME, HOME.parent / "protocol")))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:trio"]
+    done = subprocess.run(  # noqa: S603  # our own code
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert done.returncode == 1
+    assert f'{fixture} needs {library}: pip install "muybridge[{extras}]"' in done.stdout
 
 
 def test_names() -> None:

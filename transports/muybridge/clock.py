@@ -1,4 +1,7 @@
-"""The two clocks a driver needs, and a way to wait."""
+"""The two clocks a driver needs, and a way to wait.
+
+`Client(clock=...)` takes any `Clock`. For tests there are two in `muybridge.testing`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time and waits."""
+    """Tells the time and waits. Safe to use from many threads."""
 
     def monotonic(self) -> float:
         """Return seconds on a clock that only goes forward."""
