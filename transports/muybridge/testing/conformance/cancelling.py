@@ -46,13 +46,14 @@ class Cancelling(ABC):
         seen = threading.Event()
 
         def script(peer: Peer) -> None:
+            """Read the beginning of a TLS handshake, upon which the exchange is cancelled."""
             peer.receive()
             seen.set()
             peer.hang()
 
         with serving(script, scheme="https") as server:
-            reply = self._cancelled(post(server.url), seen)
-            SHIELD.require(reply is None, "the cancellation, in the handshake", reply)
+            outcome = self._cancelled(post(server.url), seen)
+            SHIELD.require(outcome is None, "the cancellation, in the handshake", outcome)
             SHIELD.require(server.posts == 0, "no POST", f"{server.posts} POSTs")
 
     def test_cancelled_while_it_is_paid(self) -> None:
@@ -62,6 +63,7 @@ class Cancelling(ABC):
         body = b'{"id": 7}'
 
         def script(peer: Peer) -> None:
+            """Read one whole request, and answer it when the exchange has been cancelled."""
             peer.read_request()
             seen.set()
             cancelled.wait(2)
@@ -71,9 +73,10 @@ class Cancelling(ABC):
             peer.hang()
 
         with serving(script) as server:
-            reply = self._cancelled(post(server.url), seen, cancelled)
-        found = None if reply is None else reply.body
-        SHIELD.require(found == body, "the reply, in spite of the cancellation", found)
+            outcome = self._cancelled(post(server.url), seen, cancelled)
+            found = outcome.body if isinstance(outcome, HttpResponse) else outcome
+            expected = f"the reply {body!r}, in spite of the cancellation"
+            SHIELD.require(found == body, expected, found or "the cancellation")
 
     def test_cancelled_while_it_costs_nothing(self) -> None:
         """One that costs nothing, or may be broken off, is cancelled at any time."""
@@ -84,14 +87,15 @@ class Cancelling(ABC):
             def script(
                 peer: Peer, seen: threading.Event = seen, gone: threading.Event = gone
             ) -> None:
+                """Read one whole request, upon which the exchange is cancelled."""
                 peer.read_request()
                 seen.set()
                 hang(peer)
                 gone.set()
 
             with serving(script) as server:
-                reply = self._cancelled(free(server.url), seen)
-                FREE.require(reply is None, "the cancellation", reply)
+                outcome = self._cancelled(free(server.url), seen)
+                FREE.require(outcome is None, "the cancellation", outcome)
                 FREE.require(gone.wait(1), "the connection closed", "it is open")
 
     def _cancelled(
@@ -99,16 +103,20 @@ class Cancelling(ABC):
         request: HttpRequest,
         seen: threading.Event,
         cancelled: threading.Event | None = None,
-    ) -> HttpResponse | None:
-        """Return the reply, if there is one although the exchange is cancelled once it is seen."""
-        replies: list[HttpResponse] = []
+    ) -> HttpResponse | Exception | None:
+        """Return the reply or failure of an exchange that is cancelled once it is seen, if any."""
+        outcomes: list[HttpResponse | Exception] = []
         transport = self.make_async_transport(client_context(authority()))
 
         async def call(scope: trio.CancelScope) -> None:
             with scope:
-                replies.append(
-                    await exchange(transport, request, timeout=ENOUGH, authorization=AUTHORIZATION)
-                )
+                try:
+                    outcome: HttpResponse | Exception = await exchange(
+                        transport, request, timeout=ENOUGH, authorization=AUTHORIZATION
+                    )
+                except Exception as error:  # noqa: BLE001  # told to whoever wrote the transport
+                    outcome = error
+                outcomes.append(outcome)
 
         async def main() -> None:
             scope = trio.CancelScope()
@@ -121,4 +129,4 @@ class Cancelling(ABC):
             await transport.close()
 
         trio.run(main)
-        return replies[0] if replies else None
+        return outcomes[0] if outcomes else None
