@@ -130,10 +130,7 @@ def nested(depth: int) -> HttpResponse:
 
 
 @pytest.mark.parametrize("name", CALLS)
-@settings(
-    max_examples=100,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(answers=ANSWERS, always=st.none() | REPLIES | FAILURES)
 @example(answers=[nested(900)], always=None)
 @example(answers=[nested(965)], always=None)

@@ -597,7 +597,7 @@ class FleetMachine(RuleBasedStateMachine):
 
 
 TestFleet = FleetMachine.TestCase
-TestFleet.settings = settings(max_examples=100, stateful_step_count=40)
+TestFleet.settings = settings(stateful_step_count=40)
 
 
 @given(st.lists(st.tuples(st.floats(-10, 10) | st.just(float("inf")), st.booleans()), max_size=60))

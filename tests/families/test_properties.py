@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import warnings
 from typing import Any
@@ -35,12 +36,10 @@ from muybridge_protocol.families import (
 
 from .cases import ASSET, DATA, GOOD_URLS, SNAKE, Body, same_json
 
-QUICK = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+WHOLE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+# By night there is time for as many as everywhere.
+QUICK = (
+    WHOLE if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else settings(WHOLE, max_examples=40)
 )
 
 # Legal bodies, family by family.
@@ -454,7 +453,7 @@ def test_old_names_mean_the_new(body: Body, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(QUICK, max_examples=100)
+@WHOLE
 @given(body=bodies)
 def test_any_mapping_ends_well(name: str, body: Body) -> None:
     """Any mapping at all ends in a report, and in a request or in `InvalidRequest`."""
