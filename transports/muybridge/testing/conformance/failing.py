@@ -21,7 +21,7 @@ from muybridge.testing.conformance.calling import (
     serving,
     shown,
 )
-from muybridge.testing.conformance.lessons import NAMED, SENT, UNSENT, WHOLE, Lesson, promises
+from muybridge.testing.conformance.lessons import KEY, NAMED, SENT, UNSENT, WHOLE, Lesson, promises
 from muybridge.testing.scripted_server import (
     Peer,
     Script,
@@ -49,7 +49,12 @@ BEFORE = Lesson(
 AFTER = Lesson(
     SENT,
     "where an exception becomes a TransportFailure: `sent` is True from the moment at which the "
-    "first byte is handed to the socket",
+    "first byte is handed to the socket; muybridge.wire.building.Account does it, from `begin` on",
+)
+CERTIFIED = Lesson(
+    f"{KEY}, and whoever can pass for the service is handed it",
+    "make_transport: the ssl_context it is given checks certificates and their hosts, if it is "
+    "used as it is, with the host of the URL as server_hostname",
 )
 CUT = Lesson(
     WHOLE,
@@ -126,7 +131,7 @@ class Failing(Checks):
             serving(serve(), tls=server_context(known, host)) as server,
             given(f"a server with a certificate {whose}"),
         ):
-            failure = failure_of(transport, post(server.url), BEFORE)
+            failure = failure_of(transport, post(server.url), CERTIFIED)
             _unsent(failure, {Phase.TLS}, {Reason.CERTIFICATE}, server.received)
 
     def test_trusted_certificate(self, transport: Transport) -> None:

@@ -182,8 +182,8 @@ NAMED = Lesson(
 UNKNOWN = Lesson(
     "a driver turns TransportError into an outcome that says what was paid for; anything else "
     "goes past it to the user, and a paid id is lost",
-    "what is around the library's calls, on entering the context and in `pieces`: whatever they "
-    "raise has to become a TransportError; muybridge.wire.building.Reply does it",
+    "what is around the library's calls, on entering the context, in `pieces` and in `close`: "
+    "whatever they raise has to become a TransportError; muybridge.wire.building.Reply does it",
 )
 
 

@@ -19,6 +19,7 @@ from muybridge.testing.conformance.calling import (
     post,
     serving,
 )
+from muybridge.testing.conformance.failing import AFTER, BEFORE
 from muybridge.testing.conformance.lessons import NAMED, TIME, Lesson
 from muybridge.testing.scripted_server import Peer, read_request, reply_bytes, send, serve
 from muybridge.wire.transport import Transport
@@ -64,7 +65,8 @@ class Timing(Checks):
         steps = [send(begun), drip] if begun else [drip]
         with serving([read_request, *steps]) as server:
             failure = failure_of(transport, post(server.url), TOTAL, timeout=DEADLINE)
-            expect(failure, TOTAL, reason=Reason.TIMED_OUT, sent=True)
+            expect(failure, TOTAL, reason=Reason.TIMED_OUT)
+            expect(failure, AFTER, sent=True)
             expect(failure, NAMED, phase=phase)
 
     def test_handshake_in_drops(self, transport: Transport) -> None:
@@ -83,7 +85,8 @@ class Timing(Checks):
 
         with serving(script, scheme="https") as server:
             failure = failure_of(transport, post(server.url), TOTAL, timeout=DEADLINE)
-            expect(failure, TOTAL, reason=Reason.TIMED_OUT, sent=False)
+            expect(failure, TOTAL, reason=Reason.TIMED_OUT)
+            expect(failure, BEFORE, sent=False)
 
     @pytest.mark.parametrize("phase", [Phase.HEAD, Phase.BODY])
     def test_idle(self, transport: Transport, phase: Phase) -> None:
