@@ -147,10 +147,11 @@ def test_a_new_family(tmp_path: Path) -> None:
 sys.path[:0] = [{str(core.parent)!r}, {str(Path(muybridge.__file__).parent.parent)!r}]
 import muybridge
 from muybridge_protocol import families
+assert {{"VIDX", "VidxRequest"}} <= set(dir(families))
 assert muybridge.VidxRequest is families.VidxRequest is families.VIDX.request
 assert families.FAMILIES["vidx"] is families.VIDX
-assert {{"VIDX", "VidxRequest"}} <= set(dir(families))
 assert not hasattr(families, "VidwRequest") and not hasattr(muybridge, "VidwRequest")
+assert not hasattr(muybridge, "UnknownFamily")
 try:
     families.VidyRequest
 except ModuleNotFoundError as error:

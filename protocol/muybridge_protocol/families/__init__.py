@@ -92,7 +92,7 @@ def __getattr__(name: str) -> object:
     home = name.removesuffix("Request").lower()
     names = _public_names(home)
     missing = f"module {__name__!r} has no attribute {name!r}"
-    if name not in names or not home.isidentifier() or home in _NO_FAMILIES:
+    if name not in names or not home.isidentifier():
         raise AttributeError(missing)
     try:
         module = _families.load(home)
