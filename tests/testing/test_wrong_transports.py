@@ -186,6 +186,12 @@ ROWS: list[tuple[type[wrong.Wrong], str, dict[str, Any], list[str]]] = [
         {},
         ["expected: TransportError", "building.addresses_of"],
     ),
+    (
+        wrong.LooksUpAgain,
+        "test_rebound_name",
+        {},
+        ["first public, then 127.0.0.1", "a reply of status 200", "look the name up once"],
+    ),
     (wrong.AddsUserAgent, "test_headers_and_body", {}, ["and no other", "user-agent"]),
     (wrong.AddsUserAgent, "test_content_codings_asked_for", {}, ["identity", "gzip, br"]),
     (wrong.LeavesPacked, "test_codings", {"coding": "gzip"}, ["the body b", "content coding"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -235,6 +236,31 @@ class Connecting(Checks):
             with given("public_host_only=True, a host's addresses 127.0.0.1 and 93.184.215.14"):
                 failure = failure_of(transport, request, INSIDE, timeout=1.0)
                 expect(failure, INSIDE, reason=Reason.PRIVATE_ADDRESS)
+
+    @promises("checks_connected_address")
+    def test_rebound_name(self, transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A name whose address was checked is not looked up again to connect."""
+        lookup, connect = socket.getaddrinfo, socket.socket.connect
+        answers = ["93.184.215.14"]
+
+        def resolve(host: Any, *arguments: Any, **named: Any) -> Any:
+            numeric = (*arguments, *[0] * 5)[4] or named.get("flags", 0)
+            if host not in ("rebound.example", b"rebound.example") or numeric:
+                return lookup(host, *arguments, **named)
+            return lookup(answers.pop() if answers else "127.0.0.1", *arguments, **named)
+
+        def refuse(sock: socket.socket, address: Any) -> None:
+            if address[0] == "93.184.215.14":  # nothing is to leave this machine
+                raise ConnectionRefusedError
+            connect(sock, address)
+
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        monkeypatch.setattr(socket.socket, "connect", refuse)
+        with serving(serve()) as server:
+            request = get(f"http://rebound.example:{server.port}/", public_host_only=True)
+            with given("public_host_only=True, and a name that is first public, then 127.0.0.1"):
+                failure_of(transport, request, INSIDE)
+                INSIDE.require(not server.peers, "no connection to 127.0.0.1", "there was one")
 
     def test_second_address(self, transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
         """When a host's first address refuses, the next one is tried, and one POST is made."""
