@@ -384,6 +384,8 @@ def test_no_descriptors(transport: Transport) -> None:
         "http://127.0.0.1/a\r\nX: y",
         "http://127.0.0.1/\N{SNOWMAN}",
         "http://b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example/",
+        "http\N{LATIN SMALL LETTER LONG S}://good.example/",
+        "http://good.e\N{KELVIN SIGN}ample/",
         "http://good.example\\@evil.example/",
         "http:///",
         "http://127.0.0.1:port/",

@@ -14,7 +14,8 @@ from muybridge_protocol.http import Reason
 from muybridge_protocol.values import frozen
 
 _URL = re.compile(
-    r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)", re.IGNORECASE
+    r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)",
+    re.ASCII | re.IGNORECASE,
 )
 _TARGET = re.compile(r"[!-~]*")
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
