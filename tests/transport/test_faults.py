@@ -408,6 +408,16 @@ def test_unusable_header(transport: Transport, value: str) -> None:
     assert "X-Thing" in failure.detail
 
 
+@pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding"])
+def test_fields_of_the_transport(transport: Transport, name: str) -> None:
+    """A header that tells where a request leads, or where it ends, is not there twice."""
+    with ScriptedServer(serve()) as server:
+        failure = failure_of(transport, get(server.url, headers=((name, "1"),)))
+        assert (failure.sent, failure.reason) == (False, Reason.OTHER)
+        assert name in failure.detail
+        assert server.received == b""
+
+
 def test_one_post_per_lost_reply(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A lost reply costs one POST: nothing below sends it again."""
     for script in ([read_request], [read_request, reset], [read_request, send(b"HTTP/1.1 2")]):

@@ -20,6 +20,8 @@ _URL = re.compile(
 _TARGET = re.compile(r"[!-~]*")
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_WRITTEN_HERE = frozenset({"host", "content-length", "transfer-encoding"})
+"""A second one of these would leave open where the request leads, or where it ends."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -116,6 +118,8 @@ def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -
         Fault: A name or value has characters that cannot be sent. No value is shown.
     """
     for name, value in fields:
+        if name.lower() in _WRITTEN_HERE:
+            raise Fault(Reason.OTHER, f"the header {name!r} is the transport's to write")
         if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
             raise Fault(Reason.OTHER, f"the header {name!r} has characters that cannot be sent")
     if authorization is not None and not _FIELD_VALUE.fullmatch(authorization):

@@ -7,6 +7,7 @@ third less.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 from httptools import (
@@ -57,7 +58,7 @@ class ReplyReader:
         """Whether the head lets another request follow on the connection."""
         self.is_followed: bool = False
         """Whether something came behind the reply that nobody asked for."""
-        self._pieces: list[bytes] = []
+        self._pieces: deque[bytes] = deque()
         self._overhead = 0
         self._is_malformed = False
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
@@ -90,16 +91,16 @@ class ReplyReader:
             what = "trailer" if self.has_head else "head"
             raise Fault(Reason.MALFORMED, f"the reply's {what} is too long")
 
-    def take_body(self) -> bytes:
-        """Return what has come of the body since it was last taken, or nothing.
+    def next_piece(self) -> bytes:
+        """Return the next piece of the body that has come, a chunk or less, or nothing.
 
         Raises:
             Fault: What comes next is not what HTTP/1 asks for.
         """
-        if not self._pieces:
-            self._check()
-        body, self._pieces = b"".join(self._pieces), []
-        return body
+        if self._pieces:
+            return self._pieces.popleft()
+        self._check()
+        return b""
 
     def _check(self) -> None:
         if self._is_malformed:

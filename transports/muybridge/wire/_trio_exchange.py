@@ -262,7 +262,7 @@ class Exchange:
         if encodings:
             self._inflation = Inflation.read(encodings)
         if not framing.chunked:
-            self._beginning = self._reply.take_body()
+            self._beginning = self._reply.next_piece()
             self._missing = 0 if framing.bodiless else framing.length
 
     def _at_hand(self) -> bytes | None:
@@ -364,7 +364,7 @@ class Exchange:
 
     async def _next_of_chunks(self) -> bytes:
         reply = self._reply
-        while not (piece := reply.take_body()) and not reply.has_ended:
+        while not (piece := reply.next_piece()) and not reply.has_ended:
             data = await self._receive_in_time()
             if not data:
                 raise Fault(Reason.TRUNCATED, ENDED_EARLY)
