@@ -6,8 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-pytest.register_assert_rewrite(f"{__package__}.cases")
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for name in metafunc.fixturenames:
