@@ -273,8 +273,9 @@ def test_declared_and_done(run: Run) -> None:
 def test_declared_and_worse(run: Run) -> None:
     """An exception that no driver knows fails its check, whatever is declared."""
     declared = Capabilities(keeps_cut_heads=False)
-    with pytest.raises(NotConforming, match="a driver knows no other exception") as caught:
+    with pytest.raises((NotConforming, pytest.xfail.Exception)) as caught:
         run(wrong.RaisesItsOwn, "test_cut_head", declared)
+    assert "a driver knows no other exception" in str(caught.value)
     assert "or declare" not in str(caught.value)
 
 
