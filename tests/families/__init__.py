@@ -1,4 +1,4 @@
-"""What each family accepts; other tests take their facts from here, too."""
+"""What each family accepts and rejects, transcribed by hand from the specification."""
 
 import pytest
 
