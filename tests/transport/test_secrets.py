@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import muybridge
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport, TransportError
 from muybridge_protocol.http import Reason
@@ -33,6 +34,7 @@ from .scripted_server import (
     serve,
 )
 
+SOURCES = str(Path(muybridge.__file__).parent)
 ECHO = f"X-Echo: {AUTHORIZATION}\r\nnot a header {AUTHORIZATION}\r\n\r\n".encode()
 FAULTS: list[Script] = [
     reset,
@@ -97,7 +99,7 @@ def test_tracebacks(transport: Transport, tls: ssl.SSLContext | None, fault: Scr
         b"".join(streamed.pieces())
     error = caught.value
     told = traceback.TracebackException.from_exception(error, capture_locals=True)
-    ours = [frame for frame in told.stack if "/transports/" in frame.filename]
+    ours = [frame for frame in told.stack if frame.filename.startswith(SOURCES)]
     assert ours
     assert KEY not in "".join(traceback.StackSummary.from_list(ours).format())
     modules = {frame.filename for frame in told.stack}
