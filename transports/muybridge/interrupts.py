@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
+from typing import Final
 
 _TRIO = "trio._core._ki"
 
@@ -16,6 +17,9 @@ class HeldInterrupt:
     """Whether Ctrl-C was pressed while it was held back, and is now to be raised."""
 
     seen = False
+
+
+_NOTHING_HELD: Final = nullcontext(HeldInterrupt())
 
 
 def hold_interrupts(*, when: bool) -> AbstractContextManager[HeldInterrupt]:
@@ -29,7 +33,7 @@ def hold_interrupts(*, when: bool) -> AbstractContextManager[HeldInterrupt]:
     Args:
         when: Whether to do so.
     """
-    return _holding() if when else nullcontext(HeldInterrupt())
+    return _holding() if when else _NOTHING_HELD
 
 
 @contextmanager

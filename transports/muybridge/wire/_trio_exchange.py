@@ -50,6 +50,27 @@ class Exchange:
         authorization: The value of the `Authorization` header, or None.
     """
 
+    __slots__ = (
+        "_authorization",
+        "_begin",
+        "_beginning",
+        "_complete",
+        "_connection",
+        "_deadline",
+        "_framing",
+        "_head",
+        "_inflated",
+        "_inflation",
+        "_missing",
+        "_network",
+        "_progress",
+        "_reply",
+        "_request",
+        "_route",
+        "_size",
+        "_timeout",
+    )
+
     def __init__(
         self,
         network: Network,
@@ -63,13 +84,12 @@ class Exchange:
         self._authorization = authorization
         self._progress = Progress()
         self._connection: Connection | None = None
-        self._reply = ReplyReader()
         self._head: HttpHead | None = None
         self._framing: Framing | None = None
         self._beginning = b""
         self._missing: int | None = 0
         self._inflation: Inflation | None = None
-        self._inflated: Iterator[bytes] = iter(())
+        self._inflated: Iterator[bytes] | None = None
         self._size = 0
         self._complete = False
 
@@ -218,9 +238,10 @@ class Exchange:
         return memoryview(head + (self._request.body or b""))
 
     async def _read_head(self) -> None:
-        reply, progress = self._reply, self._progress
+        reply: ReplyReader | None = None
+        progress = self._progress
         progress.phase = Phase.HEAD
-        while not reply.has_head:
+        while reply is None or not reply.has_head:
             # This is in time already, unless the gaps between bytes are limited, too.
             within = self._request.idle_timeout is None
             data = await (self._receive() if within else self._receive_in_time())
@@ -231,6 +252,9 @@ class Exchange:
             begin = progress.arrived[: len(_STATUS_LINE)]
             if not _STATUS_LINE.startswith(begin):
                 raise Fault(Reason.MALFORMED, "the reply is not one of HTTP/1")
+            if reply is None:
+                # No sooner: thousands may wait for their reply, and need none until then.
+                reply = self._reply = ReplyReader()
             reply.feed(data)
         progress.status = reply.status
         self._take_head(reply.status, reply.fields)
@@ -332,7 +356,7 @@ class Exchange:
         self._in_use()
         inflation = self._inflation
         while True:
-            for piece in self._inflated:
+            for piece in self._inflated or ():
                 return piece
             piece = await self._transferred()
             if not piece:
