@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import av
@@ -16,12 +15,10 @@ from .conftest import Invoke, Start
 
 
 def test_the_demo_makes_a_picture_and_a_video(start: Start, tmp_path: Path) -> None:
-    """`demo` ends in time with a PNG and an MP4 of the size and length that were asked for."""
-    began = time.monotonic()
+    """`demo` ends with a PNG and an MP4 of the size and length that were asked for."""
     process = start("demo", "--out", "both")
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert time.monotonic() - began < 15
     picture, video = (tmp_path / line for line in stdout.splitlines())
     assert (picture.parent, picture.suffix, video.suffix) == (tmp_path / "both", ".png", ".mp4")
     with Image.open(picture) as image:

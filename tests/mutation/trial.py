@@ -55,7 +55,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 def load_what_all_need() -> None:
     """Import the libraries that tests stand on, so that no trial has to."""
     for name in (
-        "cattrs",
         "hypothesis.strategies",
         "requests",
         "sqlite3",
