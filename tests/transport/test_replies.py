@@ -81,6 +81,7 @@ def head(*lines: bytes) -> bytes:
         head(b"Content-Encoding: gzip", b"Content-Encoding: gzip", b"Content-Length: 2") + b"{}",
         head(b"no colon here", b"Content-Length: 2") + b"{}",
         head(b" folded: first", b"Content-Length: 2") + b"{}",
+        head(b"X: folded\r\n later", b"Content-Length: 2") + b"{}",
         head(*[b"X-%d: y" % n for n in range(101)], b"Content-Length: 2") + b"{}",
         head(b"X: " + b"y" * 66_000, b"Content-Length: 2") + b"{}",
         b"HTTP/1.1 2OO OK\r\nContent-Length: 2\r\n\r\n{}",

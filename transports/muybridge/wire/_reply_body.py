@@ -92,9 +92,11 @@ def framed(source: Source, method: str, status: int, headers: HTTPMessage) -> It
     """Return the pieces of the body as it was transferred.
 
     Raises:
-        Fault: The headers contradict each other; or, on reading, the body ended early or is
-            malformed.
+        Fault: The headers are folded or contradict each other; or, on reading, the body ended
+            early or is malformed.
     """
+    if any("\n" in value for value in headers.values()):
+        raise Fault(Reason.MALFORMED, "a header of the reply goes over several lines")
     framing = Framing.read(
         method,
         status,

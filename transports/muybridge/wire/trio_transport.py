@@ -22,6 +22,9 @@ class TrioTransport:
     public (`HttpRequest.public_host_only`), that is checked on the very addresses that are
     connected to, except where a proxy does the connecting.
 
+    A reply's head is read more strictly than by `RequestsTransport`: one whose lines end without a
+    carriage return, or which tells its length twice, is malformed.
+
     A shielded exchange (`HttpRequest.shielded`) cannot be cancelled, within its time-out, from its
     first byte until its reply's last one. Until then it can be cancelled, and there is a last
     checkpoint right before the first byte.
