@@ -255,6 +255,21 @@ def test_informational(transport: Transport, tls: ssl.SSLContext | None) -> None
     assert response.body == b'{"id": "abcdef"}'
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        b"HTTP/1.0 100 Continue\r\n\r\n" + COUNTED,
+        b"HTTP/1.1 103 Early Hints\r\nConnection: close\r\n\r\n" + COUNTED,
+        head(b"Transfer-Encoding: chunked") + b'10  \r\n{"id": "abcdef"}\r\n0  \r\n\r\n',
+    ],
+    ids=["old", "closing", "padded"],
+)
+def test_forgiven(transport: Transport, whole: bytes) -> None:
+    """What servers get wrong that leaves no doubt of the reply costs nobody a paid task."""
+    with ScriptedServer([read_request, send(whole), hang]) as server:
+        assert call(transport, post(server.url)).body == b'{"id": "abcdef"}'
+
+
 def test_pieces_as_they_come(transport: Transport, tls: ssl.SSLContext | None) -> None:
     """A piece is handed over when it arrives, not when a buffer is full."""
     taken = threading.Event()

@@ -44,6 +44,40 @@ def test_cuts(whole: bytes, fields: list[tuple[bytes, bytes]], size: int, *, end
     assert reader.keeps_alive is ended
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.0 100 Continue\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\nConnection: close\r\n\r\n",
+        b"HTTP/1.1 110 Odd\r\nContent-Length: 4\r\n\r\nevil",
+        b"HTTP/1.1 110 Odd\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n",
+    ],
+    ids=["old", "closing", "counted", "chunked"],
+)
+@pytest.mark.parametrize("apart", [False, True])
+def test_informed(before: bytes, *, apart: bool) -> None:
+    """What an informational reply says and holds is nothing of the reply that follows it."""
+    reader = read(*([before, PLAIN] if apart else [before + PLAIN]))
+    assert (reader.status, body_of(reader), reader.keeps_alive) == (200, b"hi", True)
+    assert (reader.has_ended, reader.is_followed) == (True, False)
+    assert reader.fields == [(b"Content-Length", b"2"), (b"X-A", b"b")]
+
+
+@pytest.mark.parametrize("status", [b"000", b"099"])
+def test_no_status(status: bytes) -> None:
+    """What follows a reply with a status that does not exist makes nothing good again."""
+    with pytest.raises(Fault):
+        read(b"HTTP/1.1 " + status + b" No\r\nContent-Length: 2\r\n\r\nno" + PLAIN)
+
+
+@pytest.mark.parametrize("pad", [b" ", b"    ", b"\t"])
+def test_padded_size(pad: bytes) -> None:
+    """White space behind the size of a chunk, as some servers write it, changes nothing."""
+    chunks = b"2" + pad + b"\r\nhi\r\n0" + pad + b"\r\n\r\n"
+    reader = read(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+    assert (body_of(reader), reader.has_ended, reader.is_followed) == (b"hi", True, False)
+
+
 @pytest.mark.parametrize("junk", [b"x", b"HTTP/1.1 500 No\r\nX-B: c\r\n\r\nno", b"H", b"\x00"])
 @pytest.mark.parametrize("whole", [PLAIN, CHUNKED], ids=["counted", "chunked"])
 @pytest.mark.parametrize("apart", [False, True])
@@ -104,13 +138,34 @@ def test_small_chunks() -> None:
     assert len(body_of(reader)) == 20_000
 
 
-@pytest.mark.parametrize("told", ["on_header", "on_headers_complete", "on_body"])
-def test_interrupted(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C amid what the parser calls is Ctrl-C, and not a malformed reply."""
+CALLS = ["on_message_begin", "on_header", "on_headers_complete", "on_body", "on_message_complete"]
+
+
+@pytest.mark.parametrize("told", CALLS)
+@pytest.mark.parametrize("handling", [False, True])
+def test_interrupted(told: str, monkeypatch: pytest.MonkeyPatch, *, handling: bool) -> None:
+    """Ctrl-C amid what the parser calls is Ctrl-C, also where the caller handles an error."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
+    def read_while_handling() -> None:
+        try:
+            {}["an error of the caller's own"]
+        except KeyError:
+            read(PLAIN)
+
     monkeypatch.setattr(ReplyReader, told, interrupted)
     with pytest.raises(KeyboardInterrupt):
+        read_while_handling() if handling else read(PLAIN)
+
+
+def test_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error met amid what the parser calls is raised as it is."""
+
+    def starved(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(ReplyReader, "on_body", starved)
+    with pytest.raises(MemoryError):
         read(PLAIN)

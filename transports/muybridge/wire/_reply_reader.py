@@ -7,6 +7,7 @@ third less.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import Final
 
@@ -61,7 +62,13 @@ class ReplyReader:
         self._pieces: deque[bytes] = deque()
         self._overhead = 0
         self._is_malformed = False
-        self._parser: HttpResponseParser | None = HttpResponseParser(self)
+        parser = HttpResponseParser(self)
+        self._parser: HttpResponseParser | None = parser
+        # What an informational reply says of the connection ends nothing, and some servers pad the
+        # sizes of their chunks.
+        parser.set_dangerous_leniencies(
+            lenient_keep_alive=True, lenient_spaces_after_chunk_size=True
+        )
 
     def feed(self, data: bytes) -> None:
         """Take what has come next.
@@ -74,11 +81,11 @@ class ReplyReader:
             self.is_followed = True
             return
         self._overhead += len(data)
+        handled = sys.exception()
         try:
             parser.feed_data(data)
         except HttpParserCallbackError as error:
-            # None of ours raises anything, so that this is Ctrl-C, or the memory's end.
-            raise (error.__context__ or error) from None
+            raise _met(error, handled) from None
         except (HttpParserError, HttpParserUpgrade):
             # What the parser says about a reply is left out: it may quote the reply.
             self.is_followed, self._is_malformed = self.has_ended, not self.has_ended
@@ -118,7 +125,7 @@ class ReplyReader:
     def on_headers_complete(self) -> None:
         """Take the end of the head, unless another reply follows this one."""
         parser = self._parser
-        if self.has_head or parser is None:
+        if self.has_head or self._is_malformed or parser is None:
             return
         status = parser.get_status_code()
         too_long = self._overhead > _OVERHEAD_LIMIT and _size(self.fields) > _OVERHEAD_LIMIT
@@ -134,14 +141,24 @@ class ReplyReader:
         self.has_head = True
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
-        if not self.has_ended:
+        """Take a piece of the body. That of an informational reply is none of this one's."""
+        if self.has_head and not self.has_ended:
             self._pieces.append(body)
             self._overhead = 0
 
     def on_message_complete(self) -> None:
         """Take the reply's end, or that of an informational one."""
         self.has_ended = self.has_head
+
+
+def _met(error: HttpParserCallbackError, handled: BaseException | None) -> BaseException:
+    """Return what was raised amid what the parser calls: Ctrl-C, or the memory's end.
+
+    Nothing of ours raises anything there. Where our caller is handling an error, Python has put
+    that one in the place of what was met, which was Ctrl-C far more often.
+    """
+    met = error.__context__
+    return KeyboardInterrupt() if met is None or met is handled else met
 
 
 def _size(fields: list[tuple[bytes, bytes]]) -> int:
