@@ -18,14 +18,24 @@ import trio
 from trio.testing import trio_test
 
 import muybridge.wire._trio_connections as trio_connections
+import muybridge.wire._trio_request as trio_request
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire.async_transport import exchange
 from muybridge.wire.transport import TransportError
 from muybridge.wire.trio_transport import TrioTransport
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 
-from .calls import AUTHORIZATION, KEY, get, post
-from .scripted_server import Peer, ScriptedServer, in_turn, read_request, reply_bytes, serve
+from .calls import AUTHORIZATION, KEY, QUERY, get, post
+from .scripted_server import (
+    Peer,
+    ScriptedServer,
+    hang,
+    in_turn,
+    read_request,
+    reply_bytes,
+    send,
+    serve,
+)
 
 
 async def failure_of(
@@ -178,6 +188,52 @@ async def test_exchanges_under_way_are_counted(monkeypatch: pytest.MonkeyPatch) 
                 assert [piece async for piece in reply.pieces()] == [b"{}"]
             assert not route.is_busy
         assert len(server.peers) == 3
+    await transport.close()
+
+
+@pytest.mark.parametrize("one_of_many", [False, True])
+@trio_test
+async def test_cancelled_where_more_has_come(*, one_of_many: bool) -> None:
+    """A reply that never pauses can be cancelled, and ends in time, among many exchanges, too."""
+    ours, theirs = socket.socketpair()
+    with contextlib.closing(theirs):
+        theirs.sendall(b"more")
+        ours.settimeout(0)
+        shared = trio.socket.from_stdlib_socket(ours)
+        connection = trio_connections.Connection(None, ours, shared, peer_is_public=False)
+        with contextlib.closing(connection):
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await connection.receive(4, one_of_many=one_of_many)
+            assert scope.cancelled_caught
+            assert await connection.receive(4, one_of_many=one_of_many) == b"more"
+
+
+@pytest.mark.parametrize("behind", [b"5\r\n", b"5\r\nevil!\r\n", b"evil"])
+@trio_test
+async def test_behind_a_bodiless_reply(behind: bytes) -> None:
+    """A connection on which something came behind a reply to HEAD serves no other request."""
+    whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    script = in_turn([read_request, send(whole + behind), hang], [read_request, send(whole), hang])
+    transport = TrioTransport()
+    with ScriptedServer(script) as server:
+        for _ in range(2):
+            request = HttpRequest(method="HEAD", url=server.url)
+            assert (await exchange(transport, request, timeout=5)).body == b""
+        assert len(server.peers) == 2
+    await transport.close()
+
+
+@trio_test
+async def test_links_are_not_kept() -> None:
+    """How a request for a result's link begins, whose signature opens it, is not kept."""
+    transport = TrioTransport()
+    with ScriptedServer(serve()) as server:
+        await exchange(transport, get(f"{server.url}/v1/result/a", authorized=True), timeout=5)
+        before = trio_request._bodiless.cache_info().currsize  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+        await exchange(transport, get(f"{server.url}/a.mp4?{QUERY}"), timeout=5)
+        assert f"GET /a.mp4?{QUERY} HTTP/1.1\r\n".encode() in server.received
+        assert trio_request._bodiless.cache_info().currsize == before  # pyright: ignore[reportPrivateUsage]  # as above
     await transport.close()
 
 

@@ -96,7 +96,7 @@ class Connection:
         if self._tls is not None:
             return bytes(await self._tls.receive_some(size))
         if one_of_many:
-            await trio.lowlevel.cancel_shielded_checkpoint()
+            await trio.lowlevel.checkpoint()
             with suppress(BlockingIOError):
                 return self._socket.recv(size)
         # Among few, a reply is hardly ever there yet: to look first, as trio does, takes longer.

@@ -57,7 +57,9 @@ def begin_request(request: HttpRequest, route: Route, target: str) -> bytes:
         Fault: It cannot be sent as described.
     """
     if request.body is None and request.method not in _EMPTY_BODY_METHODS:
-        return _bodiless(request.method, target, request.headers, route.authority)
+        # Others lead to files: each is asked for once, and its link may hold a signature.
+        write = _bodiless if request.authorized else _bodiless.__wrapped__
+        return write(request.method, target, request.headers, route.authority)
     length = (b"Content-Length", b"%d" % len(request.body or b""))
     fields = [(b"Host", route.authority), *sent_fields(request.headers), length]
     return _written(request.method, target, fields)
