@@ -40,7 +40,7 @@ from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import defaults
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.operation import API_TIMEOUT, Send, Settled, Wait
-from muybridge_protocol.operations.pending import Kinds, pack, unpack
+from muybridge_protocol.operations.pending import Kinds, pack, unpack, without_records
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT, Poll
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
@@ -385,7 +385,8 @@ class Fleet(Generic[K]):
             member.create = None
             member.kind = self._kinds.of(operation, before=member.kind)
             member.facts = pack(operation)
-            member.poll = operation if len(self._keys) <= _KEPT_WHOLE else None
+            few = len(self._keys) <= _KEPT_WHOLE
+            member.poll = without_records(operation) if few else None
             if operation.deadline is not None:
                 wake = min(wake, operation.deadline)
         self._turns.rest(member, wake, now)

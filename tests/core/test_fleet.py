@@ -21,7 +21,7 @@ from muybridge_protocol.agenda import Agenda
 from muybridge_protocol.errors import CreateAmbiguous, Refused, TaskFailed, WaitTimeout
 from muybridge_protocol.events import Submitted, Throttled
 from muybridge_protocol.families import ImgaRequest, ImgbRequest, MediaRequest, VidmRequest
-from muybridge_protocol.fleet import Busy, Done, Fleet
+from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.tasks import Status, Task
@@ -162,6 +162,31 @@ def test_polls_are_kept_packed_where_they_are_many(monkeypatch: pytest.MonkeyPat
     assert occupied() > whole / 3
     monkeypatch.setattr(fleets, "_KEPT_WHOLE", 0)
     assert occupied() < whole / 3
+
+
+@pytest.mark.parametrize("kept_whole", [0, 16_384])
+def test_no_records_are_kept(kept_whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few they are, polls that wait hold no record, which may be long, nor do outcomes."""
+    monkeypatch.setattr(fleets, "_KEPT_WHOLE", kept_whole)
+    fleet: Fleet[int] = Fleet(SERVICE, wall_offset=WALL, wait=100.0)
+    tracemalloc.start()
+    for number in range(20):
+        note = str(number) * 50_000
+        fleet.add(number, known_task(f"t{number}", raw={"note": note}), 50.0)
+    for _ in range(20):
+        step = fleet.next_action(60.0)
+        assert isinstance(step, Dispatch)
+        told = result("processing", f"t{step.key}", note="n" * 50_000, error="e" * 50_000)
+        fleet.receive(step.ticket, told, 60.0)
+    memory, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert memory < 400_000
+    outcome = fleet.next_action(150.0)
+    assert isinstance(outcome, FleetOutcome)
+    assert isinstance(outcome.error, WaitTimeout)
+    assert outcome.error.status == "processing"
+    assert outcome.task is not None
+    assert outcome.task.raw == {}
 
 
 def test_a_reply_is_taken_once() -> None:

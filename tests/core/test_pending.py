@@ -17,6 +17,7 @@ from muybridge_protocol.operations.pending import (
     unpack,
     unpack_born,
     unpack_task,
+    without_records,
 )
 from muybridge_protocol.tasks import Status, Task
 
@@ -95,7 +96,11 @@ def test_a_poll_that_was_packed_after_every_step_goes_on_as_if_it_had_not_been(
             break
         kind = kinds.of(packed, before=kind)
         assert kind == Kind.of(packed)
+        whole = without_records(packed)
         packed = unpack(kind, pack(packed))
+        assert whole == packed
+        assert whole.task.raw == {}
+        assert whole.result is None or whole.result.raw == {}
         assert told(packed) == told(attrs.evolve(poll, events=()))
         assert repr(packed.next_action(now)) == repr(poll.next_action(now))
         now += data.draw(moments)

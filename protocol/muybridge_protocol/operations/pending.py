@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from math import isnan
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -20,6 +20,7 @@ from muybridge_protocol.families import FAMILIES, Pacing
 from muybridge_protocol.operations.poll import Poll
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Status, Task
+from muybridge_protocol.values import evolve
 
 _FACTS: Final = struct.Struct("<dd9sdddddQIBB")
 _TASK: Final = struct.Struct("<dd9s")
@@ -121,6 +122,20 @@ class Kinds:
             self._shared.clear()
             self._seen.clear()
         return self._shared.setdefault(kind, kind)
+
+
+def without_records(poll: Poll) -> Poll:
+    """Return a pending *poll* as `unpack` makes it of what is kept of it.
+
+    It is bounded then: a record may have megabytes.
+    """
+    task, seen = poll.task, poll.result
+    changes: dict[str, Any] = {"events": ()}
+    if task.raw:
+        changes["task"] = evolve(task, raw={})
+    if seen is not None and seen.raw:
+        changes["result"] = Result(id=task.id, status=seen.status, family=task.family, raw={})
+    return evolve(poll, **changes)
 
 
 def pack(poll: Poll) -> bytes:
