@@ -29,10 +29,14 @@ else:
         """Return a copy of *value* with *changes*, as `attrs.evolve` does, in half the time.
 
         Args:
-            value: Of a class made by `frozen`, whose fields have no converters or validators.
+            value: Of a class made by `frozen`, whose fields have no converters or validators, or
+                of one derived from it.
             changes: The fields that change. Their names are checked by type checkers alone.
         """
-        changed = object.__new__(value.__class__)
+        kind = value.__class__
+        if kind._is_all_in_dictionary is not kind:  # noqa: SLF001  `frozen` has put it there
+            return attrs.evolve(value, **changes)  # of a subclass, which may have slots
+        changed = object.__new__(kind)
         changed.__dict__.update(value.__dict__)
         changed.__dict__.update(changes)
         return changed
@@ -53,7 +57,10 @@ def _made(options: Mapping[str, Any]) -> Callable[[type], type]:
         own = {"__eq__": _equal, "__hash__": _hash_of, "__repr__": fields_shown}
         for name in own.keys() - vars(cls).keys():
             setattr(cls, name, own[name])
-        return attrs.frozen(cls, **options, eq=False, repr=False, slots=False)
+        made = attrs.frozen(cls, **options, eq=False, repr=False, slots=False)
+        if not any(vars(base).get("__slots__") for base in made.__mro__):
+            made._is_all_in_dictionary = made  # type: ignore[attr-defined]  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue]  for `evolve`
+        return made
 
     return make
 

@@ -100,6 +100,15 @@ def test_a_batch_can_grow(server: BillingServer, run: Run) -> None:
     assert server.posts == 4
 
 
+def test_a_create_is_tried_again(run: Run) -> None:
+    """A create that the service had no time for is sent, and written down, once more."""
+    with BillingServer(faults(Fault.THROTTLED, Fault.THROTTLED)) as server:
+        report = run(server, horses(1))
+    assert report.done
+    assert (server.posts, len(server.accepted)) == (3, 1)
+    assert report.entries[0].attempt == 3
+
+
 def test_nothing_is_sent_while_an_item_is_invalid(server: BillingServer, run: Run) -> None:
     """One item that is not valid keeps all others back, and no journal is begun."""
     with pytest.raises(batch.InvalidBatch):

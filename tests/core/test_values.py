@@ -121,6 +121,37 @@ def test_changes(arguments: dict[str, Any]) -> None:
         changed.number = 2  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  that is it
 
 
+@attrs.frozen(kw_only=True)
+class Slotted(Ours):
+    """A subclass of somebody who knows of no other classes than those of attrs."""
+
+    more: str = "more"
+
+
+class Under(Slotted):
+    """A subclass that has nothing more."""
+
+
+@frozen(kw_only=True)
+class Mended(Slotted):
+    other: str = "other"
+
+
+@frozen(kw_only=True)
+class Further(Ours):
+    more: str = "more"
+
+
+@pytest.mark.parametrize("kind", [Slotted, Under, Mended, Further])
+def test_changes_of_a_subclass(kind: type[Slotted]) -> None:
+    """A changed value of a subclass, with slots or without, has lost nothing."""
+    value = kind(number=1, text="a", more="b")
+    changed = evolve(value, number=2)
+    assert type(changed) is kind
+    assert changed == attrs.evolve(value, number=2)
+    assert (value.number, changed.number, changed.text, changed.more) == (1, 2, "a", "b")
+
+
 @pytest.mark.parametrize(
     "kind", [Operation, Call, Create, DeleteAsset, Download, OpenStream, Part, Poll, TextCall]
 )

@@ -28,6 +28,7 @@ from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Create, Send, Settled, Wait
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Task
+from muybridge_protocol.values import frozen
 
 _PAYMENT_REQUIRED = 402
 
@@ -48,7 +49,7 @@ class Record(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class JournaledCreate(Create):
     """A create whose every step is on the disk before the next one.
 
