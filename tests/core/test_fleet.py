@@ -164,6 +164,23 @@ def test_polls_are_kept_packed_where_they_are_many(monkeypatch: pytest.MonkeyPat
     assert occupied() < whole / 3
 
 
+def test_becoming_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll that was kept whole while they were few is none the staler once they are many."""
+    monkeypatch.setattr(fleets, "_KEPT_WHOLE", 1)
+    fleet: Fleet[str] = Fleet(SERVICE, wall_offset=WALL, wait=100.0)
+    for name in ("a", "b"):
+        fleet.add(name, known_task(name), 0.0)
+    for _ in range(2):
+        step = fleet.next_action(60.0)
+        assert isinstance(step, Dispatch)
+        fleet.receive(step.ticket, result("processing", step.key), 60.0)
+    for _ in range(2):
+        outcome = fleet.next_action(150.0)
+        assert isinstance(outcome, FleetOutcome)
+        assert isinstance(outcome.error, WaitTimeout)
+        assert outcome.error.status == "processing"
+
+
 @pytest.mark.parametrize("kept_whole", [0, 16_384])
 def test_no_records_are_kept(kept_whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few they are, polls that wait hold no record, which may be long, nor do outcomes."""
