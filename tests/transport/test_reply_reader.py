@@ -130,6 +130,16 @@ def test_bounds(flood: list[bytes]) -> None:
         read(*flood)
 
 
+def test_long_enough() -> None:
+    """A long head is none the longer for the body behind it, or for the replies before it."""
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 1000 + b"\r\n\r\n"
+    head = HEAD + b"Content-Length: 20000\r\nX: " + b"y" * 60_000 + b"\r\n\r\n"
+    reader = read(*[early] * 70, head[:50_000], head[50_000:] + b"z" * 20_000)
+    assert (reader.status, body_of(reader)) == (200, b"z" * 20_000)
+    reader = read(head[:50_000].replace(b"200", b"204"), head[50_000:] + b"junk" * 5000)
+    assert (reader.status, reader.is_followed) == (204, True)
+
+
 def test_small_chunks() -> None:
     """A body of very many small chunks is no flood."""
     reader = read(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")

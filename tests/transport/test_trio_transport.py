@@ -20,6 +20,7 @@ from trio.testing import trio_test
 import muybridge.wire._trio_connections as trio_connections
 import muybridge.wire._trio_request as trio_request
 from muybridge.credentials import AuthorizationHeader
+from muybridge.wire._reply_reader import ReplyReader
 from muybridge.wire.async_transport import exchange
 from muybridge.wire.transport import TransportError
 from muybridge.wire.trio_transport import TrioTransport
@@ -221,6 +222,31 @@ async def test_behind_a_bodiless_reply(behind: bytes) -> None:
             request = HttpRequest(method="HEAD", url=server.url)
             assert (await exchange(transport, request, timeout=5)).body == b""
         assert len(server.peers) == 2
+    await transport.close()
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        reply_bytes(200, b"x" * 300_000),
+        b"HTTP/1.1 200 OK\r\n\r\nuntil the end",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    ],
+    ids=["counted", "endless", "chunked"],
+)
+@trio_test
+async def test_nothing_is_left_of_a_reply(whole: bytes) -> None:
+    """Once a reply has been read, nothing that read it waits for the garbage collector."""
+    transport = TrioTransport()
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(left, ReplyReader) for left in gc.get_objects())
+        with ScriptedServer([read_request, send(whole)]) as server:
+            await exchange(transport, get(server.url), timeout=5)
+        assert sum(isinstance(left, ReplyReader) for left in gc.get_objects()) == before
+    finally:
+        gc.enable()
     await transport.close()
 
 

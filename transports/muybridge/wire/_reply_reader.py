@@ -92,8 +92,7 @@ class ReplyReader:
         if not self.has_head:
             self._check()
         if self.has_ended:
-            # It holds this reader, too, and neither would go before the next garbage collection.
-            self._parser = None
+            self.let_go()
         if self._overhead > _OVERHEAD_LIMIT and not self.has_ended:
             what = "trailer" if self.has_head else "head"
             raise Fault(Reason.MALFORMED, f"the reply's {what} is too long")
@@ -108,6 +107,13 @@ class ReplyReader:
             return self._pieces.popleft()
         self._check()
         return b""
+
+    def let_go(self) -> None:
+        """Let go of the parser, where somebody else reads on.
+
+        It holds this reader, too, and neither would go before the next garbage collection.
+        """
+        self._parser = None
 
     def _check(self) -> None:
         if self._is_malformed:

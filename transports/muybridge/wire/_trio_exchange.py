@@ -285,12 +285,15 @@ class Exchange:
         )
         if encodings:
             self._inflation = Inflation.read(encodings)
+        if framing.chunked:
+            return
         if framing.bodiless:
             # The parser takes what comes behind it for a body: it knows nothing of HEAD.
             behind = self._progress.arrived.rpartition(b"\r\n\r\n")[2]
             self._beginning = behind or self._reply.next_piece()
-        elif not framing.chunked:
+        else:
             self._beginning, self._missing = self._reply.next_piece(), framing.length
+        self._reply.let_go()
 
     def _at_hand(self) -> bytes | None:
         """Return the body, if all of it has come with the head and may be taken as it is.
