@@ -210,7 +210,7 @@ async def test_cancelled_where_more_has_come(*, one_of_many: bool) -> None:
             assert await connection.receive(4, one_of_many=one_of_many) == b"more"
 
 
-@pytest.mark.parametrize("behind", [b"5\r\n", b"5\r\nevil!\r\n", b"evil"])
+@pytest.mark.parametrize("behind", [b"5\r\n", b"5\r\nevil!\r\n0\r\n\r\n", b"evil"])
 @trio_test
 async def test_behind_a_bodiless_reply(behind: bytes) -> None:
     """A connection on which something came behind a reply to HEAD serves no other request."""
