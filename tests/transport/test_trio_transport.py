@@ -251,6 +251,29 @@ async def test_nothing_is_left_of_a_reply(whole: bytes) -> None:
 
 
 @trio_test
+async def test_the_key_is_not_kept() -> None:
+    """An exchange keeps the key no longer than until it has been sent."""
+    transport = TrioTransport()
+    with ScriptedServer(serve()) as server:
+        stream = transport.stream(get(server.url), timeout=5, authorization=AUTHORIZATION)
+        async with stream:
+            kept = [getattr(stream, name, None) for name in stream.__slots__]
+            assert AUTHORIZATION not in kept
+            assert KEY not in repr(kept)
+    await transport.close()
+
+
+@pytest.mark.parametrize("method", ["get", "GET /", "GET\r\nX: y", ""])
+@trio_test
+async def test_no_method(method: str) -> None:
+    """A request whose method is none is not sent."""
+    for body in (None, b""):
+        request = HttpRequest(method=method, url="http://127.0.0.1:9/", body=body)
+        failure = await failure_of(TrioTransport(), request)
+        assert (failure.sent, failure.reason) == (False, Reason.OTHER)
+
+
+@trio_test
 async def test_links_are_not_kept() -> None:
     """How a request for a result's link begins, whose signature opens it, is not kept."""
     transport = TrioTransport()
