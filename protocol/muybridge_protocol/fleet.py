@@ -51,8 +51,8 @@ CONCURRENCY: Final = defaults.CONCURRENCY
 """Requests that are under way at once unless said otherwise."""
 
 _KEPT_WHOLE: Final = 16_384
-"""Operations up to which their polls are kept as they are, too: to unpack one takes a sixth of a
-step. A million of them would take five times the memory."""
+"""Operations up to which their polls are not packed: that takes a sixth of a step. A million of
+them would take twice the memory."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -384,9 +384,9 @@ class Fleet(Generic[K]):
         else:
             member.create = None
             member.kind = self._kinds.of(operation, before=member.kind)
-            member.facts = pack(operation)
             few = len(self._keys) <= _KEPT_WHOLE
             member.poll = without_records(operation) if few else None
+            member.facts = b"" if few else pack(operation)
             if operation.deadline is not None:
                 wake = min(wake, operation.deadline)
         self._turns.rest(member, wake, now)

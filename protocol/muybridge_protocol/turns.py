@@ -46,8 +46,8 @@ class Member(Generic[K]):
         lane: Its family's.
         create: A create that will try again.
         kind: What the poll has in common with others; None while there is no task.
-        facts: What it has not.
-        poll: The poll itself, or None where it is to be unpacked.
+        facts: What it has not, or nothing where the poll itself is there.
+        poll: The poll itself, or None where it is packed.
     """
 
     number: int
@@ -62,6 +62,8 @@ class Member(Generic[K]):
     @property
     def task(self) -> Task | None:
         """The task, or None before there is one."""
+        if self.poll is not None:
+            return self.poll.task
         return None if self.kind is None else unpack_task(self.kind, self.facts)
 
     def patience(self, due: float) -> float:
@@ -72,7 +74,7 @@ class Member(Generic[K]):
         left = LONGEST_LIFE
         retention = kind.retention
         if retention is not None:
-            born = unpack_born(self.facts)
+            born = unpack_born(self.facts) if self.poll is None else self.poll.born
             if born is not None:
                 left = min(max(born + retention - due, 0.0), LONGEST_LIFE)
         return SHARE * left

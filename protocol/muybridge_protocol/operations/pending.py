@@ -4,22 +4,21 @@ A million polls wait while a few of them talk. One that waits is kept as its `Ki
 every poll like it, and its facts, packed into bytes; `unpack` makes the `Poll` again. All policy
 stays in `Poll`: nothing here decides anything.
 
-What is not kept are the records of the service as they came. Of the last result its status
-remains, which is all of it that a `Poll` looks at.
+What is not kept is the record of the task as it came.
 """
 
 from __future__ import annotations
 
 import struct
 from math import isnan
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from muybridge_protocol.families import FAMILIES, Pacing
 from muybridge_protocol.operations.poll import Poll
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Status, Task
+from muybridge_protocol.tasks import Status, Task
 from muybridge_protocol.values import evolve
 
 _FACTS: Final = struct.Struct("<dd9sdddddQIBB")
@@ -88,7 +87,7 @@ class Kind:
             status=task.status,
             object=task.object,
             error=task.error,
-            seen=None if poll.result is None else poll.result.status,
+            seen=poll.seen,
         )
 
 
@@ -108,7 +107,7 @@ class Kinds:
         """
         if before is None:
             return self._share(Kind.of(poll))
-        seen = None if poll.result is None else poll.result.status
+        seen = poll.seen
         if seen == before.seen:
             return before
         kind = self._seen.get((before, seen))
@@ -129,13 +128,8 @@ def without_records(poll: Poll) -> Poll:
 
     It is bounded then: a record may have megabytes.
     """
-    task, seen = poll.task, poll.result
-    changes: dict[str, Any] = {"events": ()}
-    if task.raw:
-        changes["task"] = evolve(task, raw={})
-    if seen is not None and seen.raw:
-        changes["result"] = Result(id=task.id, status=seen.status, family=task.family, raw={})
-    return evolve(poll, **changes)
+    task = poll.task
+    return evolve(poll, events=(), task=evolve(task, raw={}) if task.raw else task)
 
 
 def pack(poll: Poll) -> bytes:
@@ -178,16 +172,12 @@ def unpack(kind: Kind, facts: bytes) -> Poll:
         unreadable,
         incomplete,
     ) = _FACTS.unpack_from(facts)
-    task = _task(kind, facts, submitted_at, created)
-    result = None
-    if kind.seen is not None:
-        result = Result(id=task.id, status=kind.seen, family=kind.family, raw={})
     return Poll(
         service=kind.service,
         seed=seed,
         timeout=kind.timeout,
         due=due,
-        task=task,
+        task=_task(kind, facts, submitted_at, created),
         once=kind.once,
         pacing=kind.pacing,
         started=started,
@@ -195,7 +185,7 @@ def unpack(kind: Kind, facts: bytes) -> Poll:
         born=None if isnan(born) else born,
         interval=interval,
         heard=heard,
-        result=result,
+        seen=kind.seen,
         failures=failures,
         unreadable=unreadable,
         incomplete=incomplete,

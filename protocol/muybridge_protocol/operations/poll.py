@@ -86,7 +86,7 @@ class Poll(Operation[Result]):
         born: When the task was created, on the driver's clock, or None where not known.
         interval: Seconds until the next query.
         heard: When the last valid reply came, on the driver's clock.
-        result: The last valid reply, or None.
+        seen: The status in the last valid reply, or None before the first one.
         failures: Tries that have failed in a row.
         unreadable: Replies in a row that could not be read.
         incomplete: Replies in a row that were completed without a URL.
@@ -100,7 +100,7 @@ class Poll(Operation[Result]):
     born: float | None
     interval: float
     heard: float
-    result: Result | None = None
+    seen: Status | str | None = None
     failures: int = 0
     unreadable: int = 0
     incomplete: int = 0
@@ -221,12 +221,12 @@ class Poll(Operation[Result]):
             return self._not_understood(f"the reply cannot be read: {error}", response, now)
         if result.id != self.task.id:
             return self._settle(self._violation("it is about another task", response))
-        before = self.result.status if self.result is not None else self.task.status
+        before = self.task.status if self.seen is None else self.seen
         if not may_follow(before, result.status):
             reason = f"the task was {before} and is now said to be {result.status}"
             return self._settle(self._violation(reason, response))
         known: dict[str, Any] = {
-            "result": result,
+            "seen": result.status,
             "heard": now,
             "failures": 0,
             "unreadable": 0,
@@ -307,7 +307,7 @@ class Poll(Operation[Result]):
 
     def _before_the_deadline(self, now: float) -> Self:
         """Ask once before the deadline, if there has been no reply and would be none."""
-        if self.deadline is None or self.result is not None or self.due < self.deadline:
+        if self.deadline is None or self.seen is not None or self.due < self.deadline:
             return self
         last_call = self.deadline - min(LAST_CALL, (self.deadline - self.started) / 2)
         return evolve(self, due=last_call) if now < last_call else self
@@ -316,7 +316,7 @@ class Poll(Operation[Result]):
         assert self.deadline is not None  # noqa: S101  only a deadline brings this about
         return WaitTimeout(
             waited=self.deadline - self.started,
-            status=self.result.status if self.result is not None else self.task.status,
+            status=self.task.status if self.seen is None else self.seen,
             task=self.task,
         )
 
