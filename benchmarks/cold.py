@@ -15,8 +15,6 @@ from contextlib import AbstractContextManager, contextmanager
 from benchmarks.loopback import serving
 from benchmarks.measuring import Benchmark, Target, ahead_of, installed
 
-PROCESSES = 3
-"""Child processes of each contestant in a round."""
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 _LOOP = """
@@ -75,7 +73,7 @@ def _imports() -> Iterator[Benchmark]:
     lines = (floor, "pass", ours, "import requests", "import trio")
     contestants = {line: _processes(line) for line in lines}
     targets = [Target(ours, at_most=1.15, of=floor)]
-    yield Benchmark("process, Python's own start included", PROCESSES, contestants, targets)
+    yield Benchmark("process, Python's own start included", 1, contestants, targets, turns=4)
 
 
 @contextmanager
@@ -87,7 +85,7 @@ def _first_results() -> Iterator[Benchmark]:
         }
         ours = "muybridge.Client"
         targets = [Target(ours, at_most=1.15, of=_FLOOR), *ahead_of(ours, _PEERS)]
-        yield Benchmark("process to its first result", PROCESSES, contestants, targets)
+        yield Benchmark("process to its first result", 1, contestants, targets, turns=4)
 
 
 def _processes(script: str) -> Callable[[], float]:
@@ -99,8 +97,7 @@ def _processes(script: str) -> Callable[[], float]:
 
     def run() -> float:
         before = _spent_by_children()
-        for _ in range(PROCESSES):
-            subprocess.run(command, check=True)  # noqa: S603  scripts of this file
+        subprocess.run(command, check=True)  # noqa: S603  scripts of this file
         return _spent_by_children() - before
 
     return run

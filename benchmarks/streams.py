@@ -302,7 +302,9 @@ def _text() -> Iterator[Benchmark]:
         targets.append(Target(ours, at_most=1.5, of=floor))
         targets += ahead_of(ours, (f"{name}, {cutting} a piece" for name in peers))
     rates = {"events": 1}
-    yield Benchmark(f"event of {len(_SMALL[0])} bytes", TEXT_EVENTS, contestants, targets, rates)
+    yield Benchmark(
+        f"event of {len(_SMALL[0])} bytes", TEXT_EVENTS, contestants, targets, rates, turns=5
+    )
 
 
 @contextmanager

@@ -258,4 +258,4 @@ def _polls() -> Iterator[Benchmark]:
         }
         few, many = (f"{_OURS}, {at_once:,} at once" for at_once in (50, 2_000))
         targets = [Target(many, at_most=1.2, of=few)]
-        yield Benchmark("poll", _WAITS * QUERIES, contestants, targets)
+        yield Benchmark("poll", _WAITS * QUERIES, contestants, targets, turns=2)
