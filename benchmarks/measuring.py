@@ -129,24 +129,19 @@ def race(
     """Return what runs the contestants in turns, so many rounds, and compares the medians.
 
     They take turns within each round, so that a noisy machine slows all of them alike. A round
-    that is not counted comes first. What there is by then, such as the peers' modules, is kept out
-    of garbage collections, in which it would be looked through again and again.
+    that is not counted comes first.
     """
 
     def run(rounds: int) -> Report:
         with prepare() as benchmark:
             spent: dict[str, list[float]] = {name: [] for name in benchmark.contestants}
-            for number in range(rounds * benchmark.turns + 1):
-                if number == 1:
-                    gc.collect()
-                    gc.freeze()
+            for _ in range(rounds * benchmark.turns + 1):
                 for name, contestant in benchmark.contestants.items():
                     gc.collect()
                     began = time.process_time()
                     own = contestant()
                     seconds = own if isinstance(own, float) else time.process_time() - began
                     spent[name].append(seconds / benchmark.units)
-            gc.unfreeze()
         medians = {name: statistics.median(times[1:]) for name, times in spent.items()}
         reference = next(iter(medians.values()))
         figures = {
