@@ -141,6 +141,12 @@ def test_a_bare_id() -> None:
     assert too_often(task(), 0.1, SERVICE) is None
 
 
+def test_kind() -> None:
+    """Those who are told of a poll are told whether it asks once or waits."""
+    assert Poll.start(task(), SERVICE, now=0, wall=WALL).kind == "wait"
+    assert Poll.query(task(), SERVICE, now=0, wall=WALL).kind == "get"
+
+
 def test_the_requested_model_sets_the_pace() -> None:
     """The pace is that of the model asked for; the service's own choice counts without it."""
     fast = newborn("vidsb", "vidsb_2_0_fast")

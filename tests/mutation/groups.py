@@ -81,6 +81,11 @@ _NEVER_LESS = "no wait is below nothing, so that at least -1 s is at least 0 s"
 _ONE_MATCH = "there is at most one, or the best of them comes first"
 
 EQUIVALENT: dict[_Key, str] = {
+    (
+        f"{_CORE}.operations.poll",
+        "if TYPE_CHECKING:",
+        "if (not TYPE_CHECKING):",
+    ): "what is imported for type checkers is then imported by all, and used by none",
     **dict.fromkeys(
         _swapped(
             f"{_CORE}.delivery",
