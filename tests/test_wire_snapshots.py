@@ -277,7 +277,7 @@ def test_creates(name: str, snapshot: SnapshotAssertion) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IgnoredSetting)
         request = kind(**fields)
-    assert shown(Create.start(request, SERVICE, now=0, wall=0)) == snapshot
+    assert shown(Create.start(request, SERVICE, now=0, wall=0, seed=0)) == snapshot
 
 
 def test_every_family_is_stored() -> None:
@@ -299,12 +299,12 @@ def test_the_fullest_forms_leave_nothing_out() -> None:
 
 def test_result_query(snapshot: SnapshotAssertion) -> None:
     """The result query is the stored one."""
-    assert shown(Poll.query(Task(id="task-1"), SERVICE, now=0, wall=0)) == snapshot
+    assert shown(Poll.query(Task(id="task-1"), SERVICE, now=0, wall=0, seed=0)) == snapshot
 
 
 def test_asset_deletion(snapshot: SnapshotAssertion) -> None:
     """The deletion of an asset is the stored one: without a body and without a version."""
-    assert shown(DeleteAsset.start("asset://a-1", SERVICE, now=0)) == snapshot
+    assert shown(DeleteAsset.start("asset://a-1", SERVICE, now=0, seed=0)) == snapshot
 
 
 @pytest.mark.parametrize(
@@ -315,19 +315,19 @@ def test_asset_deletion(snapshot: SnapshotAssertion) -> None:
 def test_downloads(part: Part | None, snapshot: SnapshotAssertion) -> None:
     """A download, of the whole or the rest, is the stored one: it never wants the key."""
     link = "https://cdn.example.net/a.mp4?sig=a%2Fb"
-    assert shown(Download.start(link, SERVICE, part=part, now=0)) == snapshot
+    assert shown(Download.start(link, SERVICE, part=part, now=0, seed=0)) == snapshot
 
 
 def test_link_query(snapshot: SnapshotAssertion) -> None:
     """The query for a task's link is the stored one."""
-    assert shown(Download.start(None, SERVICE, task=Task(id="task-1"), now=0)) == snapshot
+    assert shown(Download.start(None, SERVICE, task=Task(id="task-1"), now=0, seed=0)) == snapshot
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_calls(method: str, snapshot: SnapshotAssertion) -> None:
     """A call to an endpoint that is not shown is the stored one."""
     body = {"messages": [{"role": "user", "content": PROMPT}]} if method == "POST" else None
-    call = Call.start(method, "/v1/chat/completions?x=1", SERVICE, json=body, now=0)
+    call = Call.start(method, "/v1/chat/completions?x=1", SERVICE, json=body, now=0, seed=0)
     assert shown(call) == snapshot
 
 
@@ -359,9 +359,9 @@ TEXTS: dict[str, dict[str, Any]] = {
 def shown_text(request: HttpRequest, *, stream: bool) -> dict[str, Any]:
     """Return a text request as its operation sends it, and whether it may be broken off."""
     operation: Operation[Any] = (
-        OpenStream.start(request, SERVICE, now=0)
+        OpenStream.start(request, SERVICE, now=0, seed=0)
         if stream
-        else TextCall[Any].start(request, lambda record: record, SERVICE, now=0)
+        else TextCall[Any].start(request, lambda record: record, SERVICE, now=0, seed=0)
     )
     action = operation.next_action(0)
     assert isinstance(action, Fetch if stream else Send)

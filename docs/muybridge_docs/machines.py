@@ -95,12 +95,12 @@ def poll_machine() -> str:
 def new_create() -> Operation[Any]:
     """Return a create call at its beginning."""
     request = ImgaRequest(model="imga", prompt="a horse")
-    return Create.start(request, SERVICE, now=0.0, wall=0.0)
+    return Create.start(request, SERVICE, now=0.0, wall=0.0, seed=0)
 
 
 def new_poll() -> Operation[Any]:
     """Return the wait for a result at its beginning."""
-    return Poll.start(TASK, SERVICE, now=0.0, wall=0.0)
+    return Poll.start(TASK, SERVICE, now=0.0, wall=0.0, seed=0)
 
 
 @attrs.frozen

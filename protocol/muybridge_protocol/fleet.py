@@ -26,6 +26,7 @@ poll that waits is kept packed (`operations.pending`) where they are many: there
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Final, Generic, TypeVar
@@ -39,7 +40,14 @@ from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import defaults
 from muybridge_protocol.operations.create import Create
-from muybridge_protocol.operations.operation import API_TIMEOUT, Send, Settled, Wait
+from muybridge_protocol.operations.operation import (
+    API_TIMEOUT,
+    OperationMisuse,
+    Send,
+    Settled,
+    Wait,
+    check_seconds,
+)
 from muybridge_protocol.operations.pending import Kinds, pack, unpack, without_records
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT, Poll
 from muybridge_protocol.service import Service
@@ -154,7 +162,7 @@ class Fleet(Generic[K]):
     Args:
         service: Where the service is.
         wall_offset: What to add to the driver's clock to get Unix seconds.
-        seed: Any number; all waits between tries are drawn from it.
+        seed: A number drawn at random for this fleet; all waits between tries follow from it.
         concurrency: Most requests under way at once.
         per_family: Most of them for one family: one number for all, or by name.
         timeout: Seconds that one exchange may take.
@@ -163,7 +171,7 @@ class Fleet(Generic[K]):
 
     Raises:
         InvalidAddress: The service has no base URL.
-        ValueError: A limit is below one.
+        ValueError: A limit is below one, or a number of seconds is not one.
     """
 
     def __init__(
@@ -171,7 +179,7 @@ class Fleet(Generic[K]):
         service: Service,
         *,
         wall_offset: float,
-        seed: int = 0,
+        seed: int,
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float = API_TIMEOUT,
@@ -183,6 +191,9 @@ class Fleet(Generic[K]):
             limits = dict.fromkeys((*FAMILIES, ""), per_family)
         if min((concurrency, *limits.values())) < 1:
             raise ValueError("concurrency and per_family are at least 1")
+        check_seconds("timeout", timeout)
+        check_seconds("wait", wait, least=-math.inf)
+        check_seconds("poll_interval", poll_interval, least=0)
         service.require_base_url()  # or each of its operations would fail at an odd time
         self._service = service
         self._wall_offset = wall_offset
@@ -270,11 +281,12 @@ class Fleet(Generic[K]):
             now: Seconds on the driver's clock.
 
         Raises:
-            ValueError: No such exchange is under way.
+            OperationMisuse: No such exchange is under way.
         """
-        exchange = self._end_exchange(ticket)
+        exchange = self._exchange(ticket)
+        operation = exchange.operation.receive(response, now)
         self._throttle.heard(response, sent=exchange.sent, now=now)
-        return self._go_on(exchange.member, exchange.operation.receive(response, now), now)
+        return self._go_on(ticket, operation, now)
 
     def fail(self, ticket: int, failure: TransportFailure, now: float) -> tuple[Event, ...]:
         """Take the failure of an exchange, and return what it made known.
@@ -285,10 +297,10 @@ class Fleet(Generic[K]):
             now: Seconds on the driver's clock.
 
         Raises:
-            ValueError: No such exchange is under way.
+            OperationMisuse: No such exchange is under way.
         """
-        exchange = self._end_exchange(ticket)
-        return self._go_on(exchange.member, exchange.operation.fail(failure, now), now)
+        operation = self._exchange(ticket).operation.fail(failure, now)
+        return self._go_on(ticket, operation, now)
 
     def stop(self) -> None:
         """Send nothing more. `next_action` is `Busy` until no request that costs is under way."""
@@ -353,16 +365,20 @@ class Fleet(Generic[K]):
             poll_interval=self._poll_interval,
         )
 
-    def _end_exchange(self, ticket: int) -> _UnderWay[K]:
-        exchange = self._under_way.pop(ticket, None)
-        if exchange is None:
-            raise ValueError(f"no exchange {ticket} is under way")
-        self._paid -= exchange.paid
-        self._turns.back(exchange.member)
-        return exchange
+    def _exchange(self, ticket: int) -> _UnderWay[K]:
+        if ticket not in self._under_way:
+            raise OperationMisuse(
+                f"No exchange with ticket {ticket!r} is under way: tell the fleet once how each "
+                "Dispatch has ended, with the ticket of that Dispatch."
+            )
+        return self._under_way[ticket]
 
-    def _go_on(self, member: Member[K], operation: Create | Poll, now: float) -> tuple[Event, ...]:
-        """Put *member* to rest as *operation*, or end it."""
+    def _go_on(self, ticket: int, operation: Create | Poll, now: float) -> tuple[Event, ...]:
+        """End the exchange of *ticket*, which led to *operation*, and put its member to rest."""
+        exchange = self._under_way.pop(ticket)
+        self._paid -= exchange.paid
+        member = exchange.member
+        self._turns.back(member)
         events = operation.events
         if isinstance(operation, Create) and operation.settled is not None:
             created = operation.settled.outcome

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import attrs
 
-from muybridge_protocol.values import frozen
+from muybridge_protocol.values import frozen, require_type
 
 MEBIBYTE = 1024 * 1024
 
@@ -72,6 +72,10 @@ class HttpRequest:
     body_limit: int | None = API_BODY_LIMIT
     idle_timeout: float | None = None
 
+    def __attrs_post_init__(self) -> None:
+        _check_headers(self.headers)
+        require_type("HttpRequest.body", self.body, (bytes, type(None)))
+
     @property
     def shielded(self) -> bool:
         """Whether nothing may come between its first byte and its reply: not even Ctrl-C."""
@@ -85,6 +89,9 @@ class HttpHead:
     status: int
     headers: Headers = ()
 
+    def __attrs_post_init__(self) -> None:
+        _check_head(self)
+
     def header(self, name: str) -> str | None:
         """Return the first value of the header *name*, whatever its case, or None."""
         return find_header(self.headers, name)
@@ -97,6 +104,10 @@ class HttpResponse:
     status: int
     headers: Headers = ()
     body: bytes = attrs.field(default=b"", repr=_sized)
+
+    def __attrs_post_init__(self) -> None:
+        _check_head(self)
+        require_type("HttpResponse.body", self.body, bytes)
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header *name*, whatever its case, or None."""
@@ -169,9 +180,33 @@ class TransportFailure:
     status: int | None = None
     detail: str = ""
 
+    def __attrs_post_init__(self) -> None:
+        require_type("TransportFailure.phase", self.phase, Phase)
+        require_type("TransportFailure.sent", self.sent, bool)
+        require_type("TransportFailure.reason", self.reason, Reason)
+        require_type("TransportFailure.partial", self.partial, bytes)
+
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
         return f"{self.reason} in phase {self.phase}{detail}"
+
+
+def _check_head(head: HttpHead | HttpResponse) -> None:
+    require_type(f"{type(head).__name__}.status", head.status, int)
+    _check_headers(head.headers)
+
+
+def _check_headers(headers: Headers) -> None:
+    pairs: tuple[object, ...] = headers if type(headers) is tuple else (None,)
+    for pair in pairs:
+        match pair:
+            case (str(), str()):
+                continue
+            case _:  # neither shown here: a value may be a secret
+                raise TypeError(
+                    "headers must be a tuple of (name, value) pairs of str, such as "
+                    'tuple(response.headers.items()); {"name": "value"} is not one'
+                )
 
 
 def find_header(headers: Iterable[tuple[str, str]], name: str) -> str | None:

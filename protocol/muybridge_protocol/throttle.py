@@ -28,14 +28,14 @@ class Throttle:
     nothing about the new pace.
 
     Args:
-        seed: Any number; pauses that no reply asks for are drawn from it.
+        seed: A number drawn at random; pauses that no reply asks for follow from it.
         gap: Seconds between requests; 0 where there is no need.
         until: When the next request may be sent, on the driver's clock.
         slowed: When the gap last grew, on the driver's clock.
         refusals: How often it grew since it was last none.
     """
 
-    seed: int = 0
+    seed: int
     gap: float = 0.0
     until: float = float("-inf")
     slowed: float = float("-inf")

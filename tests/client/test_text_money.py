@@ -290,9 +290,11 @@ def test_every_try_is_within_the_time(stream: bool) -> None:  # noqa: FBT001  a 
     service = Service(base_url="https://a.test", text_base_url="https://text.test")
     sent = encode_mapping(ASKED, service, path="/v1/messages", stream=stream)
     operation: OpenStream | TextCall[HttpRequest] = (
-        OpenStream.start(sent, service, now=1000.0, timeout=60)
+        OpenStream.start(sent, service, now=1000.0, timeout=60, seed=0)
         if stream
-        else TextCall[HttpRequest].start(sent, lambda _: sent, service, now=1000.0, timeout=60)
+        else TextCall[HttpRequest].start(
+            sent, lambda _: sent, service, now=1000.0, timeout=60, seed=0
+        )
     )
     assert operation.next_action(1000.0) == (Fetch if stream else Send)(sent, 1060.0)
     later = operation.receive(HttpResponse(429, (("Retry-After", "50"),)), 1001.0)

@@ -42,6 +42,7 @@ WALL = 1_760_000_000.0
 SERVICE = Service(base_url="https://api.example.com", text_base_url="http://text.example.com")
 REQUEST = ImgaRequest(model="imga", prompt="a horse")
 TEXT_REQUEST = GenerateContentRequest(model="textg-2.5-pro", contents="what is a horse?")
+SEEDED: dict[str, Any] = {"seed": 0}
 LINK = "https://cdn.example.net/a.mp4"
 
 
@@ -185,7 +186,7 @@ def _stream(run: Run, operation: Download, reply: Streamed) -> Download:
 
 
 def create(*, now: float = 0.0, **options: Any) -> Create:
-    return Create.start(REQUEST, SERVICE, now=now, wall=WALL + now, **options)
+    return Create.start(REQUEST, SERVICE, now=now, wall=WALL + now, **SEEDED | options)
 
 
 def task(name: str = "t1", **fields: Any) -> Task:
@@ -195,7 +196,7 @@ def task(name: str = "t1", **fields: Any) -> Task:
 def poll(about: Task | None = None, *, now: float = 0.0, **options: Any) -> Poll:
     """Return a poll; of a bare id unless told otherwise, which is asked for at once."""
     chosen = about if about is not None else task()
-    return Poll.start(chosen, SERVICE, now=now, wall=WALL + now, **options)
+    return Poll.start(chosen, SERVICE, now=now, wall=WALL + now, **SEEDED | options)
 
 
 def newborn_poll(**options: Any) -> Poll:
@@ -204,33 +205,35 @@ def newborn_poll(**options: Any) -> Poll:
 
 
 def query(about: Task | None = None, **options: Any) -> Poll:
-    return Poll.query(about if about is not None else task(), SERVICE, now=0, wall=WALL, **options)
+    return Poll.query(
+        about if about is not None else task(), SERVICE, now=0, wall=WALL, **SEEDED | options
+    )
 
 
 def delete(**options: Any) -> DeleteAsset:
-    return DeleteAsset.start("a1", SERVICE, now=0, **options)
+    return DeleteAsset.start("a1", SERVICE, now=0, **SEEDED | options)
 
 
 def call(method: str = "POST", path: str = "/v1/chat/completions", **options: Any) -> Call:
-    return Call.start(method, path, SERVICE, now=0, **options)
+    return Call.start(method, path, SERVICE, now=0, **SEEDED | options)
 
 
 def text_call(**options: Any) -> TextCall[GenerateContentResponse]:
     sent = encode_content(TEXT_REQUEST, SERVICE)
     return TextCall[GenerateContentResponse].start(
-        sent, GenerateContentResponse, SERVICE, now=0, **options
+        sent, GenerateContentResponse, SERVICE, now=0, **SEEDED | options
     )
 
 
 def open_stream(**options: Any) -> OpenStream:
     sent = encode_content(TEXT_REQUEST, SERVICE, stream=True)
-    return OpenStream.start(sent, SERVICE, now=0, **options)
+    return OpenStream.start(sent, SERVICE, now=0, **SEEDED | options)
 
 
 def download(
     url: str | None = LINK, *, about: Task | None = None, part: Part | None = None, **options: Any
 ) -> Download:
-    return Download.start(url, SERVICE, task=about, part=part, now=0, **options)
+    return Download.start(url, SERVICE, task=about, part=part, now=0, **SEEDED | options)
 
 
 # Reactions.

@@ -19,7 +19,7 @@ from muybridge_protocol.operations import Create, Poll, Send, Settled, Wait
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.tasks import Task
 
-from .driving import LINK, SERVICE, WALL, After, Streamed, reply, result
+from .driving import LINK, SEEDED, SERVICE, WALL, After, Streamed, reply, result
 
 Reaction = HttpResponse | TransportFailure
 
@@ -131,7 +131,7 @@ class FleetDrive:
     """
 
     def __init__(self, react: Callable[[Seen], Reaction | After], **options: Any) -> None:
-        self.fleet: Fleet[Any] = Fleet(SERVICE, wall_offset=WALL, **options)
+        self.fleet: Fleet[Any] = Fleet(SERVICE, wall_offset=WALL, **SEEDED | options)
         self.react = react
         self._options = options
         self.now = 0.0

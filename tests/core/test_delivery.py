@@ -653,7 +653,7 @@ def test_a_failed_record_at_creation_is_a_failed_task() -> None:
     """A record that failed at creation is a failed task, and is never polled."""
     request = ImgbRequest(model="imgb-2", prompt="x")
     made = drive(
-        Create.start(request, SERVICE, now=0, wall=WALL),
+        Create.start(request, SERVICE, now=0, wall=WALL, seed=0),
         reply(200, record("failed", object="image", error="unsupported pair")),
     ).outcome
     assert isinstance(made, Task)

@@ -114,11 +114,11 @@ def test_the_services_own_host_is_exempt(base: str) -> None:
     """The service's own host may be a private one, and no other private host may."""
     service = Service(base_url=base)
     own = service.url("/files/a.mp4")
-    action = next_action(Download.start(own, service, now=0), 0)
+    action = next_action(Download.start(own, service, now=0, seed=0), 0)
     assert isinstance(action, Fetch)
     assert not action.request.public_host_only
     with pytest.raises(InvalidAddress):
-        Download.start("https://192.168.0.1/a.mp4", service, now=0)
+        Download.start("https://192.168.0.1/a.mp4", service, now=0, seed=0)
 
 
 # Resuming.
@@ -715,7 +715,7 @@ def test_a_query_of_the_link_is_not_shown() -> None:
 
 def test_a_links_signature_is_not_shown() -> None:
     """The query of a link, which may hold a signature, stays out of what is printed."""
-    fetching = Download.start("https://cdn.example.com/a.mp4?sig=s3cret", SERVICE, now=0.0)
+    fetching = Download.start("https://cdn.example.com/a.mp4?sig=s3cret", SERVICE, now=0.0, seed=0)
     assert "s3cret" not in repr(fetching)
     assert "s3cret" not in repr(fetching.next_action(0.0))
 

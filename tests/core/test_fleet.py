@@ -3,7 +3,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import tracemalloc
-from typing import Any
+from math import nan
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ from muybridge_protocol.events import Submitted, Throttled
 from muybridge_protocol.families import ImgaRequest, ImgbRequest, MediaRequest, VidmRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.operations import Wait
+from muybridge_protocol.operations import OperationMisuse, Wait
 from muybridge_protocol.tasks import Status, Task
 from muybridge_protocol.throttle import FIRST_GAP, LONGEST_GAP, Throttle
 from muybridge_protocol.turns import LONGEST_LIFE, SHARE
@@ -149,7 +150,7 @@ def test_polls_are_kept_packed_where_they_are_many(monkeypatch: pytest.MonkeyPat
 
     def occupied() -> int:
         tracemalloc.start()
-        fleet: Fleet[int] = Fleet(SERVICE, wall_offset=WALL)
+        fleet: Fleet[int] = Fleet(SERVICE, wall_offset=WALL, seed=0)
         for number in range(300):
             fleet.add(number, known_task(f"t{number}"), 0.0)
         memory, _ = tracemalloc.get_traced_memory()
@@ -167,7 +168,7 @@ def test_polls_are_kept_packed_where_they_are_many(monkeypatch: pytest.MonkeyPat
 def test_becoming_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """A poll that was kept whole while they were few is none the staler once they are many."""
     monkeypatch.setattr(fleets, "_KEPT_WHOLE", 1)
-    fleet: Fleet[str] = Fleet(SERVICE, wall_offset=WALL, wait=100.0)
+    fleet: Fleet[str] = Fleet(SERVICE, wall_offset=WALL, seed=0, wait=100.0)
     for name in ("a", "b"):
         fleet.add(name, known_task(name), 0.0)
     for _ in range(2):
@@ -185,7 +186,7 @@ def test_becoming_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_records_are_kept(kept_whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few they are, polls that wait hold no record, which may be long, nor do outcomes."""
     monkeypatch.setattr(fleets, "_KEPT_WHOLE", kept_whole)
-    fleet: Fleet[int] = Fleet(SERVICE, wall_offset=WALL, wait=100.0)
+    fleet: Fleet[int] = Fleet(SERVICE, wall_offset=WALL, seed=0, wait=100.0)
     tracemalloc.start()
     for number in range(20):
         note = str(number) * 50_000
@@ -211,8 +212,33 @@ def test_a_reply_is_taken_once() -> None:
     drive = FleetDrive(MadeUpService())
     drive.add("a", IMGA)
     drive.run()
-    with pytest.raises(ValueError, match="under way"):
+    with pytest.raises(OperationMisuse, match="ticket 1 is under way"):
         drive.fleet.receive(1, reply(200), 0.0)
+    with pytest.raises(OperationMisuse, match="ticket 1 is under way"):
+        drive.fleet.fail(1, unsent(), 0.0)
+
+
+def test_a_response_of_the_wrong_type_loses_no_task() -> None:
+    """A fleet that is given something else than a response still holds the paid request."""
+    fleet: Fleet[str] = Fleet(SERVICE, wall_offset=WALL, seed=0)
+    fleet.add("a", IMGA, 0.0)
+    sent = fleet.next_action(0.0)
+    assert isinstance(sent, Dispatch)
+    with pytest.raises(TypeError, match=r"Create\.receive must be HttpResponse, not dict"):
+        fleet.receive(sent.ticket, cast("Any", {"id": "t1"}), 1.0)
+    assert (fleet.under_way, fleet.paid, len(fleet)) == (1, 1, 1)
+    fleet.receive(sent.ticket, result("queued"), 1.0)
+    assert [waiting.task and waiting.task.id for waiting in fleet.outstanding()] == ["t1"]
+
+
+@pytest.mark.parametrize(
+    "bad", [{"timeout": nan}, {"timeout": -1.0}, {"wait": nan}, {"poll_interval": -1.0}], ids=str
+)
+def test_times_that_are_none_are_refused_at_once(bad: dict[str, float]) -> None:
+    """A fleet refuses a timeout that is not a number when it is made, not at its first request."""
+    (name,) = bad
+    with pytest.raises(ValueError, match=f"{name} must be "):
+        FleetDrive(MadeUpService(), **bad)
 
 
 def test_limits_below_one_are_refused() -> None:

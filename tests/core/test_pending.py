@@ -119,7 +119,7 @@ def test_the_task_of_a_packed_poll_is_told_without_the_rest(poll: Poll) -> None:
 @pytest.mark.parametrize("name", ["t1", "", "ä", "\ud800", "x" * 256])
 def test_any_id_survives(name: str) -> None:
     """An id comes out as it went in, even one that no service should give."""
-    poll = Poll.start(Task(id=name), SERVICE, now=0, wall=WALL)
+    poll = Poll.start(Task(id=name), SERVICE, now=0, wall=WALL, seed=0)
     assert unpack(Kind.of(poll), pack(poll)).task.id == name
 
 
@@ -127,7 +127,7 @@ def test_polls_that_are_alike_share_one_kind() -> None:
     """What many polls have in common is kept once, and a new status makes one more."""
     kinds = Kinds()
     first, second = (
-        Poll.start(Task(id=name, family="imga"), SERVICE, now=0, wall=WALL) for name in "ab"
+        Poll.start(Task(id=name, family="imga"), SERVICE, now=0, wall=WALL, seed=0) for name in "ab"
     )
     kind = kinds.of(first)
     assert kinds.of(second) is kind
@@ -137,7 +137,7 @@ def test_polls_that_are_alike_share_one_kind() -> None:
 @pytest.mark.parametrize("family", [None, "no such", *FAMILIES])
 def test_a_kind_knows_how_long_results_live(family: str | None) -> None:
     """How long results live is the family's, and not known for a family that is not."""
-    kind = Kind.of(Poll.start(Task(id="a", family=family), SERVICE, now=0, wall=WALL))
+    kind = Kind.of(Poll.start(Task(id="a", family=family), SERVICE, now=0, wall=WALL, seed=0))
     known = FAMILIES.get(family or "")
     assert kind.retention == (None if known is None else known.retention.seconds)
 
@@ -156,7 +156,7 @@ def test_a_kind_knows_what_is_finished(
 ) -> None:
     """A task is finished when its record or its last result says that it is completed."""
     about = Task(id="t1", status=None if status is None else Status(status))
-    poll = Poll.start(about, SERVICE, now=0, wall=WALL)
+    poll = Poll.start(about, SERVICE, now=0, wall=WALL, seed=0)
     if seen is not None:
         poll = poll.receive(result(seen), 0)
     assert Kind.of(poll).is_finished is finished
@@ -167,7 +167,7 @@ def test_kinds_are_kept_up_to_a_number() -> None:
     kinds = Kinds()
     for number in range(4097):
         assert len(kinds._shared) == number  # pyright: ignore[reportPrivateUsage]  nowhere else
-        kinds.of(Poll.start(Task(id="a", model=f"{number}"), SERVICE, now=0, wall=WALL))
+        kinds.of(Poll.start(Task(id="a", model=f"{number}"), SERVICE, now=0, wall=WALL, seed=0))
     assert len(kinds._shared) == 1  # pyright: ignore[reportPrivateUsage]  it shows nowhere else
 
 
@@ -176,14 +176,14 @@ def test_a_service_with_ever_new_names_does_not_fill_the_memory() -> None:
     kinds = Kinds()
     for number in range(5000):
         task = Task(id="a", model=f"model-{number}")
-        kinds.of(Poll.start(task, SERVICE, now=0, wall=WALL))
+        kinds.of(Poll.start(task, SERVICE, now=0, wall=WALL, seed=0))
     assert len(kinds._shared) <= 4096  # pyright: ignore[reportPrivateUsage]  it shows nowhere else
 
 
 def test_a_service_with_ever_new_statuses_does_not_fill_the_memory() -> None:
     """The number of ways from one kind to the next that are kept is bounded as well."""
     kinds = Kinds()
-    poll = Poll.start(Task(id="a"), SERVICE, now=0, wall=WALL)
+    poll = Poll.start(Task(id="a"), SERVICE, now=0, wall=WALL, seed=0)
     kind = kinds.of(poll)
     for number in range(5000):
         kind = kinds.of(poll.receive(result(f"status {number % 100}", "a"), 1), before=kind)

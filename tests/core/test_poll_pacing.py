@@ -143,8 +143,8 @@ def test_a_bare_id() -> None:
 
 def test_kind() -> None:
     """Those who are told of a poll are told whether it asks once or waits."""
-    assert Poll.start(task(), SERVICE, now=0, wall=WALL).kind == "wait"
-    assert Poll.query(task(), SERVICE, now=0, wall=WALL).kind == "get"
+    assert Poll.start(task(), SERVICE, now=0, wall=WALL, seed=0).kind == "wait"
+    assert Poll.query(task(), SERVICE, now=0, wall=WALL, seed=0).kind == "get"
 
 
 def test_the_requested_model_sets_the_pace() -> None:

@@ -392,7 +392,7 @@ def test_no_identifiers(text: Any) -> None:
     assert len(str(caught.value)) < 300
     if isinstance(text, str):
         with pytest.raises(ValueError, match="asset id"):
-            DeleteAsset.start(text, SERVICE, now=0)
+            DeleteAsset.start(text, SERVICE, now=0, seed=0)
         with pytest.raises(ValueError, match="task id"):
             as_task(text)
 
@@ -417,9 +417,9 @@ def test_identifiers(text: str) -> None:
     """Letters, digits and a few marks, with single dots between them, are an id."""
     assert is_identifier(text)
     assert check_identifier(text, "task id") == text
-    asset = DeleteAsset.start(f"asset://{text}", SERVICE, now=0)
+    asset = DeleteAsset.start(f"asset://{text}", SERVICE, now=0, seed=0)
     assert asset.next_action(0).request.url == f"https://api.example.com/vidsb/asset/{text}"  # type: ignore[union-attr]  # any other action fails here
-    query = Poll.query(Task(id=text), SERVICE, now=0, wall=0)
+    query = Poll.query(Task(id=text), SERVICE, now=0, wall=0, seed=0)
     assert query.next_action(0).request.url == f"https://api.example.com/v1/result/{text}"  # type: ignore[union-attr]  # any other action fails here
 
 
@@ -532,7 +532,7 @@ def test_paths(path: str) -> None:
 def test_no_paths(path: str) -> None:
     """A path that leaves the service's origin, or climbs in it, is a ValueError, and unsent."""
     with pytest.raises(ValueError, match="Nothing was sent") as caught:
-        Call.start("POST", path, SERVICE, now=0)
+        Call.start("POST", path, SERVICE, now=0, seed=0)
     assert isinstance(caught.value, InvalidAddress)
 
 

@@ -23,7 +23,7 @@ def told(throttle: Throttle, response: HttpResponse, *, sent: float, now: float)
 
 def slowed(times: int = 1) -> Throttle:
     """Return a throttle that was asked to slow down at 1, 2, ... seconds, for no time."""
-    throttle = Throttle()
+    throttle = Throttle(seed=0)
     for now in range(1, times + 1):
         throttle.heard(reply(429, Retry_After="0"), sent=now, now=now)
     return throttle
@@ -31,7 +31,7 @@ def slowed(times: int = 1) -> Throttle:
 
 def test_nothing_is_held_back_at_first() -> None:
     """A throttle that has heard nothing, or only good of the service, holds nothing back."""
-    throttle = Throttle()
+    throttle = Throttle(seed=0)
     throttle.sent(5.0)
     throttle.heard(reply(200), sent=5.0, now=6.0)
     for status in (404, 500, 503):
@@ -48,14 +48,14 @@ def test_each_refusal_doubles_the_gap() -> None:
     assert slowed(3).until == 3.5
 
 
-@pytest.mark.parametrize("seed", [None, 0, 1, 77])
-def test_a_pause_that_no_reply_asks_for_is_drawn(seed: int | None) -> None:
+@pytest.mark.parametrize("seed", [0, 1, 77])
+def test_a_pause_that_no_reply_asks_for_is_drawn(seed: int) -> None:
     """Without Retry-After the pause is drawn anew for each refusal, and is no less than the gap."""
-    throttle = Throttle() if seed is None else Throttle(seed=seed)
+    throttle = Throttle(seed=seed)
     for refusal in range(1, 6):
         now = 1000.0 * refusal
         throttle.heard(reply(429), sent=now, now=now)
-        pause = max(throttle.gap, backoff(seed or 0, refusal))
+        pause = max(throttle.gap, backoff(seed, refusal))
         assert throttle.until == now + pause
 
 
@@ -63,14 +63,14 @@ def test_a_pause_that_no_reply_asks_for_is_drawn(seed: int | None) -> None:
 @pytest.mark.parametrize("status", [429, 503, 404])
 def test_a_pause_is_as_long_as_is_asked(status: int, asked: str, pause: float) -> None:
     """Whatever the status, Retry-After is obeyed up to two minutes, and is no less than the gap."""
-    throttle = told(Throttle(), reply(status, Retry_After=asked), sent=0.0, now=10.0)
+    throttle = told(Throttle(seed=0), reply(status, Retry_After=asked), sent=0.0, now=10.0)
     assert throttle.until == 10 + pause
     assert throttle.gap == 0.125
 
 
 def test_a_pause_is_never_cut_short() -> None:
     """What was asked for stands, whatever is heard or sent later."""
-    throttle = told(Throttle(), reply(429, Retry_After="60"), sent=0.0, now=0.0)
+    throttle = told(Throttle(seed=0), reply(429, Retry_After="60"), sent=0.0, now=0.0)
     throttle.heard(reply(429, Retry_After="1"), sent=5.0, now=5.0)
     assert throttle.until == 60
     throttle.sent(50.0)
@@ -108,7 +108,7 @@ def test_a_success_eases() -> None:
 
 def test_a_gap_of_a_millisecond_is_one() -> None:
     """Only below a millisecond a gap is none."""
-    throttle = Throttle(gap=0.001 / 0.95, slowed=0.0, refusals=1)
+    throttle = Throttle(seed=0, gap=0.001 / 0.95, slowed=0.0, refusals=1)
     assert throttle.gap * 0.95 == 0.001, "the numbers of this test"
     throttle.heard(reply(200), sent=1.0, now=2.0)
     assert throttle.gap == 0.001

@@ -83,7 +83,7 @@ def build(case: Json, service: Service) -> HttpRequest:
         case "result":
             return result_query(Task(id=case["id"]), service)
         case "delete_asset":
-            action = DeleteAsset.start(case["id"], service, now=0).next_action(0)
+            action = DeleteAsset.start(case["id"], service, now=0, seed=0).next_action(0)
             assert isinstance(action, Send)
             return action.request
         case "generate_content":

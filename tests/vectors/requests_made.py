@@ -213,9 +213,9 @@ def _on_purpose() -> Iterator[Told]:
 
 def _others() -> Iterator[Told]:
     """Yield the calls that have no table."""
-    poll = Poll.query(Task(id="task-1"), SERVICE, now=NOW, wall=WALL)
+    poll = Poll.query(Task(id="task-1"), SERVICE, now=NOW, wall=WALL, seed=0)
     yield {"name": "result query", "kind": "result", "id": "task-1", "request": _sent(poll)}
-    deletion = DeleteAsset.start("asset-1", SERVICE, now=NOW)
+    deletion = DeleteAsset.start("asset-1", SERVICE, now=NOW, seed=0)
     yield {
         "name": "asset deletion",
         "kind": "delete_asset",

@@ -42,7 +42,7 @@ class Calls:
         poll_interval: Seconds between result queries, or None for the specification's pace.
 
     Raises:
-        ValueError: A time is none.
+        ValueError: A time is not a number of seconds.
     """
 
     service: Service
@@ -51,9 +51,11 @@ class Calls:
 
     def __attrs_post_init__(self) -> None:
         if not is_time(self.timeout):
-            raise ValueError(f"timeout={self.timeout!r} is no time; give seconds above 0")
+            raise ValueError(f"timeout must be a positive number of seconds (got {self.timeout!r})")
         if self.poll_interval is not None and not 0 <= self.poll_interval < math.inf:
-            raise ValueError(f"poll_interval={self.poll_interval!r} is no time; give seconds")
+            raise ValueError(
+                f"poll_interval must be at least 0 seconds (got {self.poll_interval!r})"
+            )
 
     def create(self, request: MediaRequest, *, now: float, wall: float) -> Create:
         """Return the operation that creates a task."""
@@ -86,10 +88,10 @@ class Calls:
             stacklevel: How many calls up the one stands that a warning is for.
 
         Raises:
-            ValueError: The time-out is no time.
+            ValueError: The timeout is not a number.
         """
         if timeout is not None and math.isnan(timeout):
-            raise ValueError("timeout=nan is no time; give seconds, or None for no limit")
+            raise ValueError("timeout must be a number of seconds, or None for no limit (got nan)")
         awaited = as_task(task)
         reason = too_often(awaited, self.poll_interval, self.service)
         if reason is not None:

@@ -1,4 +1,15 @@
-"""The API key: held in one place, shown nowhere."""
+"""The API key: held in one place, sent to one origin, redacted from what comes back.
+
+Both clients use it, and so can a driver of your own:
+
+    credentials = Credentials(key, service)
+    header = credentials.authorization_for(request)  # or None; add it last
+    operation = operation.receive(credentials.redact_response(response), now)
+    operation = operation.fail(credentials.redact_failure(failure), now)
+
+A service, or a proxy on the way, may echo the key. Whatever an operation is told ends up in
+exceptions, events, logs and journals, so redact it first.
+"""
 
 from __future__ import annotations
 

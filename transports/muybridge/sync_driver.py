@@ -236,6 +236,8 @@ class Driver:
             return operation.end(self.clock.monotonic())
         except TransportError as error:
             failure = error.failure
+        if operation.settled is not None:  # it broke while it was being left
+            return operation
         now = self.clock.monotonic()
         followed.failed(failure, now)
         return operation.fail(failure, now)

@@ -286,7 +286,9 @@ class TextCalls:
         _check(bounds["timeout"], bounds["size_limit"])
         silence = bounds["silence"]
         if silence is not None and not is_time(silence):
-            raise ValueError(f"silence={silence!r} is no time; give seconds above 0, or None")
+            raise ValueError(
+                f"silence must be a positive number of seconds, or None (got {silence!r})"
+            )
         self._warn_of_clear_text()
         return StreamCall(sent, dialect, self._service, self._credentials, bounds)
 
@@ -306,7 +308,7 @@ class TextCalls:
 
 def _check(timeout: object, size_limit: object) -> None:
     if not is_time(timeout):
-        raise ValueError(f"timeout={timeout!r} is no time; give seconds above 0")
+        raise ValueError(f"timeout must be a positive number of seconds (got {timeout!r})")
     if not isinstance(size_limit, int | float) or size_limit < 1:
         raise ValueError(f"size_limit={size_limit!r} is no size; give bytes above 0")
 

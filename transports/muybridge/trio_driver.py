@@ -193,6 +193,8 @@ class Driver:
             return operation.end(trio.current_time())
         except TransportError as error:
             failure = error.failure
+        if operation.settled is not None:  # it broke while it was being left
+            return operation
         now = trio.current_time()
         followed.failed(failure, now)
         return operation.fail(failure, now)

@@ -6,7 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from muybridge_protocol.operations.create import Create
-from muybridge_protocol.operations.operation import Fetch, Operation, Send, Settled, Wait
+from muybridge_protocol.operations.operation import (
+    Fetch,
+    Operation,
+    OperationMisuse,
+    Send,
+    Settled,
+    Wait,
+)
 from muybridge_protocol.operations.poll import Poll
 
 if TYPE_CHECKING:
@@ -21,6 +28,7 @@ __all__ = [
     "Download",
     "Fetch",
     "Operation",
+    "OperationMisuse",
     "Poll",
     "Send",
     "Settled",

@@ -39,7 +39,7 @@ class Call(PaidOperation[HttpResponse]):
         *,
         json: object = None,
         now: float,
-        seed: int = 0,
+        seed: int,
         timeout: float = API_TIMEOUT,
     ) -> Self:
         """Return the operation at its beginning.
@@ -50,7 +50,7 @@ class Call(PaidOperation[HttpResponse]):
             service: Where the service is.
             json: The JSON value to send, or None for a request without a body.
             now: Seconds on the driver's clock.
-            seed: Any number; the waits between tries are drawn from it.
+            seed: A number drawn at random for this operation; its waits follow from it.
             timeout: Seconds that one exchange may take.
 
         Raises:
@@ -77,14 +77,14 @@ class Call(PaidOperation[HttpResponse]):
             http_request=request,
         )
 
-    def receive(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  any reply is the answer
+    def _receive(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  any reply is the answer
         """Return the operation after a whole reply, which is its outcome."""
         return self._settle(response)
 
-    def fail(self, failure: TransportFailure, now: float) -> Self:
+    def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange without a whole reply."""
         if self.http_request.paid or not failure.sent:
-            return super().fail(failure, now)
+            return super()._fail(failure, now)
         tries = self.tries + 1
         if tries >= RETRIES:
             return self._settle(ServiceUnreachable(silent=0.0, reason=str(failure)))

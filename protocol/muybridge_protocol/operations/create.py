@@ -68,7 +68,7 @@ class Create(PaidOperation[Task]):
         *,
         now: float,
         wall: float,
-        seed: int = 0,
+        seed: int,
         timeout: float = API_TIMEOUT,
     ) -> Self:
         """Return the operation at its beginning.
@@ -78,7 +78,7 @@ class Create(PaidOperation[Task]):
             service: Where the service is.
             now: Seconds on the driver's clock.
             wall: Unix seconds at the same moment.
-            seed: Any number; the waits between tries are drawn from it.
+            seed: A number drawn at random for this operation; its waits follow from it.
             timeout: Seconds that one exchange may take.
         """
         return cls(

@@ -49,7 +49,7 @@ class DeleteAsset(Operation[None]):
         service: Service,
         *,
         now: float,
-        seed: int = 0,
+        seed: int,
         timeout: float = API_TIMEOUT,
     ) -> Self:
         """Return the operation at its beginning.
@@ -58,7 +58,7 @@ class DeleteAsset(Operation[None]):
             asset_id: The asset's id, with or without `asset://`.
             service: Where the service is.
             now: Seconds on the driver's clock.
-            seed: Any number; the waits between tries are drawn from it.
+            seed: A number drawn at random for this operation; its waits follow from it.
             timeout: Seconds that one exchange may take.
 
         Raises:
@@ -73,7 +73,7 @@ class DeleteAsset(Operation[None]):
         """What it does, for those who are told of it."""
         return "delete"
 
-    def receive(self, response: HttpResponse, now: float) -> Self:
+    def _receive(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after a whole reply."""
         match DELETE.judge_status(response.status):
             case Verdict.ANSWER:
@@ -96,7 +96,7 @@ class DeleteAsset(Operation[None]):
                     f"status {response.status}", now, None, response
                 )
 
-    def fail(self, failure: TransportFailure, now: float) -> Self:
+    def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange without a whole reply."""
         unsent = NotSent(failure=failure, attempts=self.tries + 1)
         if DELETE.judge_failure(failure) is Verdict.NOT_SENT:

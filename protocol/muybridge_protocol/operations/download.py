@@ -6,9 +6,10 @@ the head of a reply, `take` counts each piece of its body, and `end` says that t
 
 from __future__ import annotations
 
+import math
 import re
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
@@ -45,7 +46,9 @@ from muybridge_protocol.operations.operation import (
     Operation,
     Send,
     Settled,
+    Step,
     Wait,
+    check_seconds,
 )
 from muybridge_protocol.operations.poll import result_query
 from muybridge_protocol.service import Service, resolve_location
@@ -106,6 +109,13 @@ class Stage(Enum):
     REFRESHING = auto()
 
 
+_STEPS: Final[dict[Stage, tuple[Step, ...]]] = {
+    Stage.FETCHING: ("accept", "fail"),
+    Stage.READING: ("take", "end", "fail"),
+    Stage.REFRESHING: ("receive", "fail"),
+}
+
+
 @frozen(kw_only=True)
 class Download(Operation[Saved]):
     """Download a result.
@@ -145,7 +155,7 @@ class Download(Operation[Saved]):
         task: Task | None = None,
         part: Part | None = None,
         now: float,
-        seed: int = 0,
+        seed: int,
         timeout: float = API_TIMEOUT,
         deadline: float | None = None,
         size_limit: int | None = SIZE_LIMIT,
@@ -158,7 +168,7 @@ class Download(Operation[Saved]):
             task: Whose result it is, or None where only the link is known.
             part: What an earlier download has saved, or None.
             now: Seconds on the driver's clock.
-            seed: Any number; the waits between tries are drawn from it.
+            seed: A number drawn at random for this operation; its waits follow from it.
             timeout: Seconds that a query for a fresh link may take.
             deadline: When to stop, on the driver's clock, or None for an hour from now.
             size_limit: Most bytes, or None for no limit.
@@ -167,6 +177,7 @@ class Download(Operation[Saved]):
             InvalidAddress: The URL is not one that results are downloaded from.
             ValueError: Neither a link nor a task is given.
         """
+        check_seconds("deadline", deadline, least=-math.inf)
         part = part if part is not None else Part()
         if url is not None:
             service.check_download(url)
@@ -210,7 +221,11 @@ class Download(Operation[Saved]):
 
         If its `stage` is then `READING`, the body's bytes belong at `part.offset`, and whatever
         stood from there on is to be dropped. Otherwise the body is of no interest.
+
+        Raises:
+            OperationMisuse: No head is expected.
         """
+        self._check_step("accept", head, HttpHead, now=now)
         if head.status == 416:  # noqa: PLR2004  the part is not a part of this file
             return self._start_over("the saved part does not fit", now)
         match DOWNLOAD.judge_status(head.status):
@@ -227,7 +242,12 @@ class Download(Operation[Saved]):
                 return self._retry(f"status {head.status}", now, at_least=asked)
 
     def take(self, piece: bytes) -> Self:
-        """Return the operation after a piece of the body, to be saved if it has not settled."""
+        """Return the operation after a piece of the body, to be saved if it has not settled.
+
+        Raises:
+            OperationMisuse: No piece is expected.
+        """
+        self._check_step("take", piece, bytes)
         if self.part.offset == 0 and _looks_like_text(piece):
             return self._settle(self._lasting("the reply is a page or a message, no media"))
         offset = self.part.offset + len(piece)
@@ -243,9 +263,12 @@ class Download(Operation[Saved]):
         )
 
     def end(self, now: float) -> Self:
-        """Return the operation after the body has come to its end."""
-        if self.settled is not None or self.stage is not Stage.READING:
-            return self
+        """Return the operation after the body has come to its end.
+
+        Raises:
+            OperationMisuse: No body is being read.
+        """
+        self._check_step("end", now=now)
         total = self.part.total
         if total is not None and self.part.offset < total:
             return self._retry("the file broke off", now)
@@ -259,7 +282,7 @@ class Download(Operation[Saved]):
             )
         )
 
-    def receive(self, response: HttpResponse, now: float) -> Self:
+    def _receive(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after the reply to the query for a fresh link."""
         status = response.status
         reason = f"a fresh link was asked for, and answered with status {status}"
@@ -275,11 +298,14 @@ class Download(Operation[Saved]):
             case _:
                 return self._retry(reason, now, at_least=retry_after(response) or 0.0)
 
-    def fail(self, failure: TransportFailure, now: float) -> Self:
+    def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange that broke off."""
         if DOWNLOAD.judge_failure(failure) is Verdict.NOT_SENT:
             return self._settle(self._lasting(str(failure)))
         return self._retry(str(failure), now)
+
+    def _steps(self) -> tuple[Step, ...]:
+        return _STEPS[self.stage]
 
     def _fetch_request(self) -> HttpRequest:
         assert self.url is not None  # noqa: S101  without a link the stage is REFRESHING

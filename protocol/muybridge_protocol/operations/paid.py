@@ -42,7 +42,7 @@ class PaidOperation(Operation[T_co]):
     unsent: int = 0
     throttled: int = 0
 
-    def receive(self, response: HttpResponse, now: float) -> Self:
+    def _receive(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after a whole reply."""
         verdict = CREATE.judge_status(response.status)
         if verdict is Verdict.ANSWER:
@@ -60,7 +60,7 @@ class PaidOperation(Operation[T_co]):
         reason = f"status {response.status}: {said}" if said else f"status {response.status}"
         return self._ambiguous(reason, response=response)
 
-    def fail(self, failure: TransportFailure, now: float) -> Self:
+    def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange without a whole reply."""
         verdict = CREATE.judge_failure(failure)
         if verdict is Verdict.AMBIGUOUS:

@@ -28,6 +28,7 @@ from muybridge_protocol.operations.operation import (
     Settled,
     Wait,
     api_headers,
+    check_seconds,
 )
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import (
@@ -113,7 +114,7 @@ class Poll(Operation[Result]):
         *,
         now: float,
         wall: float,
-        seed: int = 0,
+        seed: int,
         timeout: float = API_TIMEOUT,
         wait: float | None = WAIT_TIMEOUT,
         poll_interval: float | None = None,
@@ -128,11 +129,13 @@ class Poll(Operation[Result]):
             service: Where the service is.
             now: Seconds on the driver's clock.
             wall: Unix seconds at the same moment.
-            seed: Any number; the waits between tries are drawn from it.
+            seed: A number drawn at random for this operation; its waits follow from it.
             timeout: Seconds that one exchange may take.
             wait: Seconds to wait in all, or None for no limit.
             poll_interval: Seconds between queries, or None for the specification's pace.
         """
+        check_seconds("wait", wait, least=-math.inf)
+        check_seconds("poll_interval", poll_interval, least=0)
         pacing = _pacing(task) if poll_interval is None else Pacing(poll_interval, poll_interval)
         began = task.began_at
         born = None if began is None else min(now, began - wall + now)
@@ -162,7 +165,7 @@ class Poll(Operation[Result]):
         *,
         now: float,
         wall: float,
-        seed: int = 0,
+        seed: int,
         timeout: float = API_TIMEOUT,
     ) -> Self:
         """Return the operation that asks for *task* once; the arguments are those of `start`."""
@@ -185,7 +188,7 @@ class Poll(Operation[Result]):
             return Wait(min(self.due, deadline))
         return Send(self._request(), min(now + self.timeout, deadline))
 
-    def receive(self, response: HttpResponse, now: float) -> Self:
+    def _receive(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after a whole reply."""
         status = response.status
         match POLL.judge_status(status):
@@ -202,7 +205,7 @@ class Poll(Operation[Result]):
             case _:
                 return self._retry(f"status {status}", now, at_least=retry_after(response) or 0.0)
 
-    def fail(self, failure: TransportFailure, now: float) -> Self:
+    def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange without a whole reply."""
         if POLL.judge_failure(failure) is Verdict.NOT_SENT:
             silent = now - self.heard

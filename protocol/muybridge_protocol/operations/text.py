@@ -19,7 +19,7 @@ from muybridge_protocol.codec import (
 )
 from muybridge_protocol.errors import CreateAmbiguous, TextAmbiguous
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
-from muybridge_protocol.operations.operation import Fetch, Send, Settled, Wait
+from muybridge_protocol.operations.operation import Fetch, Send, Settled, Step, Wait
 from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import REPLY_LIMIT, TEXT_TIMEOUT
@@ -86,7 +86,7 @@ class TextCall(_TextOperation[T_co]):
         service: Service,
         *,
         now: float,
-        seed: int = 0,
+        seed: int,
         timeout: float = TEXT_TIMEOUT,
     ) -> Self:
         """Return the operation at its beginning.
@@ -96,7 +96,7 @@ class TextCall(_TextOperation[T_co]):
             read: Makes the outcome of the reply's record.
             service: Where the service is.
             now: Seconds on the driver's clock.
-            seed: Any number; the waits between tries are drawn from it.
+            seed: A number drawn at random for this operation; its waits follow from it.
             timeout: Seconds that it may take with all its tries.
         """
         return cls(
@@ -140,7 +140,7 @@ class OpenStream(_TextOperation[HttpHead]):
         service: Service,
         *,
         now: float,
-        seed: int = 0,
+        seed: int,
         timeout: float = TEXT_TIMEOUT,
     ) -> Self:
         """Return the operation at its beginning; the arguments are those of `TextCall.start`."""
@@ -163,15 +163,22 @@ class OpenStream(_TextOperation[HttpHead]):
         action = super().next_action(now)
         return Fetch(action.request, action.deadline) if isinstance(action, Send) else action
 
-    def accept(self, head: HttpHead, now: float) -> Self:  # noqa: ARG002  as every transition
+    def accept(self, head: HttpHead, now: float) -> Self:
         """Return the operation after the head of a reply.
 
         It has settled where a stream follows. Otherwise the body tells why not: it is for
         `receive`, together with the head.
+
+        Raises:
+            OperationMisuse: The stream is open already.
         """
+        self._check_step("accept", head, HttpHead, now=now)
         if 200 <= head.status <= 299:  # noqa: PLR2004  the class of success
             return self._settle(head)
         return self
+
+    def _steps(self) -> tuple[Step, ...]:
+        return ("accept", "receive", "fail")
 
     def _read(self, response: HttpResponse, now: float) -> Self:
         return self.accept(HttpHead(response.status, response.headers), now)

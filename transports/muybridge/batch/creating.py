@@ -183,7 +183,7 @@ def judge_kept_reply(
         service: Where its task would be.
         wall: Unix seconds.
     """
-    create = Create.start(request_of(entry), service, now=0.0, wall=wall)
+    create = Create.start(request_of(entry), service, now=0.0, wall=wall, seed=0)  # never waits
     response = HttpResponse(entry.reply_status or 0, (), entry.reply or b"")
     after, facts = verdict(create.receive(response, 0.0))
     return (State.QUEUED if after is State.CLAIMED else after), {**facts, "owner": None}
