@@ -72,6 +72,7 @@ class BillingServer:
         requests: How many requests have come in, of any kind.
         shaky: Whether result queries and downloads meet faults as well.
         on_create: Called with the prompt when a create has been booked, before it is answered.
+        write: Gives the body for a prompt, `create` or `result`, and the record that is due.
     """
 
     def __init__(self, choose: Choose = lambda _: Fault.NONE, *, shaky: bool = False) -> None:
@@ -85,6 +86,7 @@ class BillingServer:
         self.asked: dict[str, list[Fault]] = defaultdict(list)
         self.posts = 0
         self.on_create: Callable[[str], None] = lambda _: None
+        self.write: Callable[[str, str, dict[str, Any]], bytes] = _plainly
         self.status = "completed"
         self.media_works = True
         self.requests = 0
@@ -172,7 +174,7 @@ class BillingServer:
                 self.accepted[prompt].append(task)
         self.on_create(prompt)
         record = {"id": task, "object": "image", "created": 1_750_000_000, "status": "queued"}
-        whole = _reply(200, json.dumps(record).encode())
+        whole = _reply(200, self.write(prompt, "create", record))
         match fault:
             case Fault.NONE:
                 connection.sendall(whole)
@@ -194,8 +196,8 @@ class BillingServer:
 
     def _result(self, task: str) -> bytes:
         with self._lock:
-            known = any(task in ids for ids in self.accepted.values())
-        if not known:
+            prompt = next((p for p, ids in self.accepted.items() if task in ids), None)
+        if prompt is None:
             return _reply(404, b"{}")
         record: dict[str, Any] = {
             "id": task,
@@ -205,7 +207,11 @@ class BillingServer:
         }
         if self.status == "completed":
             record["image_url"] = f"{self.url}/media/{task}.png?signature=secret-of-the-link"
-        return _reply(200, json.dumps(record).encode())
+        return _reply(200, self.write(prompt, "result", record))
+
+
+def _plainly(_prompt: str, _kind: str, record: dict[str, Any]) -> bytes:
+    return json.dumps(record).encode()
 
 
 def _reset(connection: socket.socket) -> bool:

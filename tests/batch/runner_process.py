@@ -197,6 +197,10 @@ def _moving(after: str, before: str | None = None) -> Callable[..., bool]:
     return when
 
 
+def _to_picture(_source: object, target: object) -> bool:
+    return str(target).endswith(".png")
+
+
 def _steps() -> dict[str, Callable[[], None]]:
     journal = "muybridge.batch.journal:Journal"
     record = "muybridge.batch.creating:ItemRecord"
@@ -215,7 +219,8 @@ def _steps() -> dict[str, Callable[[], None]]:
         "writing completed down": _around(journal, "move", when=_moving("completed")),
         "saving a piece": _around(part, "write"),
         "finishing the file": _around(part, "finish"),
-        "naming the file": _around("muybridge.batch.item_work", "sync_folders"),
+        "linking the file": _around("os", "link", when=_to_picture),
+        "naming the file": _around("muybridge.batch.placing", "sync_folders"),
         "writing downloaded down": _around(journal, "move", when=_moving("downloaded")),
         "leaving": _around("muybridge.batch.opening", "release"),
         "ending as a runner": _around("muybridge.batch.runners:Runner", "__exit__"),

@@ -17,6 +17,7 @@ import pytest
 import trio
 
 from muybridge import Client, TrioClient, batch
+from muybridge.announcing import Listeners
 from muybridge.batch import BatchEvent, JournalUnusable, Report, State, What
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.run_state import Stopped
@@ -25,34 +26,8 @@ from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, Repl
 from muybridge_protocol.tasks import Task
 
 from .billing import PNG, BillingServer, Fault
+from .conftest import Run
 from .runner_process import KEY, Nursery, horses
-
-
-@pytest.fixture
-def server() -> Iterator[BillingServer]:
-    with BillingServer() as serving:
-        yield serving
-
-
-@pytest.fixture(params=["requests", "trio"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Report]:
-    """Run a batch in the folder `out`, under the driver under test."""
-
-    def go(server: BillingServer, source: Any, **options: Any) -> Report:
-        with Client(KEY, server.url, poll_interval=0.005) as client:
-            return batch.run(client, source, tmp_path / "out", **options)
-
-    async def go_trio(server: BillingServer, source: Any, options: dict[str, Any]) -> Report:
-        async with TrioClient(KEY, server.url, poll_interval=0.005) as client:
-            return await batch.run_trio(client, source, tmp_path / "out", **options)
-
-    def wrapped(server: BillingServer, source: Any, **options: Any) -> Report:
-        return trio.run(go_trio, server, source, options)
-
-    return go if request.param == "requests" else wrapped
-
-
-Run = Callable[..., Report]
 
 
 def faults(*chosen: Fault) -> Callable[[str], Fault]:
@@ -457,7 +432,7 @@ def test_where_a_run_that_is_to_stop_breaks_off() -> None:
     )
     told: list[object] = []
     nothing: Any = None  # no call is begun
-    work = ItemWork(cast("Any", shared), nothing, nothing, told.append)
+    work = ItemWork(cast("Any", shared), nothing, nothing, Listeners(None, told.append))
     call = CallInfo(number=1, kind="create")
     passed = [
         CallBegan(call=call),

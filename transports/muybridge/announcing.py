@@ -41,10 +41,6 @@ class Listeners:
     on_submitted: Callable[[Task], None] | None
     on_event: Callable[[AnyEvent], None] | None
 
-    def through(self, step: Callable[[Any], None]) -> Listeners:
-        """Return the same with *step* in the place of `on_event`."""
-        return Listeners(self.on_submitted, step)
-
     def follow(self, operation: Operation[Any], now: Callable[[], float]) -> Unfollowed:
         """Return what tells of the call that *operation* is.
 

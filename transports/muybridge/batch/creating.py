@@ -13,8 +13,8 @@ import attrs
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalUnusable
-from muybridge.batch.runners import KeptReply, ReplySlot
-from muybridge_protocol.codec import RAW_LIMIT, read_object
+from muybridge.batch.runners import UNFINISHED, KeptReply, ReplySlot
+from muybridge_protocol.codec import RAW_LIMIT, find_id, read_object
 from muybridge_protocol.errors import (
     CreateAmbiguous,
     NotSent,
@@ -116,14 +116,7 @@ class ItemRecord:
         try:
             self._move(State.ARMED, State.ARMED, reply_status=status, reply=body)
         except JournalUnusable as error:
-            kept = KeptReply(
-                number=self._entry.number, attempt=self._attempt, status=status, body=body
-            )
-            try:
-                self._slot.keep(kept)
-            except OSError:
-                # Nothing is left to write to: the people before the screen are told.
-                error.add_note(f"The reply to {self._entry.label} was: {body[:1000]!r}")
+            self._spool(status, body, error)
             raise
 
     def conclude(self, create: Create, failure: TransportFailure | None = None) -> None:
@@ -131,7 +124,24 @@ class ItemRecord:
         after, facts = verdict(create)
         if failure is not None and after is State.AMBIGUOUS:
             facts |= {"reply_status": failure.status, "reply": failure.partial[:RAW_LIMIT]}
-        self._move(State.ARMED, after, **facts)
+        try:
+            self._move(State.ARMED, after, **facts)
+        except JournalUnusable as error:
+            # A whole response is in the journal already, and is judged by the next run.
+            if failure is not None and failure.partial:
+                self._spool(UNFINISHED, failure.partial[:RAW_LIMIT], error)
+            raise
+
+    def _spool(self, status: int, body: bytes, error: JournalUnusable) -> None:
+        """Keep a response in the side file, because of the journal's *error*."""
+        kept = KeptReply(number=self._entry.number, attempt=self._attempt, status=status, body=body)
+        try:
+            self._slot.keep(kept)
+        except OSError:
+            # Nothing is left to write to: the people before the screen are told.
+            found = find_id(body)
+            task = "" if found is None else f" (task {found})"
+            error.add_note(f"The response to {self._entry.label}{task} was: {body[:1000]!r}")
 
     def _move(self, before: State, after: State, **facts: Any) -> None:
         self._journal.move(self._entry, before, after, by=self._entry.owner, **facts)

@@ -6,24 +6,28 @@ and is sent what came of it. The journal is written in between.
 
 from __future__ import annotations
 
-import hashlib
-import os
+import json
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from muybridge.announcing import Listeners
 from muybridge.batch.creating import ItemRecord, JournaledCreate, does_nothing, request_of
 from muybridge.batch.events import What
-from muybridge.batch.journal import FOLDER, sync_folders
+from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.placing import Placed, place
+from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
+from muybridge.batch.storable import one_line
 from muybridge.calls import Calls, Moment
-from muybridge_protocol.codec import write_json
 from muybridge_protocol.errors import (
     DownloadFailed,
     InvalidAddress,
+    MuybridgeError,
     ResultExpired,
     ServiceError,
     TaskEnded,
@@ -71,8 +75,6 @@ Job = Finish | Await | Save | Block
 Steps = Generator[Job, Any, None]
 _STOPS = Polled | WillRetry | Throttled | DownloadProgress
 """The events at which a run that is to stop may break off."""
-EXPECTED = (ServiceError, InvalidAddress, OSError)
-"""The errors of a job that are told to the steps; any other one ends the run."""
 
 
 class ItemWork:
@@ -82,7 +84,7 @@ class ItemWork:
         run: What the workers share.
         calls: Begins operations on the client's service.
         moment: Tells the time.
-        hook: The client's own hook for events, or None.
+        listeners: The client's.
     """
 
     def __init__(
@@ -90,19 +92,36 @@ class ItemWork:
         run: Run,
         calls: Calls,
         moment: Callable[[], Moment],
-        hook: Callable[[Any], None] | None,
+        listeners: Listeners,
     ) -> None:
         self._run = run
         self._calls = calls
         self._moment = moment
-        self._hook = hook
+        self._hook = listeners.on_event
+        self.listeners: Listeners = attrs.evolve(
+            listeners,
+            on_event=self.noticed,
+            on_submitted=listeners.on_submitted and self._guard(listeners.on_submitted),
+        )
+        """Who is told of the operations of this worker."""
         self._journal = run.journal
         self._slot = run.runner.new_slot()
         self._entry: Entry
 
     def steps(self, entry: Entry) -> Steps:
-        """Take *entry* as far as it goes."""
+        """Take *entry* as far as it goes.
+
+        A failure to save, record or show it is its own, and ends nothing else.
+        """
         self._entry = entry
+        try:
+            yield from self._steps(entry)
+        except (Stopped, JournalUnusable, ClaimLost):
+            raise
+        except Exception as error:  # noqa: BLE001  raised again where others would meet it too
+            self._set_aside(entry, error)
+
+    def _steps(self, entry: Entry) -> Steps:
         task = Task.from_token(entry.token) if entry.token is not None else None
         if task is None:
             task = yield from self._create_task(entry)
@@ -122,7 +141,7 @@ class ItemWork:
             Stopped: The run is to stop.
         """
         if self._hook is not None:
-            self._hook(event)
+            self._guard(self._hook)(event)
         match event:
             case Polled(result, changed=True):
                 self._run.event(self._entry, What.STATUS, str(result.status), task=result.id)
@@ -138,6 +157,18 @@ class ItemWork:
         # before a request: the journal has it for sent then.
         if self._run.stopping.is_set() and isinstance(event, _STOPS):
             raise Stopped
+
+    def _guard(self, hook: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Return *hook*, whose errors are no item's and end the run."""
+
+        def guarded(event: Any) -> None:
+            try:
+                hook(event)
+            except BaseException as error:
+                self._run.fail(error)
+                raise Stopped from error
+
+        return guarded
 
     def _create_task(self, entry: Entry) -> Generator[Job, Any, Task | None]:
         with self._run.lock:  # it silences warnings, for which Python has one switch
@@ -179,6 +210,26 @@ class ItemWork:
             return result
         return None
 
+    def _set_aside(self, entry: Entry, error: Exception) -> None:
+        """Give *entry* back because of *error*, and leave it to a later run or to a person.
+
+        Raises:
+            Exception: It is *error*, which broke a paid request off: others would meet it too.
+        """
+        before = self._journal.entry(entry.number)
+        if before.state is State.ARMED and before.reply_status is None:
+            raise error
+        kind = "" if isinstance(error, MuybridgeError) else f"{type(error).__name__}: "
+        reason = f"it cannot be saved, recorded or shown: {kind}{error}"
+        after = release_item(self._journal, before, self._calls.service, reason=reason)
+        task = after.task_id
+        if after.state is State.AMBIGUOUS:
+            self._run.event(after, What.AMBIGUOUS, after.reason or "")
+        elif after.state is State.SUBMITTED and before.state is State.ARMED:
+            self._run.event(after, What.SUBMITTED, task=task)
+        else:
+            self._run.postpone(after, reason)
+
     def _end(self, entry: Entry, error: ServiceError, result: Result | None) -> None:
         """Write down that the task has ended without a result."""
         self._move(
@@ -189,7 +240,7 @@ class ItemWork:
             ended=self._moment()["wall"],
             owner=None,
         )
-        self._run.event(entry, What.FAILED, error.what(), task=_id(entry))
+        self._run.event(entry, What.FAILED, error.what(), task=entry.task_id)
 
     def _save(self, entry: Entry, source: Result | Task) -> Steps:
         folder = self._journal.folder
@@ -197,8 +248,9 @@ class ItemWork:
         try:
             incoming.mkdir(exist_ok=True)
             saved: Path = yield Save(source, incoming)
-            path = folder / f"{entry.stem}{saved.suffix}"
-            size, sha256 = yield Block(lambda: _settle(saved, path))
+            placed: Placed = yield Block(
+                lambda: place(saved, folder, entry.stem, self._is_recorded(entry))
+            )
         except InvalidAddress as error:  # the service gave this address
             self._put_off(entry, DownloadFailed(reason=str(error)), state=State.COMPLETED)
             return
@@ -210,13 +262,18 @@ class ItemWork:
             entry,
             State.DOWNLOADED,
             before=State.COMPLETED,
-            path=path.name,
-            size=size,
-            sha256=sha256,
+            path=placed.path.name,
+            size=placed.size,
+            sha256=placed.sha256,
             reason=None,
             owner=None,
         )
-        self._run.event(entry, What.DOWNLOADED, path.name, task=_id(entry), path=path)
+        name = placed.path.name
+        detail = f"{name} ({placed.avoided} is another file)" if placed.avoided else name
+        self._run.event(entry, What.DOWNLOADED, detail, task=entry.task_id, path=placed.path)
+
+    def _is_recorded(self, entry: Entry) -> Callable[[str], bool]:
+        return lambda name: self._journal.is_recorded(name, besides=entry.number)
 
     def _put_off(
         self, entry: Entry, error: ServiceError, *, state: State = State.SUBMITTED
@@ -240,21 +297,13 @@ def _written(result: Result) -> str:
         "totalTokens": result.total_tokens,
         "error": result.error,
     }
-    return write_json({name: value for name, value in kept.items() if value is not None}).decode()
-
-
-def _id(entry: Entry) -> str | None:
-    return None if entry.token is None else Task.from_token(entry.token).id
-
-
-def _settle(saved: Path, path: Path) -> tuple[int, str]:
-    """Give a whole file its name, durably, and return its size and its checksum."""
-    with saved.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        size = os.fstat(file.fileno()).st_size
-    saved.replace(path)
-    sync_folders(path.parent)
-    return size, digest
+    return json.dumps(
+        {
+            name: one_line(value) if isinstance(value, str) else value
+            for name, value in kept.items()
+            if value is not None
+        }
+    )
 
 
 def _unsaved(error: OSError) -> DownloadFailed:

@@ -25,7 +25,7 @@ import secrets
 import sqlite3
 import sys
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -39,8 +39,10 @@ from muybridge.batch.journal_errors import (
     ClaimLost,
     JournalMissing,
     JournalUnusable,
+    Unstorable,
     sentence,
 )
+from muybridge.batch.storable import one_line, storable
 
 FOLDER: Final = "journal"
 """The folder of the journal and of its runners' files, within the batch's folder."""
@@ -85,6 +87,16 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our o
 _FACTS: Final = frozenset(_COLUMNS) - {"number", "name", "stem", "family", "body", "state"}
 
 
+_OF_VALUES: Final = (
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.InterfaceError,
+    OverflowError,
+    UnicodeError,
+)
+"""What a value that SQLite does not take raises. Any other error is the file's."""
+
+
 class Journal:
     """The journal of one batch. Safe to use from many threads.
 
@@ -103,6 +115,7 @@ class Journal:
         self.folder = folder
         self.path: Path = folder / FOLDER / NAME
         self._lock = threading.Lock()
+        self._has_failed = False
         if not self.path.exists():
             raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")
         for unfinished in self.path.parent.glob(f"{NAME}.*.new*"):
@@ -132,6 +145,7 @@ class Journal:
 
         Raises:
             JournalUnusable: It cannot be written.
+            Unstorable: An item cannot be recorded.
         """
         place = folder / FOLDER
         path = place / NAME
@@ -186,6 +200,7 @@ class Journal:
 
         Raises:
             JournalUnusable: It is another one, because another process has just added some.
+            Unstorable: An item cannot be recorded. None was added.
         """
         with self._writing() as db:
             last: int = db.execute("SELECT coalesce(max(number), 0) FROM items").fetchone()[0]
@@ -205,7 +220,7 @@ class Journal:
         Raises:
             LookupError: There is none.
         """
-        found = self._select(f"{_SELECT} WHERE number = ?", number)
+        found = self._select(f"{_SELECT} WHERE number = ?", storable(number))
         if not found:
             raise LookupError(f"there is no item {number}")
         return found[0]
@@ -219,6 +234,10 @@ class Journal:
         with self._telling(), self._lock:
             rows = self._db.execute("SELECT DISTINCT owner FROM items WHERE owner NOT NULL")
             return [row[0] for row in rows]
+
+    def is_recorded(self, path: str, *, besides: int) -> bool:
+        """Whether a file *path* is recorded for an item other than *besides*."""
+        return bool(self._select(f"{_SELECT} WHERE path = ? AND number != ?", path, besides))
 
     def take(self, owner: str, *, creates: bool, besides: Iterable[int] = ()) -> Entry | None:
         """Give the most urgent free item to *owner*, and return it, or None where there is none.
@@ -269,17 +288,25 @@ class Journal:
 
         Raises:
             ClaimLost: It is not in the state *before*, or not the runner's.
+            JournalUnusable: It cannot be written; or it could not be before, and the item is to
+                be armed.
+            Unstorable: A fact cannot be recorded. The item is as it was.
             ValueError: No such step exists.
         """
+        if after is State.ARMED and before is not after and self._has_failed:
+            raise JournalUnusable(f"{self.path} failed before. Nothing more is sent.")
         if after is not before and after not in TRANSITIONS[before]:
             raise ValueError(f"no item goes from {before} to {after}")
         if not _FACTS.issuperset(facts):
             raise ValueError(f"no such columns: {sorted(set(facts) - _FACTS)}")
+        if isinstance(facts.get("reason"), str):
+            facts["reason"] = one_line(facts["reason"])
         names = ", ".join(f"{name} = ?" for name in ("state", *facts))
+        values = tuple(map(storable, facts.values()))
         with self._writing() as db:
             changed = db.execute(
                 f"UPDATE items SET {names} WHERE number = ? AND state = ? AND owner IS ?",  # noqa: S608  our own names
-                (after, *facts.values(), entry.number, before, by),
+                (after, *values, entry.number, before, by),
             )
             if changed.rowcount != 1:
                 raise ClaimLost(f"{entry.label} is not {before} any more: another one moved it.")
@@ -318,7 +345,10 @@ class Journal:
     def _telling(self) -> Generator[None, None, None]:
         try:
             yield
+        except _OF_VALUES as error:
+            raise Unstorable(f"{type(error).__name__}: {error}") from error
         except sqlite3.Error as error:
+            self._has_failed = True
             raise JournalUnusable(sentence(self.path, error)) from error
 
     def _check(self) -> None:
@@ -345,6 +375,7 @@ class Journal:
 
 def _connect(path: Path, patience: float) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+    db.text_factory = _decode
     try:
         db.execute("PRAGMA journal_mode = DELETE")
         db.execute("PRAGMA synchronous = EXTRA")
@@ -356,14 +387,26 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
     return db
 
 
+def _decode(text: bytes) -> str:
+    """Return a text of the file, which another program may have written."""
+    return text.decode("utf-8", "replace")
+
+
 def _insert(db: sqlite3.Connection, first: int, items: Iterable[NewItem]) -> None:
     db.executemany(
         "INSERT INTO items (number, name, stem, family, body) VALUES (?, ?, ?, ?, ?)",
         (
-            (number, item.name, item.stem, item.family, json.dumps(item.body))
+            (number, *map(storable, (item.name, item.stem, item.family, _written(item.body))))
             for number, item in enumerate(items, start=first)
         ),
     )
+
+
+def _written(body: Mapping[str, object]) -> str:
+    try:
+        return json.dumps(body)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Unstorable(f"a request cannot be written as JSON: {error}") from error
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

@@ -7,6 +7,11 @@ from enum import StrEnum
 
 import attrs
 
+from muybridge.batch.storable import one_line
+from muybridge_protocol.codec import find_id
+from muybridge_protocol.errors import InvalidToken
+from muybridge_protocol.tasks import Task
+
 
 class State(StrEnum):
     """How far an item has come."""
@@ -84,7 +89,7 @@ class Entry:
             None.
         result: What the service said at the end, as JSON, without links; or None.
         expires: When the result's link stops working, Unix seconds, or None.
-        reason: Why it is where it is, for people, or None.
+        reason: Why it is where it is, for people, on one line, or None.
         path: The file's name within the batch's folder, or None.
         size: The file's bytes, or None.
         sha256: The file's checksum, or None.
@@ -106,7 +111,7 @@ class Entry:
     candidate: str | None
     result: str | None
     expires: float | None
-    reason: str | None
+    reason: str | None = attrs.field(converter=attrs.converters.optional(one_line))
     path: str | None
     size: int | None
     sha256: str | None
@@ -117,3 +122,21 @@ class Entry:
     def label(self) -> str:
         """What to call it in a message."""
         return f"item {self.number} ({self.name})" if self.name else f"item {self.number}"
+
+    @property
+    def task(self) -> Task | None:
+        """The task, or None while its id is unknown or if its token cannot be read."""
+        if self.token is None:
+            return None
+        try:
+            return Task.from_token(self.token)
+        except InvalidToken:
+            return None
+
+    @property
+    def task_id(self) -> str | None:
+        """The task's id, or None while it is unknown. A token that is unreadable still gives it."""
+        if self.token is None:
+            return None
+        task = self.task
+        return find_id(self.token.encode("utf-8", "replace")) if task is None else task.id

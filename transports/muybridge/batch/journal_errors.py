@@ -17,6 +17,10 @@ class JournalMissing(JournalUnusable):
     """There is no journal in the folder."""
 
 
+class Unstorable(MuybridgeError):
+    """A value of one item cannot be recorded. The journal and the other items are unaffected."""
+
+
 class ClaimLost(MuybridgeError):
     """An item is not in the state, or not the runner's, that a step begins with."""
 

@@ -85,6 +85,8 @@ def opened(
         finally:
             _leave(journal, service, runner)
         if run.error is not None:
+            if runner.keeps_replies:
+                run.error.add_note(KEPT)
             if isinstance(run.error, KeyboardInterrupt):
                 run.error.add_note(HOW_TO_GO_ON)
             raise run.error
@@ -166,4 +168,8 @@ def _ignore(_: BatchEvent) -> None:
     pass
 
 
+KEPT = (
+    "Responses to paid requests that the journal could not take are in files beside it. Keep them: "
+    "the next run reads them."
+)
 HOW_TO_GO_ON = "No paid request was broken off. The batch is in its journal: run it again to go on."

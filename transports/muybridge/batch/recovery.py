@@ -1,4 +1,4 @@
-"""What a dead runner has left: each item goes back to where it is safe to go on from."""
+"""What a runner leaves behind: each item goes back to where it is safe to go on from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import time
 from muybridge.batch.creating import judge_kept_reply
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.runners import DeadRunner, known_runners
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.runners import UNFINISHED, DeadRunner, KeptReply, known_runners
+from muybridge_protocol.codec import find_id
 from muybridge_protocol.service import Service
 
 UNKNOWN_END = (
@@ -30,35 +32,65 @@ def recover(journal: Journal, service: Service, *, but: str) -> list[Entry]:
             continue
         with dead:
             for kept in dead.replies():
-                entry = journal.entry(kept.number)
-                mine = entry.owner == owner and entry.attempt == kept.attempt
-                if mine and entry.state is State.ARMED and entry.reply is None:
-                    journal.move(
-                        entry,
-                        State.ARMED,
-                        State.ARMED,
-                        by=owner,
-                        reply_status=kept.status,
-                        reply=kept.body,
-                    )
+                _take_over(journal, kept, owner)
             found += release(journal, service, owner)
     return found
 
 
+def _take_over(journal: Journal, kept: KeptReply, owner: str) -> None:
+    """Write a response of a side file into the journal, if it belongs to the item's last create."""
+    try:
+        entry = journal.entry(kept.number)
+    except LookupError:
+        return
+    mine = entry.owner == owner and entry.attempt == kept.attempt
+    if mine and entry.state is State.ARMED and entry.reply is None:
+        journal.move(
+            entry,
+            State.ARMED,
+            State.ARMED,
+            by=owner,
+            reply_status=kept.status,
+            reply=kept.body,
+        )
+
+
 def release(journal: Journal, service: Service, owner: str) -> list[Entry]:
     """Give back what belongs to *owner*, who does nothing more, and return the items concerned."""
-    entries = journal.owned_by(owner)
-    for entry in entries:
-        match entry.state:
-            case State.CLAIMED:
-                journal.move(entry, State.CLAIMED, State.QUEUED, by=owner, owner=None)
-            case State.ARMED if entry.reply_status is not None:
-                after, facts = judge_kept_reply(entry, service, wall=time.time())
-                journal.move(entry, State.ARMED, after, by=owner, **facts)
-            case State.ARMED:
-                journal.move(
-                    entry, State.ARMED, State.AMBIGUOUS, by=owner, reason=UNKNOWN_END, owner=None
-                )
-            case state:
-                journal.move(entry, state, state, by=owner, owner=None)
-    return [journal.entry(entry.number) for entry in entries]
+    return [release_item(journal, entry, service) for entry in journal.owned_by(owner)]
+
+
+def release_item(
+    journal: Journal, entry: Entry, service: Service, *, reason: str | None = None
+) -> Entry:
+    """Give *entry* back, and return it as it is then.
+
+    Args:
+        journal: The batch's journal.
+        entry: The item, as it is in the journal.
+        service: Where the batch's tasks are.
+        reason: Why its owner can do no more for it, or None to leave the item's reason as it is.
+    """
+    after = entry.state
+    facts: dict[str, str | None] = {} if reason is None else {"reason": reason}
+    if entry.state is State.CLAIMED:
+        after = State.QUEUED
+    elif entry.state is State.ARMED and entry.reply_status in (None, UNFINISHED):
+        candidate = find_id(entry.reply or b"")
+        after, facts = State.AMBIGUOUS, {"candidate": candidate, "reason": reason or UNKNOWN_END}
+    elif entry.state is State.ARMED:
+        try:
+            after, judged = judge_kept_reply(entry, service, wall=time.time())
+            journal.move(entry, State.ARMED, after, by=entry.owner, **judged)
+            return journal.entry(entry.number)
+        except (JournalUnusable, ClaimLost):
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is, it is about this item alone
+            said = reason or f"{type(error).__name__}: {error}"
+            facts = {
+                "candidate": find_id(entry.reply or b""),
+                "reason": f"its response was kept, but cannot be recorded ({said})",
+            }
+            after = State.AMBIGUOUS
+    journal.move(entry, entry.state, after, by=entry.owner, owner=None, **facts)
+    return journal.entry(entry.number)

@@ -40,7 +40,7 @@ def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Ent
     with Journal(Path(out)) as journal:
         entry = _find(journal, item)
         for other in journal.entries():
-            if other.token is not None and Task.from_token(other.token).id == known.id:
+            if other.task_id == known.id:
                 raise CannotResolve(f"task {known.id} is {other.label} already")
         model = read_object(entry.body).get("model")
         adopted = attrs.evolve(
@@ -121,7 +121,7 @@ def _was_adopted(entry: Entry) -> bool:
     """Whether a person has named the task that is waited for. The service's own word stands."""
     if entry.state is not State.SUBMITTED or entry.token is None:
         return False
-    return Task.from_token(entry.token).id == entry.candidate
+    return entry.task_id == entry.candidate
 
 
 def _find(journal: Journal, item: int | str) -> Entry:

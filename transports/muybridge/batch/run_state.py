@@ -13,6 +13,7 @@ from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry
 from muybridge.batch.runners import Runner
+from muybridge.batch.storable import one_line
 from muybridge_protocol.errors import ServiceError
 
 _ENDS = frozenset({What.DOWNLOADED, What.FAILED, What.REFUSED})
@@ -77,7 +78,7 @@ class Run:
                 what=what,
                 item=entry.number,
                 name=entry.name,
-                detail=detail,
+                detail=one_line(detail),
                 finished=self.finished,
                 total=self.total,
                 **more,
@@ -85,22 +86,28 @@ class Run:
             try:
                 self.tell(told)
             except BaseException as error:
-                self.error = self.error or error
-                self.stopping.set()
+                self._fail(error)
                 raise Stopped from error
 
-    def postpone(self, entry: Entry, error: ServiceError) -> None:
+    def postpone(self, entry: Entry, error: ServiceError | str) -> None:
         """Leave *entry* to a later run, because of *error*."""
         with self.lock:
             self.tried.add(entry.number)
-            if does_nothing(error):
+            if isinstance(error, ServiceError) and does_nothing(error):
                 # Every other request would meet the same.
                 self.creates = False
                 self.stopped = str(error)
         self.event(entry, What.POSTPONED, str(error))
 
     def fail(self, error: BaseException) -> None:
-        """Stop the run because of *error*, the first of which is told."""
+        """Stop the run because of *error*. The first is raised, with the notes of the others."""
         with self.lock:
-            self.error = self.error or error
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if self.error is None:
+            self.error = error
+        elif self.error is not error:
+            for note in getattr(error, "__notes__", ()):
+                self.error.add_note(note)
         self.stopping.set()

@@ -27,6 +27,8 @@ from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.locks import lock
 from muybridge_protocol.codec import RAW_LIMIT
 
+UNFINISHED: Final = 0
+"""In place of an HTTP status: only a part of the response had arrived."""
 _HEADER: Final = 256
 _SIZE: Final = _HEADER + RAW_LIMIT
 
@@ -38,8 +40,8 @@ class KeptReply:
     Args:
         number: The item that it belongs to.
         attempt: Which of the item's creates it answers.
-        status: Its HTTP status.
-        body: Its body, at most 64 KiB.
+        status: Its HTTP status, or `UNFINISHED`.
+        body: Its body or what had arrived of it, at most 64 KiB.
     """
 
     number: int
@@ -211,9 +213,19 @@ class DeadRunner:
             self._file.close()
 
     def replies(self) -> Iterator[KeptReply]:
-        """Yield the replies that it kept in side files."""
+        """Yield the replies that it kept in side files.
+
+        Raises:
+            JournalUnusable: A side file cannot be read.
+        """
         for path in self._side_files():
-            kept = _read_slot(path.read_bytes())
+            try:
+                kept = _read_slot(path.read_bytes())
+            except OSError as error:
+                raise JournalUnusable(
+                    f"{path}: {error.strerror or error}. It may hold the response to a paid "
+                    "request. Nothing was sent. Make the file readable, then run the batch again."
+                ) from error
             if kept is not None:
                 yield kept
 

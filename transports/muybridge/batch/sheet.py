@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import secrets
+import stat
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -12,13 +15,23 @@ from urllib.parse import quote
 
 from muybridge.batch.events import Report
 from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.storable import encodable
 from muybridge_protocol.codec import read_object
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query
-from muybridge_protocol.tasks import Task
 
 NAME = "index.html"
 _LONGEST_SETTING = 300
+_MOST_NAMES = 1000
+_HEAD = (
+    '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+)
+_MARK = '<meta name="generator" content="muybridge batch">'
+_OLDER_MARK = "minmax(17rem, 1fr)); }\nfigure { margin: 0; border: 1px solid #8885"
+
+"""What sheets have that were written before there was a mark."""
+_MARKED_WITHIN = 4096
 
 _STYLE = """
 :root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif; }
@@ -41,26 +54,67 @@ dd { margin: 0; }
 def write_sheet(report: Report) -> Path:
     """Write the contact sheet of a batch, and return where it is.
 
+    Only an earlier sheet is replaced: beside any other file of its name it gets another one.
+
     Raises:
         OSError: It cannot be written.
     """
-    path = report.folder / NAME
-    new = report.folder / f".{NAME}.{os.getpid()}.new"
-    new.write_text("\n".join(_page(report)), encoding="utf-8")
-    new.replace(path)
-    return path
+    new = report.folder / f".{NAME}.{secrets.token_hex(8)}.new"
+    try:
+        with new.open("x", encoding="utf-8") as file:
+            file.write(encodable("\n".join(_page(report))))
+        return _publish(new, report.folder)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _publish(new: Path, folder: Path) -> Path:
+    stem, suffix = NAME.split(".")
+    for name in (NAME, *(f"{stem}-{number}.{suffix}" for number in range(2, _MOST_NAMES))):
+        path = folder / name
+        try:
+            os.link(new, path)
+        except FileExistsError:
+            if not _is_sheet(path):
+                continue
+            # A file that takes our sheet's place at this very moment would be replaced.
+            new.replace(path)
+        return path
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder / NAME))
+
+
+def _is_sheet(path: Path) -> bool:
+    """Whether a contact sheet is at *path*. Links and pipes are not opened."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return False
+        with path.open(encoding="utf-8", errors="replace") as file:
+            beginning = file.read(_MARKED_WITHIN)
+    except OSError:
+        return False
+    return beginning.startswith(_HEAD) and (_MARK in beginning or _OLDER_MARK in beginning)
 
 
 def _page(report: Report) -> Iterator[str]:
     title = escape(report.folder.resolve().name)
     counts = ", ".join(f"{count} {state}" for state, count in report.counts.items())
-    yield '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"{_HEAD}{_MARK}"
     yield f"<title>{title}</title>\n<style>{_STYLE}</style>"
     yield f"<h1>{title}</h1>\n<p>{len(report.entries)} items: {counts}</p>\n<main>"
     for entry in report.entries:
-        yield from _figure(entry)
+        yield from _figure_or_failure(entry)
     yield "</main>\n</html>\n"
+
+
+def _figure_or_failure(entry: Entry) -> list[str]:
+    """Return the figure of *entry*, or what is left of it where a value cannot be shown."""
+    try:
+        return list(_figure(entry))
+    except Exception as error:  # noqa: BLE001  whatever it is, it is about this item alone
+        task = "" if entry.task_id is None else f" (task {entry.task_id})"
+        said = f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
+        failed = f'<p class="reason">{escape(said)}</p>'
+        return [f'<figure id="item-{entry.number}"><figcaption>{failed}</figcaption></figure>']
 
 
 def _figure(entry: Entry) -> Iterator[str]:
@@ -113,8 +167,8 @@ def _facts(entry: Entry, settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "length", f"{result['actualDuration']} s"
     if "model" in result and result["model"] != settings.get("model"):
         yield "made by", str(result["model"])
-    if entry.token is not None:
-        yield "task", Task.from_token(entry.token).id
+    if entry.task_id is not None:
+        yield "task", entry.task_id
     if entry.candidate is not None:
         yield "possible id", entry.candidate
     if entry.size is not None:

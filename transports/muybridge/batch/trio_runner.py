@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from muybridge.batch.events import BatchEvent, Report
-from muybridge.batch.item_work import EXPECTED, Await, Block, Finish, ItemWork, Job, Save, Steps
+from muybridge.batch.item_work import Await, Block, Finish, ItemWork, Job, Save, Steps
 from muybridge.batch.items import Source
 from muybridge.batch.journal import PATIENCE
 from muybridge.batch.journal_errors import ClaimLost
@@ -87,9 +87,8 @@ class _TrioWorker(TrioClient):
     def __init__(self, client: TrioClient, run: Run) -> None:
         self._join(client)
         self._run = run
-        listeners = self._driver.listeners
-        self._work = ItemWork(run, self._calls, self._moment, listeners.on_event)
-        self._driver = attrs.evolve(self._driver, listeners=listeners.through(self._work.noticed))
+        self._work = ItemWork(run, self._calls, self._moment, self._driver.listeners)
+        self._driver = attrs.evolve(self._driver, listeners=self._work.listeners)
 
     async def work(self, scope: trio.CancelScope) -> None:
         """Work on item after item until there is nothing left that this run can do.
@@ -117,7 +116,7 @@ class _TrioWorker(TrioClient):
             while True:
                 try:
                     told = await self._do(job)
-                except EXPECTED as error:
+                except Exception as error:  # noqa: BLE001  the steps decide whose it is
                     job = steps.throw(error)
                 else:
                     job = steps.send(told)

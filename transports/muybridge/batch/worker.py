@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from muybridge.batch.item_work import EXPECTED, Await, Block, Finish, ItemWork, Job, Save, Steps
+from muybridge.batch.item_work import Await, Block, Finish, ItemWork, Job, Save, Steps
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.clock import Clock
@@ -61,13 +61,12 @@ class Worker(Client):
 
     def __init__(self, client: Client, run: Run) -> None:
         self._join(client)
-        listeners = self._driver.listeners
         self._run = run
-        self._work = ItemWork(run, self._calls, self._moment, listeners.on_event)
+        self._work = ItemWork(run, self._calls, self._moment, self._driver.listeners)
         self._driver = attrs.evolve(
             self._driver,
             clock=PatientClock(self._driver.clock, run.stopping),
-            listeners=listeners.through(self._work.noticed),
+            listeners=self._work.listeners,
         )
         self.ended: threading.Event = threading.Event()
 
@@ -92,7 +91,7 @@ class Worker(Client):
             while True:
                 try:
                     told = self._do(job)
-                except EXPECTED as error:
+                except Exception as error:  # noqa: BLE001  the steps decide whose it is
                     job = steps.throw(error)
                 else:
                     job = steps.send(told)

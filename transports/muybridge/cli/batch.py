@@ -11,6 +11,7 @@ import click
 
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.batch.sheet import NAME as SHEET
 from muybridge.cli.batch_progress import choose_teller, entry_record
 from muybridge.cli.errand import LOCAL_POLL_INTERVAL, LOCAL_SPEED, Errand, pass_errand
 from muybridge.cli.options import (
@@ -283,6 +284,8 @@ def _finish(context: click.Context, errand: Errand, report: Report, *, again: st
         answer(", ".join(f"{count} {state}" for state, count in report.counts.items()))
         if report.sheet is not None:
             answer(str(report.sheet))
+    if report.sheet is not None and report.sheet.name != SHEET:
+        say(f"{report.folder / SHEET} is another file: the contact sheet is {report.sheet}")
     if again is not None and code in (SAFE, NOT_SAVED):
         say(f"carry on: {again}")
     context.exit(code)

@@ -12,12 +12,13 @@ from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry
 from muybridge.cli.terminal import document, say
 from muybridge_protocol.codec import readable
-from muybridge_protocol.tasks import Task, is_terminal
+from muybridge_protocol.tasks import is_terminal
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 _LONGEST_LABEL = 24
+_LONGEST_LINE = 4000
 _QUIET = frozenset({What.SENDING, What.COMPLETED})
 """What is seen on a bar, and needs no line."""
 
@@ -139,7 +140,7 @@ def line(event: BatchEvent) -> str:
     """Return *event* as a line for people."""
     label = f"item {event.item} ({event.name})" if event.name else f"item {event.item}"
     parts = [event.what, event.task if event.what is What.SUBMITTED else None, event.detail]
-    return f"{label}: {' '.join(filter(None, parts))}"
+    return readable(f"{label}: {' '.join(filter(None, parts))}", _LONGEST_LINE)
 
 
 def event_record(event: BatchEvent) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def entry_record(entry: Entry) -> dict[str, Any]:
         "name": entry.name or None,
         "family": entry.family,
         "state": entry.state,
-        "task": None if entry.token is None else Task.from_token(entry.token).id,
+        "task": entry.task_id,
         "candidate_id": entry.candidate,
         "reason": entry.reason,
         "path": entry.path,

@@ -1,0 +1,163 @@
+"""What cannot be saved, recorded or shown belongs to one item: the others are done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from muybridge import batch
+from muybridge.batch import Entry, State
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_errors import Unstorable
+from muybridge.credentials import Credentials
+
+from .billing import BillingServer
+from .conftest import Run
+from .poison import LOST, SURVIVED, Poison, poisoning
+from .runner_process import horses
+
+
+def check_shown(entry: Entry) -> None:
+    """Check that all that is shown of *entry* is one line that can be printed."""
+    for text in (entry.reason, entry.candidate, entry.task_id):
+        assert text is None or text.isprintable()
+        assert len(text or "") < 3000
+    assert repr(entry).encode()
+
+
+@pytest.mark.parametrize("poison", [*SURVIVED, *LOST])
+def test_one_poisoned_item_ends_alone(poison: str, server: BillingServer, run: Run) -> None:
+    """A poisoned response ends its own item, with the id or as ambiguous, and no other.
+
+    Running the batch again changes nothing, and sends nothing.
+    """
+    chosen: Poison = {**SURVIVED, **LOST}[poison]
+    server.write = poisoning(frozenset({"horse 1"}), chosen)
+    report = run(server, horses(2), concurrency=1)
+    first, second = report.entries
+    assert second.state is State.DOWNLOADED
+    check_shown(first)
+    if poison in LOST:
+        assert first.state is State.AMBIGUOUS
+    else:
+        assert first.state in (State.DOWNLOADED, State.FAILED)
+        assert first.task_id == server.accepted["horse 1"][0]
+    assert report.sheet is not None
+    assert 'id="item-1"' in report.sheet.read_text(encoding="utf-8")
+    again = run(server, None)
+    assert (again.entries, server.posts) == (report.entries, 2)
+
+
+def test_every_item_is_poisoned(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """A batch of nothing but poison ends, and each item can be decided about."""
+    poisons = list({**SURVIVED, **LOST}.values())
+
+    def write(prompt: str, kind: str, record: dict[str, Any]) -> bytes:
+        number = int(prompt.removeprefix("horse ")) - 1
+        return poisoning(frozenset({prompt}), poisons[number])(prompt, kind, record)
+
+    server.write = write
+    report = run(server, horses(len(poisons)))
+    assert report.counts[State.AMBIGUOUS] == len(LOST)
+    assert server.posts == len(poisons)
+    for entry in report.ambiguous:
+        assert batch.abandon(tmp_path / "out", entry.number).state is State.ABANDONED
+    assert run(server, None).done
+
+
+class _Refusing:
+    """A journal that cannot record one step of one item: what no test knows of beforehand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: State, error: Exception) -> None:
+        self.left = 1
+        move = Journal.move
+
+        def refuse(journal: Journal, entry: Entry, was: State, to: State, **facts: Any) -> None:
+            if entry.number == 2 and was is not to is after and self.left:
+                self.left -= 1
+                raise error
+            move(journal, entry, was, to, **facts)
+
+        monkeypatch.setattr(Journal, "move", refuse)
+
+
+@pytest.mark.parametrize(
+    ("after", "state", "error"),
+    [
+        (State.ARMED, State.QUEUED, Unstorable("odd")),
+        (State.SUBMITTED, State.DOWNLOADED, OverflowError("too large")),
+        (State.COMPLETED, State.SUBMITTED, UnicodeEncodeError("utf-8", "", 0, 1, "")),
+        (State.DOWNLOADED, State.COMPLETED, TypeError("odd")),
+    ],
+)
+def test_a_step_that_cannot_be_recorded_is_its_items_own_failure(
+    after: State,
+    state: State,
+    error: Exception,
+    server: BillingServer,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An item that cannot be recorded is left where it is, with its id; the others are done."""
+    _Refusing(monkeypatch, after, error)
+    report = run(server, horses(3), concurrency=1)
+    first, second, third = report.entries
+    assert (first.state, third.state) == (State.DOWNLOADED, State.DOWNLOADED)
+    assert second.state is state
+    assert second.owner is None
+    if state is not State.DOWNLOADED:  # a kept response is judged a second time
+        assert second.reason is not None
+        assert "cannot be saved, recorded or shown" in second.reason
+    assert run(server, None).counts == {State.DOWNLOADED: 3}
+    assert (server.posts, server.doubles) == (3, [])
+
+
+def test_a_response_that_cannot_be_judged_leaves_its_item_ambiguous(
+    server: BillingServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kept response that no step can follow makes its item ambiguous, and shows the id."""
+    refusing = _Refusing(monkeypatch, State.SUBMITTED, OverflowError("too large"))
+    refusing.left = 2
+    report = run(server, horses(3), concurrency=1)
+    second = report.entries[1]
+    assert (second.state, second.candidate) == (State.AMBIGUOUS, server.accepted["horse 2"][0])
+    assert report.counts == {State.AMBIGUOUS: 1, State.DOWNLOADED: 2}
+    batch.adopt(report.folder, 2, second.candidate or "")
+    assert run(server, None).counts == {State.DOWNLOADED: 3}
+    assert server.posts == 3
+
+
+def test_what_breaks_a_paid_request_off_ends_the_run(
+    server: BillingServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of the exchange itself, which every other item would meet, is raised."""
+    monkeypatch.setattr(Credentials, "authorization_for", _broken)
+    with pytest.raises(RuntimeError, match="broken"):
+        run(server, horses(5), concurrency=1)
+    assert server.requests == 0
+
+
+def _broken(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("broken")
+
+
+def test_an_unreadable_token_is_no_obstacle(
+    server: BillingServer, run: Run, tmp_path: Path
+) -> None:
+    """An item whose token cannot be read is shown with its id, and left alone."""
+    server.status = "processing"
+    run(server, horses(2), timeout=0.01)
+    with Journal(tmp_path / "out") as journal:
+        token = (journal.entry(1).token or "").replace('"muybridge_task":1', '"muybridge_task":9')
+        entry = journal.entry(1)
+        journal.move(entry, State.SUBMITTED, State.SUBMITTED, by=None, token=token)
+    server.status = "completed"
+    report = run(server, None)
+    assert report.counts == {State.SUBMITTED: 1, State.DOWNLOADED: 1}
+    assert report.entries[0].task is None
+    assert report.entries[0].task_id == server.accepted["horse 1"][0]
+    assert attrs.evolve(report.entries[0], token=None).task_id is None
+    assert server.posts == 2
