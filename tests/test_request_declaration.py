@@ -126,7 +126,7 @@ def test_model_table_must_equal_annotation(models: tuple[Model, ...]):
         {"models": (Model("one"), Model("two", defaults={"sice": "1k"}))},
         {"aliases": (Alias("sice", "size"),)},
         {"aliases": (Alias("size", "sice"),)},
-        {"ineffective": (Ineffective("sice", "is ignored", models=("one",)),)},
+        {"ineffective": (Ineffective("sice", models=("one",)),)},
     ],
     ids=["limits", "defaults", "alias", "aliased", "ineffective"],
 )
@@ -395,8 +395,8 @@ def test_ignored_setting_warns_at_the_callers_line():
     with pytest.warns(IgnoredSetting) as caught:
         make()
     assert [str(warning.message) for warning in caught] == [
-        "duration: is ignored: the output follows the reference video",
-        "ratio: is ignored: the output follows the reference video",
+        "duration: is ignored with referenceVideos: the output follows the reference video",
+        "ratio: is ignored with referenceVideos: the output follows the reference video",
     ]
     assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
 

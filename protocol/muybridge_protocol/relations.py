@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from muybridge_protocol.rules import Problem, either, is_array, shown
@@ -63,7 +63,7 @@ class Excludes:
                     values[field],
                     "excludes",
                     f"cannot be combined with {' or '.join(clash)}",
-                    f"send either {field} or {' and '.join(clash)}",
+                    f"leave {field} out, or leave {' and '.join(clash)} out",
                 )
 
 
@@ -154,12 +154,29 @@ class FewerWith:
 
 @frozen
 class Ineffective:
-    """*field* has no effect while *other* is sent, or for each of *models*."""
+    """*field* has no effect while *other* is sent, or for each of *models*.
+
+    Args:
+        field: The field that is ignored.
+        other: The field beside which it is ignored, or None.
+        models: The models for which it is ignored.
+        why: The reason, as the end of a sentence, or "".
+    """
 
     field: str
-    why: str
     other: str | None = None
     models: tuple[str, ...] = ()
+    why: str = ""
+
+    def message(self, name: Callable[[str], str] = str) -> str:
+        """Return when the field is ignored, and why.
+
+        Args:
+            name: Returns the name to show for a wire name.
+        """
+        when = [f"with {name(self.other)}"] if self.other is not None else []
+        when += [f"for {either(self.models)}"] if self.models else []
+        return f"is ignored {' or '.join(when)}{f': {self.why}' if self.why else ''}"
 
     def applies(self, values: Values, model: str | None) -> bool:
         """Whether *field* is sent here for nothing."""

@@ -157,8 +157,13 @@ def test_warnings_are_plain_lines(invoke: Invoke, settings: dict[str, str]) -> N
     """A setting without effect is told in one plain line, and in the document."""
     words = (*RUN, "--size", "1024x1024", "--ratio", "1:1", "--json")
     ended = invoke(*words, env=settings)
-    assert ended.stderr.splitlines()[0] == "warning: ratio: is overridden by size"
-    assert json.loads(ended.stdout)["warnings"] == ["ratio: is overridden by size"]
+    assert (
+        ended.stderr.splitlines()[0]
+        == "warning: ratio: is ignored with size: the exact size overrides it"
+    )
+    assert json.loads(ended.stdout)["warnings"] == [
+        "ratio: is ignored with size: the exact size overrides it"
+    ]
 
 
 def test_the_version(start: Start) -> None:

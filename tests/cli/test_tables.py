@@ -100,3 +100,44 @@ def test_the_json_of_a_model_of_imgb(invoke: Invoke) -> None:
         "use 1k",
     ]
     assert told["defaults"] == {"quality": "low", "ratio": "1:1", "resolution": "1k"}
+
+
+VIDEO_SETTINGS = ("duration", "ratio")
+FOLLOWS = "the output follows the reference video"
+
+
+@pytest.mark.parametrize(
+    ("family", "told"),
+    [
+        (
+            "vidc",
+            [f"--{name} is ignored with --reference-videos: {FOLLOWS}." for name in VIDEO_SETTINGS],
+        ),
+        (
+            "imgb",
+            [
+                "--quality is ignored for imgb-2-r.",
+                "--resolution is ignored with --size: the exact size overrides it.",
+                "--ratio is ignored with --size: the exact size overrides it.",
+            ],
+        ),
+        ("vidd", []),
+    ],
+)
+def test_an_ignored_option_is_told_with_its_condition(
+    invoke: Invoke, family: str, told: list[str]
+) -> None:
+    """What is said to be ignored is said with what makes it so, in tables and help alike."""
+    for words in (("models", family), ("run", family, "--help"), ("create", family, "--help")):
+        shown = invoke(*words, terminal_width=500).stdout
+        lines = [line.strip() for line in shown.splitlines()]
+        assert [line for line in lines if line.startswith("--") and " is ignored" in line] == told
+
+
+def test_an_ignored_field_is_told_to_programs_with_its_condition(invoke: Invoke) -> None:
+    """Programs learn beside what, or for which models, a field is ignored."""
+    families = json.loads(invoke("families", "--json").stdout)["families"]
+    rules = {family["name"]: family["ineffective"] for family in families if family["ineffective"]}
+    assert set(rules) == {"imgb", "vidc"}
+    for rule in (rule for found in rules.values() for rule in found):
+        assert bool(rule["other"]) is not bool(rule["models"])

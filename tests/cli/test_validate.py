@@ -76,7 +76,13 @@ EXPECTED = [
         ("boddy", "is not known here; use family, body, extra"),
     ),
     error(13, "imga", ("body", "is required")),
-    fine(14, "imgb", warnings=[{"field": "ratio", "message": "is overridden by size"}]),
+    fine(
+        14,
+        "imgb",
+        warnings=[
+            {"field": "ratio", "message": "is ignored with size: the exact size overrides it"}
+        ],
+    ),
     error(
         15,
         "vidsb",

@@ -89,6 +89,8 @@ def test_fields() -> None:
     assert "at most 3840 px" in told["imgb"]
     assert "`last_image` needs `first_image`." in told["vidsb"]
     assert "`image` is the old name of `first_image`." in told["videos"]
+    assert "`duration` is ignored with `reference_videos`:" in told["vidc"]
+    assert "`ratio` is ignored with `size`:" in told["imgb"]
     assert "--" not in re.sub(r"\| --- ", "", GENERATED["fields"]())
 
 

@@ -51,7 +51,7 @@ def family(*more: Field, body_shown: bool = True) -> Family:
         ),
         relations=(Requires("Sound", "Length"), Requires("Seed", "Length")),
         aliases=(Alias("old_length", "Length"), Alias("words", "prompt")),
-        ineffective=(Ineffective("Sound", "it is silent", other="Seed"),),
+        ineffective=(Ineffective("Sound", other="Seed", why="it is silent"),),
         pacing=Pacing(30, 60),
         retention=Retention(DAY),
         body_shown=body_shown,
@@ -129,7 +129,9 @@ def test_what_has_no_effect_is_checked_for_its_own_sake_alone() -> None:
     ]
     report = made.check({**LEAST, "Length": 5, "Sound": "on", "Seed": 1})
     assert report.ok
-    assert [str(notice) for notice in report.notices] == ["Sound: it is silent"]
+    assert [str(notice) for notice in report.notices] == [
+        "Sound: is ignored with Seed: it is silent"
+    ]
     assert told(made, {**LEAST, "Length": 5, "Sound": 7, "Seed": 1}) == [
         "type Sound: 7 is not a string; use a string"
     ]
@@ -198,7 +200,7 @@ def test_old_names() -> None:
     made = family()
     assert told(made, {"model": "plain", "words": "horse", "old_length": 5}) == []
     assert told(made, {"model": "plain", "words": "horse", "old_length": 6}) == [
-        "between Length: 6 is out of range; use 1 to 5 s"
+        "between old_length: 6 is out of range; use 1 to 5 s"
     ]
     assert told(made, {**LEAST, "words": " horse".strip()}) == []
     assert told(made, {**LEAST, "words": "mule"}) == [
@@ -209,6 +211,25 @@ def test_old_names() -> None:
         "alias old_length: conflicts with Length, whose old name it is; send Length alone"
     ]
     assert told(made, {**LEAST, "words": "horse", "Length": 5, "old_length": 5}) == []
+
+
+def test_a_problem_has_the_name_that_was_given() -> None:
+    """A problem under an old name is reported under it; under both names, under the new one."""
+    made = family(field("Tail", Kind.STRING))
+    object.__setattr__(made, "aliases", (*made.aliases, Alias("old_tail", "Tail")))
+    object.__setattr__(made, "relations", (Requires("Tail", "Length"), Requires("Seed", "Tail")))
+    assert told(made, {**LEAST, "Length": 5, "old_tail": 5}) == [
+        "type old_tail: 5 is not a string; use a string"
+    ]
+    assert told(made, {**LEAST, "old_tail": "x"}) == [
+        "requires old_tail: needs Length; send Length as well, or leave old_tail out"
+    ]
+    assert told(made, {**LEAST, "Tail": "x", "old_tail": "x"}) == [
+        "requires Tail: needs Length; send Length as well, or leave Tail out"
+    ]
+    assert told(made, {**LEAST, "Length": 10, "old_length": 10}) == [
+        "between Length: 10 is out of range; use 1 to 9 s"
+    ]
 
 
 JSON: list[tuple[object, bool]] = [

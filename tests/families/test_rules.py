@@ -274,11 +274,11 @@ def test_excludes() -> None:
     for values in ({}, {"a": 1, "b": 1}, {"c": 1, "d": 1}):
         assert told(rule, values) == []
     assert told(rule, {"b": 1, "d": 1}) == [
-        "excludes b: cannot be combined with d; send either b or d"
+        "excludes b: cannot be combined with d; leave b out, or leave d out"
     ]
     assert told(rule, dict.fromkeys("abcd", 1)) == [
-        "excludes a: cannot be combined with c or d; send either a or c and d",
-        "excludes b: cannot be combined with c or d; send either b or c and d",
+        "excludes a: cannot be combined with c or d; leave a out, or leave c and d out",
+        "excludes b: cannot be combined with c or d; leave b out, or leave c and d out",
     ]
 
 
@@ -332,16 +332,16 @@ def test_fewer_with() -> None:
 @pytest.mark.parametrize(
     ("rule", "values", "model", "applies"),
     [
-        (Ineffective("a", "why", other="b"), {"a": 1, "b": 1}, None, True),
-        (Ineffective("a", "why", other="b"), {"a": 1}, None, False),
-        (Ineffective("a", "why", other="b"), {"b": 1}, None, False),
-        (Ineffective("a", "why", models=("m",)), {"a": 1}, "m", True),
-        (Ineffective("a", "why", models=("m",)), {"a": 1}, "n", False),
-        (Ineffective("a", "why", models=("m",)), {"a": 1}, None, False),
-        (Ineffective("a", "why", models=("m",)), {}, "m", False),
-        (Ineffective("a", "why", other="b", models=("m",)), {"a": 1, "b": 1}, "n", True),
-        (Ineffective("a", "why", other="b", models=("m",)), {"a": 1}, "m", True),
-        (Ineffective("a", "why", models=("m",)), {"a": 1, None: 1}, "n", False),
+        (Ineffective("a", other="b"), {"a": 1, "b": 1}, None, True),
+        (Ineffective("a", other="b"), {"a": 1}, None, False),
+        (Ineffective("a", other="b"), {"b": 1}, None, False),
+        (Ineffective("a", models=("m",)), {"a": 1}, "m", True),
+        (Ineffective("a", models=("m",)), {"a": 1}, "n", False),
+        (Ineffective("a", models=("m",)), {"a": 1}, None, False),
+        (Ineffective("a", models=("m",)), {}, "m", False),
+        (Ineffective("a", other="b", models=("m",)), {"a": 1, "b": 1}, "n", True),
+        (Ineffective("a", other="b", models=("m",)), {"a": 1}, "m", True),
+        (Ineffective("a", models=("m",)), {"a": 1, None: 1}, "n", False),
     ],
 )
 def test_ineffective(
@@ -349,3 +349,19 @@ def test_ineffective(
 ) -> None:
     """A setting is without effect beside another field, or for some models, where it is sent."""
     assert rule.applies(values, model) is applies
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Ineffective("a", other="b"), "is ignored with --b"),
+        (Ineffective("a", models=("m", "n")), "is ignored for m or n"),
+        (Ineffective("a", other="b", models=("m",)), "is ignored with --b or for m"),
+        (Ineffective("a", other="b", why="b decides"), "is ignored with --b: b decides"),
+    ],
+    ids=["a field", "models", "both", "a reason"],
+)
+def test_ineffective_says_when(rule: Ineffective, message: str) -> None:
+    """What is said of an ignored field says beside what, or for which models, it is ignored."""
+    assert rule.message(lambda wire: f"--{wire}") == message
+    assert rule.message() == message.replace("--b", "b")

@@ -117,14 +117,14 @@ REJECTED = [
     # Both frames or none.
     no("first_image alone", {**BASE, "first_image": IMAGE}, "first_image"),
     no("last_image alone", {**BASE, "last_image": LAST}, "last_image"),
-    # A field that only the legacy name says is checked under its own name.
-    no("image alone", {**BASE, "image": IMAGE}, "first_image"),
-    no("lastFrameImage alone", {**BASE, "lastFrameImage": LAST}, "last_image"),
+    # A problem has the name that was given.
+    no("image alone", {**BASE, "image": IMAGE}, "image"),
+    no("lastFrameImage alone", {**BASE, "lastFrameImage": LAST}, "lastFrameImage"),
     no("both first names alone", {**BASE, "first_image": IMAGE, "image": IMAGE}, "first_image"),
     no(
         "garbage under the legacy name",
         {**BASE, "image": "garbage", "lastFrameImage": LAST},
-        "first_image",
+        "image",
     ),
     # Frames and references exclude each other.
     *(
@@ -141,8 +141,8 @@ REJECTED = [
         no(
             f"legacy frames beside {field}",
             {**BASE, **LEGACY, field: REFERENCES[field]},
-            "first_image",
-            "last_image",
+            "image",
+            "lastFrameImage",
         )
         for field in REFERENCES
     ),

@@ -198,6 +198,7 @@ def _around_relations(family: Family) -> Iterator[Told]:
     for alias in family.aliases:
         legacy = _with_partners(family, {**base, alias.field: URL})
         yield {alias.legacy if wire == alias.field else wire: v for wire, v in legacy.items()}
+        yield {**base, alias.legacy: "no address"}
         yield {**legacy, alias.legacy: URL}
         yield {**legacy, alias.legacy: f"{URL}?other"}
 

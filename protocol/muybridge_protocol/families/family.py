@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -272,7 +273,7 @@ class Family:
         model_name = body.get("model")
         model = self.model(model_name) if isinstance(model_name, str) else None
         limits = model.limits if model is not None else _NO_LIMITS
-        body, conflicts = self._without_aliases(body)
+        body, given, conflicts = self._without_aliases(body)
         problems += conflicts
         void = self._ineffective_in(body, model)
         for field in self.fields:
@@ -292,12 +293,13 @@ class Family:
             if problem is None:
                 problem = unwritable(wire, value)
             if problem is not None:
-                problems.append(problem)
+                problems.append(attrs.evolve(problem, field=given.get(wire, wire)))
         problems += self._problems_of_unknown(body, keep=keep_unknown or not self.body_shown)
         problems += self._problems_of_extra(extra or {})
         effective = {wire: value for wire, value in body.items() if wire not in void}
         for relation in self.relations:
-            problems += relation.problems(effective, model.name if model is not None else None)
+            found = relation.problems(effective, model.name if model is not None else None)
+            problems += (_as_given(problem, given) for problem in found)
         return Report(tuple(problems), tuple(void.values()))
 
     def parse(
@@ -338,13 +340,17 @@ class Family:
 
     def _without_aliases(
         self, body: Mapping[str, object]
-    ) -> tuple[Mapping[str, object], list[Problem]]:
+    ) -> tuple[Mapping[str, object], Mapping[str, str], list[Problem]]:
+        """Return *body* without legacy names, which fields were given by theirs, and conflicts."""
+        given: dict[str, str] = {}
         conflicts: list[Problem] = []
         for alias in self.aliases:
             if alias.legacy not in body:
                 continue
             body = dict(body)
             value = body.pop(alias.legacy)
+            if alias.field not in body:
+                given[alias.field] = alias.legacy
             other = body.setdefault(alias.field, value)
             if other is not value and not (isinstance(value, str) and other == value):
                 conflicts.append(
@@ -356,12 +362,12 @@ class Family:
                         f"send {alias.field} alone",
                     )
                 )
-        return body, conflicts
+        return body, given, conflicts
 
     def _ineffective_in(self, body: Mapping[str, object], model: Model | None) -> dict[str, Notice]:
         name = model.name if model is not None else None
         return {
-            rule.field: Notice(rule.field, rule.why)
+            rule.field: Notice(rule.field, rule.message())
             for rule in self.ineffective
             if rule.applies(body, name)
         }
@@ -410,6 +416,17 @@ class Family:
                 if problem is not None:
                     problems.append(problem)
         return problems
+
+
+def _as_given(problem: Problem, given: Mapping[str, str]) -> Problem:
+    """Return *problem*, found between fields, in the legacy names that some were given by."""
+    for wire, legacy in given.items():
+        field, message, accepted = (
+            re.sub(rf"\b{re.escape(wire)}\b", legacy, text)
+            for text in (problem.field, problem.message, problem.accepted)
+        )
+        problem = attrs.evolve(problem, field=field, message=message, accepted=accepted)
+    return problem
 
 
 def _missing(field: Field) -> Problem:

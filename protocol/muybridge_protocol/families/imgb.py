@@ -19,6 +19,8 @@ from muybridge_protocol.media_urls import MediaUrl
 from muybridge_protocol.relations import Ineffective, OnlyWith, Requires
 from muybridge_protocol.rules import PixelSize, Text, at_most, one_of
 
+_SIZE_DECIDES = "the exact size overrides it"
+
 IMGB = Family(
     name="imgb",
     media=Media.IMAGE,
@@ -44,9 +46,9 @@ IMGB = Family(
         OnlyWith("resolution", "4k", "ratio", ("16:9", "9:16", "2:1", "1:2", "21:9", "9:21")),
     ),
     ineffective=(
-        Ineffective("quality", "is ignored for imgb-2-r", models=("imgb-2-r",)),
-        Ineffective("resolution", "is overridden by size", other="size"),
-        Ineffective("ratio", "is overridden by size", other="size"),
+        Ineffective("quality", models=("imgb-2-r",)),
+        Ineffective("resolution", other="size", why=_SIZE_DECIDES),
+        Ineffective("ratio", other="size", why=_SIZE_DECIDES),
     ),
     pacing=Pacing(2, 5),
     retention=Retention(DAY, note="24 hours"),

@@ -79,12 +79,12 @@ class MediaRequest:
 
     def __attrs_post_init__(self) -> None:
         family = self.family
+        report = family.check(self._body(), extra=self.extra)
+        if not report.ok:
+            raise InvalidRequest(family.name, report.problems)
         for alias in family.aliases:
             self._adopt(alias)
         body = self._body()
-        report = family.check(body, extra=self.extra)
-        if not report.ok:
-            raise InvalidRequest(family.name, report.problems)
         for field in family.fields:
             value = body.get(field.wire)
             if is_array(value):
@@ -139,12 +139,12 @@ class MediaRequest:
         return body
 
     def _adopt(self, alias: Alias) -> None:
-        """Move a value given under a legacy name to the field's own, unless they conflict."""
+        """Move a value given under a legacy name to the field's own: `check` found them equal."""
         legacy, field = self.family.field(alias.legacy), self.family.field(alias.field)
         assert legacy is not None  # noqa: S101  `media_request` has checked the names
         assert field is not None  # noqa: S101  as above
-        old, new = getattr(self, legacy.name), getattr(self, field.name)
-        if old is not None and (new is None or new == old):
+        old = getattr(self, legacy.name)
+        if old is not None:
             object.__setattr__(self, field.name, old)
             object.__setattr__(self, legacy.name, None)
 

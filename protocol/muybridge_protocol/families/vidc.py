@@ -11,7 +11,7 @@ from muybridge_protocol.media_urls import MediaUrl
 from muybridge_protocol.relations import Excludes, FewerWith, Ineffective, together
 from muybridge_protocol.rules import Between, Items, Text, at_most
 
-_FOLLOWS_VIDEO = "is ignored: the output follows the reference video"
+_FOLLOWS_VIDEO = "the output follows the reference video"
 
 VIDC = Family(
     name="vidc",
@@ -26,8 +26,8 @@ VIDC = Family(
         Excludes(("first_image", "last_image"), ("referenceImages", "referenceVideos")),
     ),
     ineffective=(
-        Ineffective("duration", _FOLLOWS_VIDEO, other="referenceVideos"),
-        Ineffective("ratio", _FOLLOWS_VIDEO, other="referenceVideos"),
+        Ineffective("duration", other="referenceVideos", why=_FOLLOWS_VIDEO),
+        Ineffective("ratio", other="referenceVideos", why=_FOLLOWS_VIDEO),
     ),
     pacing=Pacing(30, 60),
     retention=Retention(None, note="temporary; the duration is not given"),

@@ -62,7 +62,7 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
             yield f"{accepted[0].upper()}{accepted[1:]}."
     for ineffective in family.ineffective:
         if ineffective.field == field.wire:
-            yield f"Accepted without effect where it {ineffective.why}."
+            yield f"It {ineffective.message()}."
     for alias in family.aliases:
         if alias.legacy == field.wire:
             yield f"Beside {alias.field} it is accepted only with the same value."

@@ -102,7 +102,7 @@ def sentences(family: Family) -> list[str]:
         *([] if family.models else ["Which models there are is not shown."]),
         *([] if family.body_shown else [hidden]),
         *map(relation_sentence, family.relations),
-        *(f"{option_name(rule.field)} {rule.why}." for rule in family.ineffective),
+        *(f"{option_name(rule.field)} {rule.message(option_name)}." for rule in family.ineffective),
         *(
             f"{option_name(alias.legacy)} is the old name of {option_name(alias.field)}."
             for alias in family.aliases
