@@ -179,6 +179,21 @@ def test_drawable_text_is_one_line_of_plain_characters():
 
 
 @pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("一匹奔跑的马", "[?]"),
+        ("حصان يعدو", "[?]"),
+        ("the word 马 and \U0001f40e\U0001f3fd runs", "the word [?] and [?] runs"),
+        ("лошадь, a horse", "[?], a horse"),
+        ("100 % [?] of A-Z", "100 % [?] of A-Z"),
+    ],
+)
+def test_a_text_in_another_script_is_not_drawn_as_boxes(text: str, drawn: str):
+    """Characters that the font lacks are replaced by a mark, one for each stretch of them."""
+    assert drawable(text) == drawn
+
+
+@pytest.mark.parametrize(
     ("width", "height", "duration", "count"),
     [(256, 144, 4, 96), (256, 144, 3.5, 84), (144, 430, 4, 96), (430, 144, 5.0, 120)],
 )

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
+from functools import lru_cache
 
-from PIL import ImageFont
+from PIL import Image, ImageDraw, ImageFont
 
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 ELLIPSIS = "…"
+
+UNDRAWABLE = "[?]"
+"""Stands for characters that the font does not have."""
+
+_STRETCH = re.compile(r"\[\?\](?: ?\[\?\])+")
+_PROBE_SIZE = 16
+_NO_CHARACTER = "\U0010ffff"
 
 _LOOKALIKES = str.maketrans(
     {
@@ -26,15 +35,27 @@ _LOOKALIKES = str.maketrans(
 def drawable(text: str) -> str:
     """Return *text* on one line, with the nearest characters that Pillow's own font has.
 
-    Accents are dropped, because the font has none. A character of another script is kept, and drawn
-    as an empty box.
+    Accents are dropped, because the font has none. `UNDRAWABLE` stands for each stretch of
+    characters that it lacks, such as Chinese or emoji.
     """
-    bare = (
-        char
+    bare = "".join(
+        char if char.isspace() or _in_font(char) else UNDRAWABLE
         for char in unicodedata.normalize("NFKD", text).translate(_LOOKALIKES)
         if not unicodedata.combining(char) and (char.isprintable() or char.isspace())
     )
-    return " ".join("".join(bare).split())
+    return _STRETCH.sub(UNDRAWABLE, " ".join(bare.split()))
+
+
+@lru_cache(maxsize=1024)
+def _glyph(char: str) -> bytes:
+    image = Image.new("L", (2 * _PROBE_SIZE, 2 * _PROBE_SIZE))
+    ImageDraw.Draw(image).text((0, 0), char, fill=255, font=ImageFont.load_default(_PROBE_SIZE))
+    return image.tobytes()
+
+
+def _in_font(char: str) -> bool:
+    # Pillow does not say what a font has: what it lacks looks like what no font has.
+    return _glyph(char) != _glyph(_NO_CHARACTER)
 
 
 def wrap(text: str, font: Font, width: float, most_lines: int) -> list[str]:
