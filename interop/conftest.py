@@ -24,6 +24,6 @@ def _bare_environment() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[LocalService]:
-    """The emulator behind HTTP, whose streams do not dawdle."""
-    with LocalService(speed=1000) as service:
+    """The emulator behind HTTP, whose streams do not dawdle and whose models are those listed."""
+    with LocalService(speed=1000, strict=True) as service:
         yield service

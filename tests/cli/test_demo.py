@@ -120,3 +120,26 @@ def test_serve_warns_of_the_network(start: Start) -> None:
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 0
     assert stderr.startswith("warning: 0.0.0.0 can be reached from other machines")
+
+
+def test_serve_can_be_strict(start: Start) -> None:
+    """A model that is not listed is taken by `serve`, and refused by `serve --strict`."""
+    asked = ("create", "imga", "--unlisted-model", "imga-9", "--prompt", "A horse")
+    for options, code in (((), 0), (("--strict",), 3)):
+        process = start("serve", "--port", "0", "--json", *options)
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        env = {"MUYBRIDGE_API_KEY": told["api_key"], "MUYBRIDGE_BASE_URL": told["base_url"]}
+        creating = start(*asked, env=env)
+        creating.communicate(timeout=20)
+        process.terminate()
+        process.communicate(timeout=20)
+        assert creating.returncode == code
+
+
+def test_it_is_said_that_every_picture_is_a_horse(invoke: Invoke) -> None:
+    """Whoever starts the service of their own machine learns that it draws horses alone."""
+    for command in ("serve", "demo"):
+        shown = " ".join(invoke(command, "--help").stdout.split())
+        assert "galloping horse" in shown
+        assert "whatever the prompt says" in shown.lower()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muybridge import TaskCancelled, TaskFailed, Unauthorized
+from muybridge import ImgaRequest, Refused, TaskCancelled, TaskFailed, Unauthorized, Unlisted
 from muybridge.clock import SystemClock
 from muybridge.local import LocalService
 from muybridge_protocol.emulator import CANCEL
@@ -37,6 +37,26 @@ def test_every_family(client: AnyClient, service: LocalService, family: str) -> 
     assert result.status is Status.COMPLETED
     assert result.url is not None
     assert result.url.startswith(service.base_url)
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["as it is", "strict"])
+def test_what_is_sent_on_purpose(make_client: MakeClient, *, strict: bool) -> None:
+    """A model and fields that are not listed are served, and refused by a strict service."""
+    request = ImgaRequest(
+        model=Unlisted("imga-9"), prompt="a horse", resolution="4k", extra={"seed": [7]}
+    )
+    with LocalService(speed=500, strict=strict) as service:
+        client = make_client(
+            service.base_url, api_key=service.api_key, clock=SystemClock(), poll_interval=0.02
+        )
+        if not strict:
+            assert client.run(request, timeout=30).model == "imga-9"
+            assert "textg-9" in client.generate_content(Unlisted("textg-9"), "x").text
+            return
+        with pytest.raises(Refused, match="imga-9"):
+            client.run(request, timeout=30)
+        with pytest.raises(Refused, match="textg-9"):
+            client.generate_content(Unlisted("textg-9"), "x")
 
 
 def test_picture(client: AnyClient, tmp_path: Path) -> None:

@@ -23,13 +23,18 @@ DAY = 24 * 60 * 60
 
 
 def new_emulator(
-    *, access: Access | None = None, timing: Timing = TIMING, assets: tuple[str, ...] = ()
+    *,
+    access: Access | None = None,
+    timing: Timing = TIMING,
+    assets: tuple[str, ...] = (),
+    strict: bool = False,
 ) -> Emulator:
     return Emulator(
         keys={KEY: access or Access()},
         public_url="http://127.0.0.1:8000",
         timing=timing,
         assets=assets,
+        strict=strict,
     )
 
 

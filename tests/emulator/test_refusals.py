@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emulator.caller import BEARER, JSON, Caller, read
+from emulator.caller import BEARER, JSON, Caller, new_emulator, read
 from muybridge_protocol.emulator import REQUEST_BODY_LIMIT
 
 IMAGE_PATH = "/v1/imga/images"
@@ -15,12 +15,6 @@ IMAGE = {"model": "imga", "prompt": "x"}
 
 WRONG_BODIES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "imga without a prompt": (IMAGE_PATH, {"model": "imga"}, "invalid_request", "prompt"),
-    "imga with an unlisted model": (
-        IMAGE_PATH,
-        {"model": "imga-9", "prompt": "x"},
-        "unknown_model",
-        "model",
-    ),
     "imga without a model": (IMAGE_PATH, {"prompt": "x"}, "invalid_request", "model"),
     "imga with a number for a model": (
         IMAGE_PATH,
@@ -29,17 +23,23 @@ WRONG_BODIES: dict[str, tuple[str, dict[str, Any], str, str]] = {
         "model",
     ),
     "imga at 2k": (IMAGE_PATH, {**IMAGE, "resolution": "2k"}, "invalid_request", "resolution"),
-    "imga with a misspelt field": (
+    "imga with a blank model": (
         IMAGE_PATH,
-        {**IMAGE, "imageUrls": []},
+        {"model": " ", "prompt": "x"},
         "invalid_request",
-        "imageUrls",
-    ),
-    "imgb with an unlisted model": (
-        "/v1/image2/images",
-        {"model": "imgb-9", "prompt": "x"},
-        "unknown_model",
         "model",
+    ),
+    "an unlisted vidsa model of 13 s": (
+        "/v1/vidsa/videos",
+        {"model": "vidsa_9", "prompt": "x", "duration": 13},
+        "invalid_request",
+        "duration",
+    ),
+    "imga with half a character in an unknown field": (
+        IMAGE_PATH,
+        {**IMAGE, "anything": ["\ud800"]},
+        "invalid_request",
+        "anything",
     ),
     "imgb without a model": (
         "/v1/image2/images",
@@ -92,6 +92,65 @@ WRONG_BODIES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     ),
 }
 
+UNLISTED: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "an imga model": (IMAGE_PATH, {"model": "imga-9", "prompt": "x"}, "unknown_model", "model"),
+    "an imgb model": (
+        "/v1/image2/images",
+        {"model": "imgb-9", "prompt": "x"},
+        "unknown_model",
+        "model",
+    ),
+    "a vidg model": (
+        "/v1/vidg/videos",
+        {"model": "vidg_video9", "prompt": "x", "duration": 29, "aspect_ratio": "3:2"},
+        "unknown_model",
+        "model",
+    ),
+    "an imga field": (IMAGE_PATH, {**IMAGE, "imageUrls": []}, "invalid_request", "imageUrls"),
+    "a vidv field": (
+        "/v1/vidv/videos",
+        {"model": "vidv_3_1_pro", "prompt": "x", "duration": 1e9},
+        "invalid_request",
+        "duration",
+    ),
+}
+"""What the specification does not list, and what a strict service says of it."""
+
+
+@pytest.mark.parametrize("case", UNLISTED.values(), ids=UNLISTED)
+def test_what_is_not_listed_is_accepted(
+    caller: Caller, case: tuple[str, dict[str, Any], str, str]
+) -> None:
+    """A model or field that the specification does not list is accepted: it does not say no."""
+    path, body, _, _ = case
+    task = caller.create(path, body)
+    assert task["model"] == body["model"]
+    assert task["status"] in ("queued", "processing")
+
+
+@pytest.mark.parametrize("case", UNLISTED.values(), ids=UNLISTED)
+def test_a_strict_service_refuses_what_is_not_listed(
+    case: tuple[str, dict[str, Any], str, str],
+) -> None:
+    """A strict service refuses a model or field that the specification does not list."""
+    path, body, code, field = case
+    error = Caller(new_emulator(strict=True)).refused(path, body)
+    assert error["code"] == code
+    assert [problem["field"] for problem in error["problems"]] == [field]
+
+
+def test_an_unknown_field_is_ignored(caller: Caller) -> None:
+    """A field that the family does not have changes neither the length nor the assets."""
+    for path, model in (
+        ("/v1/vidd/videos", "viddq3-pro"),
+        ("/v1/vidsa/videos", "vidsa_1_5_pro_480p"),
+        ("/v1/vidsb/videos", "vidsb_2_0_pro"),
+    ):
+        unknown = {"seconds": 1e9, "asset": "asset://nobody", "resolution_": [None]}
+        task = caller.create(path, {"model": model, "prompt": "x", **unknown})
+        result = caller.result(task["id"], caller.now + 1000)
+        assert (result["status"], result["actualDuration"]) == ("completed", 5)
+
 
 @pytest.mark.parametrize("case", WRONG_BODIES.values(), ids=WRONG_BODIES)
 def test_a_wrong_field_is_named(caller: Caller, case: tuple[str, dict[str, Any], str, str]) -> None:
@@ -111,7 +170,10 @@ def test_a_wrong_field_is_named(caller: Caller, case: tuple[str, dict[str, Any],
 
 def test_every_problem_is_told_at_once(caller: Caller) -> None:
     """A request with three mistakes gets all three."""
-    error = caller.refused(IMAGE_PATH, {"model": "imga", "prompt": 5, "size": "7:5", "sise": "x"})
+    strict = Caller(new_emulator(strict=True))
+    body = {"model": "imga", "prompt": 5, "size": "7:5", "sise": "x"}
+    assert len(caller.refused(IMAGE_PATH, body)["problems"]) == 2
+    error = strict.refused(IMAGE_PATH, body)
     assert [problem["field"] for problem in error["problems"]] == ["prompt", "size", "sise"]
 
 

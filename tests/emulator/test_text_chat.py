@@ -176,7 +176,7 @@ def test_bad_bodies_are_refused(caller: Caller, change: Body, field: str) -> Non
 def test_errors_have_the_known_shape(caller: Caller) -> None:
     """Each error has a message, a type, a parameter and a code."""
     unauthorized = caller.send("POST", CHAT, b"{}", ())
-    unknown = caller.post(CHAT, chat(model="gpt"))
+    unknown = Caller(new_emulator(strict=True)).post(CHAT, chat(model="gpt"))
     forbidden = Caller(new_emulator(access=Access(text=False))).post(CHAT, chat())
     plan = Caller(new_emulator(access=Access(models=frozenset()))).post(CHAT, chat())
     method = caller.send("GET", CHAT)

@@ -169,7 +169,7 @@ def test_bad_bodies_are_refused(caller: Caller, change: Body, field: str) -> Non
 def test_errors_have_the_known_shape(caller: Caller) -> None:
     """Each error names its type, which goes with its status."""
     unauthorized = caller.send("POST", MESSAGES, b"{}", ())
-    unknown = caller.post(MESSAGES, messages(model="claude"))
+    unknown = Caller(new_emulator(strict=True)).post(MESSAGES, messages(model="claude"))
     forbidden = Caller(new_emulator(access=Access(text=False))).post(MESSAGES, messages())
     large = caller.send("POST", MESSAGES, b" " * (REQUEST_BODY_LIMIT + 1))
     for reply, status, kind in (

@@ -8,7 +8,21 @@ from typing import Any
 import pytest
 
 from emulator.caller import BEARER, JSON, Caller, new_emulator, read
-from emulator.text import ARRAY, MODEL, PLAIN, SSE, Body, ask, events, native, text_of
+from emulator.text import (
+    ARRAY,
+    MODEL,
+    PATHS,
+    PLAIN,
+    PROTOCOLS,
+    SSE,
+    Body,
+    Protocol,
+    ask,
+    events,
+    native,
+    saying,
+    text_of,
+)
 from muybridge_protocol.emulator import REQUEST_BODY_LIMIT, Access, StreamedResponse, Timing
 
 MODELS = (
@@ -208,15 +222,26 @@ def test_every_model_of_the_catalogue_answers(caller: Caller, model: str) -> Non
     "model",
     ["textg-2.5-flash-lite-low", "textg-3.1-flash-lite-preview-official", "textg", "imga", "%20"],
 )
-def test_another_model_is_not_found(caller: Caller, model: str) -> None:
-    """A model or variant that the table does not have gets 404, plain and streaming."""
+def test_another_model_is_not_found(model: str) -> None:
+    """Of a strict service, a model or variant not in the table gets 404, plain and streaming."""
+    strict = Caller(new_emulator(strict=True))
     for method in ("generateContent", "streamGenerateContent?alt=sse"):
-        reply = caller.post(f"/v1/models/{model}:{method}", native())
+        reply = strict.post(f"/v1/models/{model}:{method}", native())
         assert reply.status == 404
         assert reply.header("content-type") == "application/json; charset=UTF-8"
         error = read(reply)["error"]
         assert (error["code"], error["status"]) == (404, "NOT_FOUND")
         assert "textg-2.5-pro" in error["message"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_unlisted_model_answers(caller: Caller, protocol: Protocol) -> None:
+    """A model that the specification does not list answers like any other, if it has a name."""
+    path = PATHS[protocol].replace(MODEL, "textg-9")
+    body = {**saying(protocol, "hello"), "model": "textg-9"}
+    assert "Model: textg-9." in caller.post(path, body).body.decode()
+    blank = caller.post(path.replace("textg-9", "%20"), {**body, "model": " "})
+    assert blank.status == 404
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ def referenced_assets(family: Family, body: Mapping[str, object]) -> tuple[str, 
     if family is not VIDSB:
         return ()
     found: dict[str, None] = {}
-    for value in body.values():
+    for field in family.fields:
+        value = body.get(field.wire)
         for item in value if is_array(value) else (value,):
             if isinstance(item, str) and item.startswith(_SCHEME):
                 found[item.removeprefix(_SCHEME)] = None

@@ -19,9 +19,11 @@ The specification demands 3-10 s of a `vidc` reference video, and the output fol
 TOKENS_PER_SECOND = 1000
 """Tokens that a second of video costs here; the specification gives no price."""
 
-# Defaults that the specification does not show.
-_ASSUMED_DEFAULTS: Mapping[str, int] = {VIDR.name: 4, VIDM.name: 4}
-_ASSUMED_DEFAULT = 5
+ASSUMED_SECONDS: Mapping[str, int] = {VIDR.name: 4, VIDM.name: 4}
+"""Default lengths by family, where the specification shows none."""
+
+OTHER_SECONDS = 5
+"""The default length of every other family whose default is not shown."""
 
 _VIDM_RANGE = (4, 15)
 
@@ -41,12 +43,12 @@ def video_seconds(family: Family, body: Mapping[str, object]) -> float | None:
         return VIDV_SECONDS
     if family is VIDC and body.get("referenceVideos"):
         return REFERENCE_VIDEO_SECONDS
-    asked = body.get("duration", body.get("seconds"))
-    if _is_number(asked) and asked != _AUTOMATIC and (family is not VIDM or _in_vidm_range(asked)):
+    asked = _asked_seconds(family, body)
+    if asked is not None:
         return asked
     field = family.field("duration")
     default = field.service_default if field is not None else None
-    return default if _is_number(default) else _ASSUMED_DEFAULTS.get(family.name, _ASSUMED_DEFAULT)
+    return default if _is_number(default) else ASSUMED_SECONDS.get(family.name, OTHER_SECONDS)
 
 
 def tokens(seconds: float) -> int:
@@ -54,11 +56,17 @@ def tokens(seconds: float) -> int:
     return round(TOKENS_PER_SECOND * seconds)
 
 
+def _asked_seconds(family: Family, body: Mapping[str, object]) -> float | None:
+    if family is VIDM:  # its body is not shown, so nothing has checked its duration
+        low, high = _VIDM_RANGE
+        asked = body.get("duration", body.get("seconds"))
+        return asked if _is_number(asked) and low <= asked <= high else None
+    for name in ("duration", "seconds"):
+        asked = body.get(name)
+        if family.field(name) is not None and _is_number(asked) and asked != _AUTOMATIC:
+            return asked
+    return None
+
+
 def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _in_vidm_range(seconds: float) -> bool:
-    # The body of `vidm` is not shown, so nothing has checked its duration.
-    low, high = _VIDM_RANGE
-    return low <= seconds <= high

@@ -7,7 +7,7 @@ those of the text endpoints, which have their protocols' own:
 
 | status | code |
 |---|---|
-| 400 | `invalid_json`, `invalid_request`, `parameter_conflict`, `unknown_model` |
+| 400 | `invalid_json`, `invalid_request`, `parameter_conflict`; if strict, `unknown_model` |
 | 401 | `unauthorized` |
 | 403 | `forbidden` |
 | 404 | `not_found` |

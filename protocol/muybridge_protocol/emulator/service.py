@@ -33,6 +33,9 @@ class Emulator:
             and `.mp4`.
         timing: How long tasks take.
         assets: The ids of the assets in the library.
+        strict: Whether fields and models that the specification does not list are refused. By
+            default the service takes them: it ignores the fields, and holds the models to the
+            rules of the family alone.
     """
 
     def __init__(
@@ -42,7 +45,9 @@ class Emulator:
         public_url: str,
         timing: Timing | None = None,
         assets: Iterable[str] = (),
+        strict: bool = False,
     ) -> None:
+        self._strict = strict
         self._keys = dict(keys)
         self._public_url = public_url.rstrip("/")
         self._timing = timing if timing is not None else Timing()
@@ -111,7 +116,13 @@ class Emulator:
         protocol = text_protocol(request.target)
         if protocol is not None:
             return answer_text(
-                protocol, request, access, timing=self._timing, now=now, new_id=new_id
+                protocol,
+                request,
+                access,
+                timing=self._timing,
+                strict=self._strict,
+                now=now,
+                new_id=new_id,
             )
         if access is None:
             return error_reply(
@@ -145,7 +156,7 @@ class Emulator:
             return error_reply(error.status, error.code, str(error))
         if not access.allows_model(body.get("model")):
             return _forbidden("the account plan does not include the requested model")
-        problems = family.check(body).problems
+        problems = family.check(body, keep_unknown=not self._strict).problems
         if not problems:
             task = accept(
                 family,

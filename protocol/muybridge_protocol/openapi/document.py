@@ -19,8 +19,9 @@ _ABOUT: Final = (
     "result is asked for until its status is completed, failed or cancelled. Text is answered in "
     "the reply.\n\n"
     "Numbers of type integer are written without a fraction: 5, and not 5.0. What only the media "
-    "itself can tell, such as its size, stands in the description of each endpoint. Models that "
-    "are not listed, and what the service's specification does not show, are left open."
+    "itself can tell, such as its size, stands in the description of each endpoint. The schemas of "
+    "requests allow the fields and models that the service's specification lists; it does not say "
+    "what happens to others. Statuses and shapes that it does not show are left open."
 )
 _JSON: Final = "application/json"
 

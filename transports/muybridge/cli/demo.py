@@ -49,7 +49,8 @@ def demo(errand: Errand, out: str, *, real: bool) -> None:
     """Make a picture and a video, and show each step on the way.
 
     The service is started for this command on this machine: nothing is charged, and no key is
-    needed. With --real the very same steps go to the real service.
+    needed. It draws a galloping horse, whatever the prompt says. With --real the very same steps
+    go to the real service.
 
     With --json: {ok, results: [{task, result, expires_at, path}]}.
     """

@@ -37,9 +37,16 @@ if TYPE_CHECKING:
 @click.option(
     "--api-key-file", metavar="FILE", help="Accept the key in FILE, instead of a new one."
 )
+@click.option(
+    "--strict", is_flag=True, help="Refuse fields and models that the specification does not list."
+)
 @pass_errand
-def serve(errand: Errand, host: str, port: int, speed: float, api_key_file: str | None) -> None:
-    """Serve the whole service on this machine, with real pictures and videos, until Ctrl-C.
+def serve(
+    errand: Errand, host: str, port: int, speed: float, api_key_file: str | None, *, strict: bool
+) -> None:
+    """Run the whole service on this machine until Ctrl-C, with real PNG and MP4 files.
+
+    Whatever the prompt says, every file shows a galloping horse with the prompt as its caption.
 
     What is printed on stdout sets this library's environment:
 
@@ -82,6 +89,7 @@ def serve(errand: Errand, host: str, port: int, speed: float, api_key_file: str 
             port=port,
             speed=speed,
             keys=None if given is None else {check_key(given): Access()},
+            strict=strict,
             on_ready=ready,
         )
     except Unprinted:

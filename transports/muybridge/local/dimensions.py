@@ -89,7 +89,7 @@ def _ratio(family: Family, body: Mapping[str, object]) -> Fraction:
     )
     if family.media is Media.IMAGE:
         names = (*names, "size")
-    asked = [body.get(name) for name in names]
+    asked = [_asked(family, body, name) for name in names]
     defaults = [_default(family, name) for name in ("ratio", "aspect_ratio")]
     for ratio in (*asked, *defaults):
         if ratio == "adaptive":
@@ -100,10 +100,16 @@ def _ratio(family: Family, body: Mapping[str, object]) -> Fraction:
 
 
 def _resolution(family: Family, body: Mapping[str, object]) -> str:
-    resolution = body.get("resolution") or _default(family, "resolution")
+    resolution = _asked(family, body, "resolution") or _default(family, "resolution")
     if family is VIDSA:  # its models have their resolution in their names
         resolution = str(body.get("model")).rpartition("_")[2]
     return resolution.lower() if isinstance(resolution, str) else ""
+
+
+def _asked(family: Family, body: Mapping[str, object], name: str) -> object:
+    """Return what *body* says of a setting, unless the family has no such field."""
+    known = family.field(name) is not None or not family.body_shown
+    return body.get(name) if known else None
 
 
 def _default(family: Family, name: str) -> object:

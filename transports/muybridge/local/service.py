@@ -43,6 +43,7 @@ class LocalService:
         assets: The ids of the assets in the library.
         public_url: Where clients reach the service, if not at the address that it listens on.
             The URLs of its results begin with it.
+        strict: Whether to refuse fields and models that the specification does not list.
 
     Raises:
         ValueError: The port, the speed or the keys cannot be used.
@@ -58,6 +59,7 @@ class LocalService:
         keys: Mapping[str, Access] | None = None,
         assets: Iterable[str] = SEEDED_ASSETS,
         public_url: str | None = None,
+        strict: bool = False,
     ) -> None:
         if not 0 <= port <= 65535:  # noqa: PLR2004  the range of ports
             raise ValueError(f"{port} is no port; use 0 to 65535")
@@ -69,6 +71,7 @@ class LocalService:
         self._keys = dict(keys) if keys else {f"local-{secrets.token_urlsafe(24)}": Access()}
         self._assets = tuple(assets)
         self._public_url = public_url
+        self._strict = strict
         self._epoch = time.time() - time.monotonic()
         self._running: contextlib.ExitStack | None = None
         self._thread: _ServerThread
@@ -115,6 +118,7 @@ class LocalService:
                 public_url=public_url,
                 timing=self._timing,
                 assets=self._assets,
+                strict=self._strict,
             )
             live = Live(
                 self.emulator,
@@ -147,6 +151,7 @@ def serve(
     speed: float = 1.0,
     keys: Mapping[str, Access] | None = None,
     public_url: str | None = None,
+    strict: bool = False,
     on_ready: Callable[[LocalService], None] = lambda _: None,
 ) -> None:
     """Serve the emulator until Ctrl-C, or until the process is asked to end.
@@ -157,13 +162,16 @@ def serve(
         speed: What the times of `muybridge_protocol.emulator.Timing` are divided by.
         keys: What each API key may use, or None for one new key that may use everything.
         public_url: Where clients reach the service, if not at the address that it listens on.
+        strict: Whether to refuse fields and models that the specification does not list.
         on_ready: Called with the service once it can be reached.
 
     Raises:
         ValueError: The port, the speed or the keys cannot be used.
         OSError: The address cannot be listened on.
     """
-    service = LocalService(host=host, port=port, speed=speed, keys=keys, public_url=public_url)
+    service = LocalService(
+        host=host, port=port, speed=speed, keys=keys, public_url=public_url, strict=strict
+    )
     with contextlib.suppress(KeyboardInterrupt), _terminated_like_interrupted(), service:
         on_ready(service)
         service.wait()

@@ -16,7 +16,7 @@ from muybridge_protocol.emulator.text.native import Native
 from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.emulator.text.wire import JSON_TYPE, TextProtocol, write
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.rules import either, shown
+from muybridge_protocol.rules import ModelName, either, shown
 from muybridge_protocol.text.models import TEXT_MODELS
 
 
@@ -43,6 +43,7 @@ def answer_text(
     access: Access | None,
     *,
     timing: Timing,
+    strict: bool,
     now: float,
     new_id: str,
 ) -> HttpResponse:
@@ -53,11 +54,12 @@ def answer_text(
         request: What came. Nothing about it need be valid.
         access: What its key may use, or None where there is no valid key.
         timing: How fast text streams.
+        strict: Whether models that the specification does not list are refused.
         now: Unix seconds.
         new_id: What the answer's identifier is made from.
     """
     try:
-        made = _answer(protocol, request, access, now=now, new_id=new_id)
+        made = _answer(protocol, request, access, strict=strict, now=now, new_id=new_id)
     except Refused as refused:
         headers = (("Content-Type", JSON_TYPE), *refused.headers)
         return HttpResponse(refused.status, headers, write(protocol.error(refused)))
@@ -76,6 +78,7 @@ def _answer(
     request: ServiceRequest,
     access: Access | None,
     *,
+    strict: bool,
     now: float,
     new_id: str,
 ) -> Answer:
@@ -98,7 +101,8 @@ def _answer(
     model = protocol.model(body)
     if not access.allows_model(model):
         raise Refused(403, "the account plan does not include the requested model", field="model")
-    if model not in TEXT_MODELS:
+    known = model in TEXT_MODELS or (not strict and ModelName().complaint(model) is None)
+    if not known:
         message = f"{shown(model)} is no text model; use {either(list(TEXT_MODELS))}"
         raise Refused(404, message, field="model")
     prompt = protocol.read(body)
