@@ -69,6 +69,10 @@ class NewItem:
     body: Mapping[str, object]
 
 
+def _shown(reason: str | None) -> str | None:
+    return None if reason is None else one_line(reason)
+
+
 @attrs.frozen(kw_only=True)
 class Entry:
     """An item of the journal.
@@ -111,7 +115,7 @@ class Entry:
     candidate: str | None
     result: str | None
     expires: float | None
-    reason: str | None = attrs.field(converter=attrs.converters.optional(one_line))
+    reason: str | None = attrs.field(converter=_shown)
     path: str | None
     size: int | None
     sha256: str | None
