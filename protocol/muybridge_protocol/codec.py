@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from json.scanner import make_scanner
 from typing import Any, Final, TypeVar, cast
@@ -249,24 +248,24 @@ def write_json(value: object) -> bytes:
 
 
 def readable(text: str, limit: int = 500) -> str:
-    """Return *text* fit for a message: on one line, without control characters, not too long."""
-    shown = "".join(mark if mark.isprintable() else " " for mark in text[: limit + 1]).strip()
-    return shown if len(shown) <= limit else f"{shown[:limit]}..."
+    """Return *text* fit for a message: as `one_line`, without white space around it."""
+    return one_line(text.strip(), limit).strip()
 
 
-_CLOSED_ID = rb'"id"\s*:\s*"([^"\\]{1,256})"'
+def one_line(text: str, limit: int) -> str:
+    """Return *text* so that it can be shown, encoded and stored anywhere.
+
+    Lone surrogates become U+FFFD, control characters and line breaks become spaces, and after
+    *limit* characters an ellipsis follows.
+    """
+    shown = text if len(text) <= limit else f"{text[:limit]}..."
+    return shown if shown.isprintable() else "".join(map(_printable, shown))
 
 
-def find_id(raw: bytes) -> str | None:
-    """Return what looks like an id in *raw*, which need not be whole, fit to print, or None."""
-    try:
-        told = read_object(raw).get("id")
-    except InvalidJson:
-        told = None
-    if isinstance(told, str) and told:
-        return readable(told)
-    match = re.search(_CLOSED_ID, raw)
-    return readable(match[1].decode("utf-8", "replace")) if match else None
+def _printable(mark: str) -> str:
+    if mark.isprintable():
+        return mark
+    return "\ufffd" if "\ud800" <= mark <= "\udfff" else " "
 
 
 def error_message(body: bytes) -> str:
@@ -292,7 +291,14 @@ def error_text(said: Any) -> str:
 _Reader = Callable[[Any], Any]
 _T = TypeVar("_T")
 
-_INTEGER_BITS: Final = 64  # a longer integer breaks arithmetic with floats
+NAME_LIMIT: Final = 200
+"""Most characters of a status, a model's name or another short text that are kept."""
+ERROR_LIMIT: Final = 2_000
+"""Most characters of an error's text that are kept."""
+_COUNT_LIMIT: Final = 2**63
+"""Databases store integers in 64 bits with a sign."""
+_TIME_LIMIT: Final = 32_503_680_000
+"""Times from the year 3000 on are no times; most are milliseconds or counters."""
 
 
 def read_text(value: Any) -> str:
@@ -307,18 +313,39 @@ def read_text(value: Any) -> str:
 
 
 def optional_text(value: Any) -> str | None:
-    """Return *value* if it is a string, or None."""
-    return value if type(value) is str else None
+    """Return *value* as it came if it is a string that can be encoded, or None."""
+    return value if type(value) is str and is_encodable(value) else None
 
 
-def optional_integer(value: Any) -> int | None:
-    """Return *value* if it is an integer that may be a time or a count, or None."""
-    return value if type(value) is int and value.bit_length() <= _INTEGER_BITS else None
+def optional_name(value: Any) -> str | None:
+    """Return *value* fit to show and store if it is a string, or None."""
+    return one_line(value, NAME_LIMIT) if type(value) is str else None
 
 
-def optional_number(value: Any) -> float | None:
-    """Return *value* if it is a number that may be a time or a count, or None."""
-    return value if type(value) is float else optional_integer(value)
+def optional_count(value: Any) -> float | None:
+    """Return *value* if it is a number from 0 on that any database can store, or None."""
+    if type(value) is float:
+        return value if value >= 0 else None
+    return value if type(value) is int and 0 <= value < _COUNT_LIMIT else None
+
+
+def optional_time(value: Any) -> float | None:
+    """Return *value* if it is a Unix time in seconds before the year 3000, or None."""
+    return value if type(value) in (int, float) and 0 <= value < _TIME_LIMIT else None
+
+
+def optional_whole_time(value: Any) -> int | None:
+    """Return *value* if it is a Unix time in whole seconds before the year 3000, or None."""
+    return value if type(value) is int and 0 <= value < _TIME_LIMIT else None
+
+
+def is_encodable(text: str) -> bool:
+    """Whether *text* is free of lone surrogates, which no encoding can express."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def record_reader(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.rules import Problem
     from muybridge_protocol.tasks import Result, Task
 
-_SENTENCE_LIMIT = 1000
+_SENTENCE_LIMIT = 2_000
 """Most characters of a sentence in a message, because the service's own words may be in it."""
 
 
@@ -132,11 +132,17 @@ class ServiceError(MuybridgeError):
         if self.task is None:
             return ""
         model = f" ({self.task.model})" if self.task.model else ""
-        return f"Task {self.task.id}{model} is safe."
+        return f"Task {_shown_id(self.task.id)}{model} is safe."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence, or ""."""
         return "" if self.task is None else "Ask for it again later with its id."
+
+
+def _shown_id(text: str) -> str:
+    from muybridge_protocol.service import shown_id  # noqa: PLC0415  it needs this module
+
+    return shown_id(text)
 
 
 def _rebuild(kind: type[ServiceError], values: dict[str, Any]) -> ServiceError:
@@ -273,7 +279,7 @@ class CreateAmbiguous(ServiceError):
         failure: How the exchange failed, or None where a reply was read.
         status: The reply's status, or None where none was read.
         raw: What had arrived of the reply, at most 64 KiB.
-        candidate_id: A task id that the reply seems to hold, or None.
+        candidate_id: A task id that the response seems to hold, as it came, or None.
     """
 
     __slots__ = ("candidate_id", "failure", "raw", "reason", "status")
@@ -317,9 +323,12 @@ class CreateAmbiguous(ServiceError):
         from muybridge_protocol.service import is_identifier  # noqa: PLC0415  it needs this module
 
         if is_identifier(self.candidate_id):
-            return f"The reply names the id {self.candidate_id}: ask for its result first."
+            return (
+                f"The response names the id {_shown_id(self.candidate_id)}: "
+                "ask for its result first."
+            )
         return (
-            f"The reply names {shown(self.candidate_id)} as the id, which cannot be one: "
+            f"The response names {shown(self.candidate_id)} as the id, which cannot be asked for: "
             "look at the account for a new task before sending it again."
         )
 
@@ -364,7 +373,8 @@ class TaskFailed(TaskEnded):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"Task {self.result.id} failed: {self.result.error or 'no reason was given'}."
+        reason = self.result.error or "no reason was given"
+        return f"Task {_shown_id(self.result.id)} failed: {reason}."
 
 
 class TaskCancelled(TaskEnded):
@@ -372,7 +382,7 @@ class TaskCancelled(TaskEnded):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"Task {self.result.id} was cancelled."
+        return f"Task {_shown_id(self.result.id)} was cancelled."
 
 
 class WaitTimeout(ServiceError):
@@ -437,7 +447,7 @@ class TaskNotFound(Refused):
 
     def about(self) -> str:
         """Return which task it happened to, as a sentence."""
-        return f"Its id is {self.task.id}." if self.task is not None else ""
+        return f"Its id is {_shown_id(self.task.id)}." if self.task is not None else ""
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
@@ -547,7 +557,7 @@ class AssetDeleteFailed(AssetError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         said = f": {self.msg}" if self.msg else ""
-        return f"Asset {self.asset_id} was not deleted (code {self.code}){said}."
+        return f"Asset {_shown_id(self.asset_id)} was not deleted (code {self.code}){said}."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
@@ -563,8 +573,8 @@ class AssetDeletePresumed(AssetDeleteFailed):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return (
-            f"Asset {self.asset_id} may be deleted already: the reply to an earlier try was lost, "
-            f"and to the last one the service answered {self.code} {self.msg}".rstrip()
+            f"Asset {_shown_id(self.asset_id)} may be deleted already: the reply to an earlier try "
+            f"was lost, and to the last one the service answered {self.code} {self.msg}".rstrip()
             + "."
         )
 
@@ -584,7 +594,7 @@ class AssetDeleteUnknown(AssetError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"Whether asset {self.asset_id} was deleted is unknown: {self.reason}."
+        return f"Whether asset {_shown_id(self.asset_id)} was deleted is unknown: {self.reason}."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""

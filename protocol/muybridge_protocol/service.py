@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import attrs
 
@@ -11,8 +11,12 @@ from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, Invalid
 from muybridge_protocol.hosts import is_loopback, is_public_host
 from muybridge_protocol.http import without_query
 
-_IDENTIFIER = re.compile(r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*", re.ASCII)
-_IDENTIFIER_LIMIT = 256
+_IDENTIFIER_LIMIT = 1024
+"""Most characters of an id that is asked for: servers bound the length of a path."""
+_NEVER_IN_IDS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters, line breaks and lone surrogates."""
+_PLAIN = re.compile(r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*", re.ASCII)
+_MODEL_NAME_LIMIT = 256
 _QUERY = re.compile(r"([?#]).+", re.DOTALL)
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
@@ -31,35 +35,62 @@ _VERSION = "/v1"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
+def is_printable_id(text: str) -> bool:
+    """Whether *text* may be an id of any length: one that can be shown and stored as it is."""
+    return text not in ("", ".", "..") and not _NEVER_IN_IDS.search(text)
+
+
 def is_identifier(text: object) -> bool:
-    """Whether *text* may stand in a path as a task id, asset id or model name."""
-    return (
-        isinstance(text, str)
-        and len(text) <= _IDENTIFIER_LIMIT
-        and _IDENTIFIER.fullmatch(text) is not None
-    )
+    """Whether *text* may be a task id or an asset id.
+
+    That is any text of 1 to 1,024 characters but `.`, `..` and what holds control characters,
+    line breaks or lone surrogates.
+    """
+    return isinstance(text, str) and len(text) <= _IDENTIFIER_LIMIT and is_printable_id(text)
 
 
 def check_identifier(text: object, what: str) -> str:
-    """Return *text* if it may stand in a path.
+    """Return *text* if it may be an id.
 
     Args:
-        text: The task id, asset id or model name.
+        text: The task id or asset id.
         what: What it is, for the message.
+
+    Raises:
+        InvalidIdentifier: It is no id; see `is_identifier`.
+    """
+    if isinstance(text, str) and is_identifier(text):
+        return text
+    raise InvalidIdentifier(
+        f"{_shown_name(text)} is not a valid {what}: use 1 to {_IDENTIFIER_LIMIT:,} characters, "
+        "without control characters or line breaks, and neither . nor .. alone. Nothing was sent."
+    )
+
+
+def shown_id(text: str) -> str:
+    """Return the id *text* for a message: as it is if it is plain, else quoted and escaped."""
+    return text if _PLAIN.fullmatch(text) else repr(text)
+
+
+def check_model_name(text: str) -> str:
+    """Return *text* if it may stand in a path as a model's name.
 
     Raises:
         InvalidIdentifier: It is empty, too long, or holds other characters than letters, digits
             and `_ - ~ : = + @` with dots between them.
     """
-    if isinstance(text, str) and is_identifier(text):
+    if len(text) <= _MODEL_NAME_LIMIT and _PLAIN.fullmatch(text):
         return text
-    # It may be a link, whose query is a signature.
-    bare = _QUERY.sub(r"\1...", text) if isinstance(text, str) else text
-    shown = repr(bare)
     raise InvalidIdentifier(
-        f"{shown if len(shown) <= 80 else shown[:77] + '...'} is no {what}: "  # noqa: PLR2004  a line
+        f"{_shown_name(text)} is not a valid model name: "
         "use letters, digits and _ - ~ : = + @, with single dots between them. Nothing was sent."
     )
+
+
+def _shown_name(text: object) -> str:
+    # It may be a link, whose query is a signature.
+    shown = repr(_QUERY.sub(r"\1...", text) if isinstance(text, str) else text)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."  # noqa: PLR2004  a line
 
 
 def check_key(key: str) -> str:
@@ -186,6 +217,24 @@ class Service:
             InvalidAddress: There is none, or the path leaves its origin or cannot be sent as it is.
         """
         return _below(self.require_base_url(), path)
+
+    def result_url(self, task_id: str) -> str:
+        """Return the URL of the result query for the task *task_id*.
+
+        Raises:
+            InvalidAddress: There is no base URL.
+            InvalidIdentifier: It is no id.
+        """
+        return self.url(f"/v1/result/{quote(check_identifier(task_id, 'task id'), safe='')}")
+
+    def asset_url(self, asset_id: str) -> str:
+        """Return the URL of the asset *asset_id*.
+
+        Raises:
+            InvalidAddress: There is no base URL.
+            InvalidIdentifier: It is no id.
+        """
+        return self.url(f"/vidsb/asset/{quote(check_identifier(asset_id, 'asset id'), safe='')}")
 
     def text_url(self, path: str) -> str:
         """Return the absolute URL of *path*, which begins with one slash, below the text base URL.

@@ -15,20 +15,25 @@ from typing import Any
 import attrs
 
 from muybridge_protocol.codec import (
+    ERROR_LIMIT,
+    NAME_LIMIT,
     InvalidJson,
     JsonObject,
-    optional_integer,
-    optional_number,
+    one_line,
+    optional_count,
+    optional_name,
     optional_text,
+    optional_time,
+    optional_whole_time,
     read_object,
     read_text,
     readable,
     record_reader,
 )
-from muybridge_protocol.errors import InvalidToken
+from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.family import Family
-from muybridge_protocol.http import shown_url
+from muybridge_protocol.http import shown_url, without_query
 from muybridge_protocol.service import check_identifier, is_identifier
 from muybridge_protocol.values import frozen
 
@@ -74,17 +79,17 @@ _KNOWN: Mapping[str, Status] = {status.value: status for status in Status}
 def _status(status: Any) -> str:
     if not isinstance(status, str):
         raise InvalidJson("its status is not a string")
-    return _KNOWN.get(status, status)
+    return _KNOWN.get(status) or one_line(status, NAME_LIMIT)
 
 
 def _optional_status(status: Any) -> str | None:
-    return _KNOWN.get(status, status) if isinstance(status, str) else None
+    return _status(status) if isinstance(status, str) else None
 
 
 def _error_text(error: Any) -> str | None:
-    if error is None or isinstance(error, str):
-        return error
-    return readable(json.dumps(error))
+    if error is None:
+        return None
+    return readable(error if isinstance(error, str) else json.dumps(error), ERROR_LIMIT)
 
 
 @frozen(kw_only=True)
@@ -289,8 +294,10 @@ class Result:
 def as_task(task: Task | Result | str) -> Task:
     """Return the task that a task, a result, a token or a bare id stands for.
 
+    A bare id that looks like a token or a link needs a `Task` or a token.
+
     Raises:
-        InvalidIdentifier: A bare id holds what an id does not.
+        InvalidIdentifier: A bare id holds what an id does not, or is a link.
         InvalidToken: A token cannot be read.
     """
     if isinstance(task, Task):
@@ -299,15 +306,19 @@ def as_task(task: Task | Result | str) -> Task:
         return task.to_task()
     if task.lstrip().startswith("{"):
         return Task.from_token(task)
+    if task.lower().startswith(("http://", "https://")):
+        raise InvalidIdentifier(
+            f"{without_query(task)[:80]} is a link, not a task id. Nothing was sent."
+        )
     return Task(id=check_identifier(task, "task id"))
 
 
 # How each field of a record is read, by its name on the wire. What is not among them is unknown.
 _TASK_FIELDS = {
     "id": read_text,
-    "object": optional_text,
-    "created": optional_integer,
-    "model": optional_text,
+    "object": optional_name,
+    "created": optional_whole_time,
+    "model": optional_name,
     "status": _optional_status,
     "error": _error_text,
 }
@@ -316,17 +327,17 @@ _RESULT_FIELDS = {
     "status": _status,
     "image_url": optional_text,
     "video_url": optional_text,
-    "actualDuration": optional_number,
-    "totalTokens": optional_number,
+    "actualDuration": optional_count,
+    "totalTokens": optional_count,
 }
 _TOKEN_FIELDS = {
     "id": read_text,
-    "family": optional_text,
-    "model": optional_text,
-    "requested_model": optional_text,
+    "family": optional_name,
+    "model": optional_name,
+    "requested_model": optional_name,
     "status": _optional_status,
-    "created": optional_integer,
-    "submitted_at": optional_number,
+    "created": optional_whole_time,
+    "submitted_at": optional_time,
 }
 
 _read_task = record_reader(Task, _TASK_FIELDS)
@@ -364,7 +375,7 @@ def read_task(
         raw=record,
     )
     if not is_identifier(task.id):
-        raise InvalidJson("its id cannot be used in a path")
+        raise InvalidJson("its id cannot be asked for")
     return task
 
 

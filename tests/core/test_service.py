@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import traceback
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey, LocalError
-from muybridge_protocol.operations import Call, DeleteAsset, Poll
+from muybridge_protocol.operations import Call, DeleteAsset, Poll, Send
 from muybridge_protocol.service import (
     Service,
     check_identifier,
     check_key,
+    check_model_name,
     is_identifier,
     origin_of,
     resolve_location,
@@ -341,38 +344,17 @@ NO_IDENTIFIERS: list[Any] = [
     "",
     ".",
     "..",
-    "...",
-    "a..b",
-    ".a",
-    "a.",
-    "/",
-    "a/b",
-    "../x",
-    "a?b",
-    "a#b",
-    "a%2fb",
-    "%2e%2e",
-    "a\\b",
-    "a;b",
-    "a b",
     "a\n",
     "a\r\nX: y",
     "\na",
     "a\x00",
+    "a\x1b[2J",
     "a\x7f",
-    "é",
-    "\uff41",
-    "a\u200b",
+    "a\x85",
+    "a\u2028b",
     "\ud800",
-    "a&b",
-    "a'b",
-    'a"b',
-    "a<b",
-    "a{b}",
-    "a|b",
-    "a,b",
-    "a*b",
-    "x" * 257,
+    "\udc0e\ud83d",
+    "x" * 1025,
     "x" * 5000,
     None,
     5,
@@ -383,44 +365,85 @@ NO_IDENTIFIERS: list[Any] = [
 
 @pytest.mark.parametrize("text", NO_IDENTIFIERS, ids=lambda text: ascii(text)[:20])
 def test_no_identifiers(text: Any) -> None:
-    """What could change a path is no id: a ValueError, and nothing is sent."""
+    """What cannot stand in a path or on a line is no id: a ValueError, and nothing is sent."""
     assert not is_identifier(text)
     with pytest.raises(InvalidIdentifier, match="Nothing was sent") as caught:
         check_identifier(text, "task id")
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, LocalError)
     assert len(str(caught.value)) < 300
+    assert str(caught.value).isprintable()
     if isinstance(text, str):
         with pytest.raises(ValueError, match="asset id"):
             DeleteAsset.start(text, SERVICE, now=0, seed=0)
         with pytest.raises(ValueError, match="task id"):
             as_task(text)
+        with pytest.raises(InvalidIdentifier):
+            SERVICE.result_url(text)
+        with pytest.raises(InvalidIdentifier):
+            SERVICE.asset_url(text)
 
 
-@pytest.mark.parametrize(
-    "link", ["//cdn.example/a.png?signature=secret", "a.png?x#secret", "a#secret", "data:,?secret"]
-)
-def test_a_link_taken_for_an_id(link: str) -> None:
+@pytest.mark.parametrize("scheme", ["https://", "http://", "HTTPS://"])
+def test_a_link_taken_for_an_id(scheme: str) -> None:
     """A link that is taken for an id is refused without its query, which may be a signature."""
-    with pytest.raises(InvalidIdentifier) as caught:
-        as_task(link)
+    with pytest.raises(InvalidIdentifier, match="is a link, not a task id") as caught:
+        as_task(f"{scheme}cdn.example/a.png?signature=secret")
     assert "secret" not in str(caught.value)
-    assert link[:2] in str(caught.value)
+    assert "cdn.example/a.png" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["a", "0", "task_01-AB", "a.b.c", "x" * 256, "~", "a:b", "a=b", "a+b", "a@b", "-", "_",
-     "018f3c1e-7b1a-7c3e-9f2a-3b5d7e9f1a2b"],
-)  # fmt: skip
+IDENTIFIERS = [
+    *("a", "0", "task_01-AB", "a.b.c", "x" * 1024, "~", "-", "_", "...", "a..b", ".a", "a."),
+    *("018f3c1e-7b1a-7c3e-9f2a-3b5d7e9f1a2b", "a:b", "a=b", "a+b", "a@b", "/", "a/b", "../x"),
+    *("a?b", "a#b", "a%2fb", "%2e%2e", "%2E", "a\\b", "a;b", "a b", " ", "a&b", "a'b", 'a"b'),
+    *("a<b", "a{b}", "a|b", "a,b", "a*b", "a!b", "(a)", "\xe9", "\uff41", "a\u200b"),
+    *("\u65e5\u672c", "\U0001f40e", "//cdn.example/a.png", "asset:", "{a}"),
+]
+
+
+@pytest.mark.parametrize("text", IDENTIFIERS)
 def test_identifiers(text: str) -> None:
-    """Letters, digits and a few marks, with single dots between them, are an id."""
+    """Any other text is an id, and is percent-encoded where it stands in a path."""
     assert is_identifier(text)
     assert check_identifier(text, "task id") == text
-    asset = DeleteAsset.start(f"asset://{text}", SERVICE, now=0, seed=0)
-    assert asset.next_action(0).request.url == f"https://api.example.com/vidsb/asset/{text}"  # type: ignore[union-attr]  # any other action fails here
-    query = Poll.query(Task(id=text), SERVICE, now=0, wall=0, seed=0)
-    assert query.next_action(0).request.url == f"https://api.example.com/v1/result/{text}"  # type: ignore[union-attr]  # any other action fails here
+    asset = DeleteAsset.start(f"asset://{text}", SERVICE, now=0, seed=0).next_action(0)
+    query = Poll.query(Task(id=text), SERVICE, now=0, wall=0, seed=0).next_action(0)
+    for action, path in ((asset, "/vidsb/asset/"), (query, "/v1/result/")):
+        assert isinstance(action, Send)
+        base, mark, last = action.request.url.rpartition("/")
+        assert base + mark == f"https://api.example.com{path}"
+        assert re.fullmatch(r"(?:[A-Za-z0-9_.~-]|%[0-9A-F]{2})+", last)
+        assert unquote(last) == text
+        assert SERVICE.owns(action.request.url)
+
+
+@given(st.text(min_size=1, max_size=30))
+def test_any_identifier(text: str) -> None:
+    """An id stands in a path as one segment that means it alone, or is refused."""
+    try:
+        url = SERVICE.result_url(text)
+    except InvalidIdentifier:
+        assert not is_identifier(text)
+        return
+    assert url.isascii()
+    assert url.count("/") == 5
+    assert urlsplit(url).path.rpartition("/")[2] not in {".", ".."}
+    assert unquote(url.rpartition("/")[2], errors="strict") == text
+    assert SERVICE.owns(url)
+
+
+MODEL_NAMES = ["a", "textg-2.5-pro", "a:b", "a=b", "a+b", "a@b", "~", "x" * 256]
+
+
+@pytest.mark.parametrize("text", [*MODEL_NAMES, *IDENTIFIERS, *NO_IDENTIFIERS[:15]])
+def test_model_names(text: str) -> None:
+    """A model's name is letters, digits and a few marks, with single dots between them."""
+    if re.fullmatch(r"[A-Za-z0-9_~:=+@.-]{1,256}", text) and ".." not in f".{text}.":
+        assert check_model_name(text) == text
+        return
+    with pytest.raises(InvalidIdentifier, match="is not a valid model name"):
+        check_model_name(text)
 
 
 # Keys.

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 
-from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, read_object, readable, write_json
+from muybridge_protocol.candidates import holds_task
+from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, error_text, read_object, write_json
 from muybridge_protocol.errors import InvalidRequest, Refused
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
@@ -113,12 +114,13 @@ class Create(PaidOperation[Task]):
                 submitted_at=now + self.wall_offset,
             )
         except InvalidJson as error:
-            if record.get("status") == Status.FAILED and not record.get("id"):
+            was_refused = record.get("status") == Status.FAILED and not record.get("id")
+            if was_refused and not holds_task(response.body):
                 said = record.get("error")
                 return self._settle(
                     Refused(
                         status=response.status,
-                        message=readable(said) if isinstance(said, str) else "",
+                        message="" if said is None else error_text(said),
                         body=response.body[:RAW_LIMIT],
                     )
                 )

@@ -109,7 +109,7 @@ class DeleteAsset(Operation[None]):
     def _request(self) -> HttpRequest:
         return HttpRequest(
             method="DELETE",
-            url=self.service.url(f"/vidsb/asset/{self.asset_id}"),
+            url=self.service.asset_url(self.asset_id),
             headers=api_headers(None),
             authorized=True,
         )
@@ -124,7 +124,7 @@ class DeleteAsset(Operation[None]):
         if code == SUCCESS:
             return self._settle(None)
         kind = AssetDeletePresumed if self.uncertain else AssetDeleteFailed
-        shown = readable(code, 80) if isinstance(code, str) else f"{json.dumps(code)}, no string"
+        shown = readable(code if isinstance(code, str) else f"{json.dumps(code)}, no string", 80)
         msg = readable(said) if isinstance(said, str) else ""
         return self._settle(kind(asset_id=self.asset_id, code=shown, msg=msg))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Self, TypeVar
 
-from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, error_message, find_id, read_object
+from muybridge_protocol.candidates import find_any_id, find_id, holds_task
+from muybridge_protocol.codec import RAW_LIMIT, error_message, readable
 from muybridge_protocol.delivery import (
     CREATE,
     LONGEST_WAIT,
@@ -19,7 +20,6 @@ from muybridge_protocol.errors import CreateAmbiguous, NotSent
 from muybridge_protocol.events import Ambiguous, Throttled, WillRetry
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Operation
-from muybridge_protocol.service import is_identifier
 from muybridge_protocol.values import evolve, frozen
 
 T_co = TypeVar("T_co", covariant=True)
@@ -81,8 +81,8 @@ class PaidOperation(Operation[T_co]):
         return "create"
 
     def _holds_task(self, response: HttpResponse) -> bool:
-        """Whether a refusing reply looks like a task record."""
-        return _holds_task(response.body)
+        """Whether a response that refuses the request holds a task all the same."""
+        return holds_task(response.body)
 
     def _read(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after a reply with a status of success."""
@@ -117,20 +117,13 @@ class PaidOperation(Operation[T_co]):
         self, reason: str, failure: TransportFailure | None, status: int | None, raw: bytes
     ) -> CreateAmbiguous:
         """Return the error that nobody knows whether the request was accepted."""
-        raw = raw[:RAW_LIMIT]
+        candidate = find_id(raw)
+        if candidate is None and (unusable := find_any_id(raw)) is not None:
+            reason = f"{reason}; the id in it, {readable(unusable, 80)!r}, cannot be used"
         return CreateAmbiguous(
             reason=reason,
             failure=failure,
             status=status,
-            raw=raw,
-            candidate_id=find_id(raw) or None,  # of a blank one nothing is left
+            raw=raw[:RAW_LIMIT],
+            candidate_id=candidate,
         )
-
-
-def _holds_task(body: bytes) -> bool:
-    """Whether a reply looks like a task record. An id alone may be that of the request."""
-    try:
-        record = read_object(body)
-    except InvalidJson:
-        return b'"status"' in body and is_identifier(find_id(body))
-    return is_identifier(record.get("id")) and ("status" in record or "object" in record)

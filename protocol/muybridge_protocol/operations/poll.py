@@ -68,7 +68,7 @@ def result_query(task: Task, service: Service) -> HttpRequest:
     """Return the result query for *task*, complete but for the key."""
     return HttpRequest(
         method="GET",
-        url=service.url(f"/v1/result/{task.id}"),
+        url=service.result_url(task.id),
         headers=api_headers(None),
         authorized=True,
     )

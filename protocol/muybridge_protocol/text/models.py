@@ -11,7 +11,7 @@ import attrs
 
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.rules import Problem, either, shown
-from muybridge_protocol.service import check_identifier
+from muybridge_protocol.service import check_model_name
 
 
 class Variant(StrEnum):
@@ -95,7 +95,7 @@ def path_name(model: str | Unlisted) -> str:
         InvalidIdentifier: It was sent on purpose, and holds what a path may not.
     """
     name = model.name if isinstance(model, Unlisted) else model
-    return check_identifier(name, "model name")
+    return check_model_name(name)
 
 
 def _taken_apart(name: str) -> tuple[str, Variant | None]:

@@ -14,7 +14,8 @@ from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.runners import UNFINISHED, KeptReply, ReplySlot
-from muybridge_protocol.codec import RAW_LIMIT, find_id, read_object
+from muybridge_protocol.candidates import find_id
+from muybridge_protocol.codec import RAW_LIMIT, read_object
 from muybridge_protocol.errors import (
     CreateAmbiguous,
     NotSent,

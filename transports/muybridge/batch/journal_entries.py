@@ -8,7 +8,7 @@ from enum import StrEnum
 import attrs
 
 from muybridge.batch.storable import one_line
-from muybridge_protocol.codec import find_id
+from muybridge_protocol.candidates import find_id
 from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.tasks import Task
 

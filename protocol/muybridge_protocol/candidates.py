@@ -1,0 +1,146 @@
+"""Finding a task in a response that is not the task record that was expected.
+
+A paid request is never sent again if the response to it holds a task, at whatever depth and in
+whatever spelling. This is the rule, and the names below are its data:
+
+- An object with an `id`, a text or an integer, and beside it a `status` or `object` is a task. But
+  a status that is a number, or begins with a digit, is an HTTP status, and some texts mean errors.
+- An object with a `task_id` is a task, whatever is beside it. Integers below 1 stand for none.
+- An `id` alone is not a task: it may be the request's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, JsonObject, read_json
+from muybridge_protocol.service import is_printable_id
+
+_STATES: Final = ("status", "object")
+_SAID_BY_ERRORS: Final = frozenset(
+    {
+        *("CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND"),
+        *("ALREADY_EXISTS", "PERMISSION_DENIED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED"),
+        *("FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL"),
+        *("UNAVAILABLE", "DATA_LOSS"),  # so far the names of google.rpc.Code
+        *("error", "fail", "failure"),
+    }
+)
+"""Texts that errors have as their `status` or `object`."""
+
+# For bodies that are cut off or malformed.
+_STRING = rb'("(?:[^"\\]|\\.)*+")'
+_ANY_ID = rb'"(?i:((?:task[_-]?)?id))"\s*:\s*(?:' + _STRING + rb"|(-?[0-9]{1,4000})(?=[\s,}\]]))"
+_ANY_STATE = rb'"(?:status|object)"\s*:\s*(?:' + _STRING + rb"|null|[{\[])"
+
+
+def holds_task(body: bytes) -> bool:
+    """Whether *body*, which need not be valid JSON, holds a task."""
+    return _find_task(body) is not None
+
+
+def find_id(body: bytes) -> str | None:
+    """Return the id of the task that *body* holds, or else any id in it, or None.
+
+    The body need not be whole, but the id must be. An id that cannot be shown and stored as it is,
+    or is longer than 64 KiB, is not returned.
+    """
+    found = find_any_id(body)
+    return None if found is None or len(found) > RAW_LIMIT or not is_printable_id(found) else found
+
+
+def find_any_id(body: bytes) -> str | None:
+    """Return what `find_id` does, also if it cannot be shown or stored as it is."""
+    task_id = _find_task(body)
+    return next(_ids(body), None) if task_id is None else task_id
+
+
+def _find_task(body: bytes) -> str | None:
+    try:
+        value = read_json(body)
+    except InvalidJson:
+        ids = list(_ids_in_pieces(body))
+        states = any(map(_is_state, _states_in_pieces(body)))
+        return next((found for name, found in ids if states or _names_task(name, found)), None)
+    tasks = (_task_id(record) for record in _records(value))
+    return next((found for found in tasks if found is not None), None)
+
+
+def _ids(body: bytes) -> Iterator[str]:
+    try:
+        value = read_json(body)
+    except InvalidJson:
+        yield from (found for _, found in _ids_in_pieces(body))
+        return
+    for record in _records(value):
+        yield from (found for _, found in _ids_of(record))
+
+
+def _task_id(record: JsonObject) -> str | None:
+    """Return the id of the task that *record* is, or None."""
+    is_stateful = any(_is_state(record[name]) for name in _STATES if name in record)
+    for name, found in _ids_of(record):
+        if is_stateful or _names_task(name, found):
+            return found
+    return None
+
+
+def _ids_of(record: JsonObject) -> Iterator[tuple[str, str]]:
+    for name, value in record.items():
+        if len(name) <= len("task_id") and (plain := _plain(name)) in ("id", "taskid"):
+            if isinstance(value, str) and value:
+                yield plain, value
+            elif type(value) is int:
+                yield plain, str(value)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _names_task(name: str, found: str) -> bool:
+    return name == "taskid" and found != "0" and not found.startswith("-")
+
+
+def _is_state(value: object) -> bool:
+    if not isinstance(value, str):
+        return not isinstance(value, int | float)
+    is_errors = {value, value.lower()} & _SAID_BY_ERRORS
+    return not is_errors and not value[:1].isdigit()
+
+
+def _records(value: Any) -> Iterator[JsonObject]:
+    """Yield every object in *value*, the outer ones first."""
+    level = deque([value])
+    while level:
+        outer = level.popleft()
+        if isinstance(outer, dict):
+            record = cast("JsonObject", outer)
+            yield record
+            level.extend(record.values())
+        elif isinstance(outer, list):
+            level.extend(outer)  # pyright: ignore[reportUnknownArgumentType]  of anything
+
+
+def _ids_in_pieces(body: bytes) -> Iterator[tuple[str, str]]:
+    for match in re.finditer(_ANY_ID, body, re.DOTALL):
+        found = match[3].decode() if match[2] is None else _unquoted(match[2])
+        if found:
+            yield _plain(match[1].decode()), found
+
+
+def _states_in_pieces(body: bytes) -> Iterator[str | None]:
+    for match in re.finditer(_ANY_STATE, body, re.DOTALL):
+        yield None if match[1] is None else _unquoted(match[1])
+
+
+def _unquoted(string: bytes) -> str | None:
+    try:
+        found: str = json.loads(string.decode(), strict=False)
+    except ValueError:  # an escape that is none, or not UTF-8
+        return None
+    return found
