@@ -36,7 +36,7 @@ import attrs
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.families import FAMILIES
-from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.families.request import MediaRequest, check_request
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import defaults
 from muybridge_protocol.operations.create import Create
@@ -240,9 +240,12 @@ class Fleet(Generic[K]):
 
         Raises:
             ValueError: The key is in use.
+            TypeError: The work is neither a request nor a task.
         """
         if key in self._keys:
             raise ValueError(f"the key {key!r} is in use")
+        if not isinstance(work, Task):
+            check_request(work)
         self._keys.add(key)
         self._numbers += 1
         if isinstance(work, Task):

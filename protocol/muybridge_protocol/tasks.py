@@ -35,7 +35,7 @@ from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.http import shown_url, without_query
 from muybridge_protocol.service import check_identifier, is_identifier
-from muybridge_protocol.values import frozen
+from muybridge_protocol.values import frozen, require_type
 
 TOKEN_VERSION = 1
 
@@ -299,11 +299,13 @@ def as_task(task: Task | Result | str) -> Task:
     Raises:
         InvalidIdentifier: A bare id holds what an id does not, or is a link.
         InvalidToken: A token cannot be read.
+        TypeError: It is something else.
     """
     if isinstance(task, Task):
         return task
     if isinstance(task, Result):
         return task.to_task()
+    require_type("the task", task, (Task, Result, str))
     if task.lstrip().startswith("{"):
         return Task.from_token(task)
     if task.lower().startswith(("http://", "https://")):

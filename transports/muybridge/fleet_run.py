@@ -67,6 +67,7 @@ class FleetRun:
 
     Raises:
         ValueError: A limit is below one.
+        TypeError: Some work is no request and no task.
         InvalidIdentifier: A bare id holds what an id does not.
         InvalidToken: A token cannot be read.
     """
@@ -104,9 +105,15 @@ class FleetRun:
             wait=timeout,
             poll_interval=calls.poll_interval,
         )
+        kind = type(work).__name__
+        if isinstance(work, MediaRequest | Task | Result | str | Mapping):
+            raise TypeError(
+                f"run_all takes an iterable of requests and tasks, not one {kind}: put it into a "
+                "list. Nothing was sent."
+            )
         reasons: dict[str, None] = {}
         for number, item in enumerate(work):
-            request = item if isinstance(item, MediaRequest) else as_task(item)
+            request = as_task(item) if isinstance(item, Result | str) else item
             self.fleet.add(number, request, now)
             if self._followed is not None:
                 self._waiting[number] = request

@@ -18,7 +18,7 @@ from muybridge.calls import Calls, Moment, link_of
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
 from muybridge.saving import PartFile, SaveTarget, unsaved
-from muybridge.trio_driver import Driven, Driver
+from muybridge.trio_driver import Driven, Driver, trio_now
 from muybridge.trio_fleet import TrioOutcomes
 from muybridge.trio_text import TrioTextClient
 from muybridge.wire.async_transport import AsyncTransport
@@ -105,6 +105,7 @@ class TrioClient(TrioTextClient):
         raise TypeError("a client is not pickled or copied: it holds the API key and connections")
 
     async def __aenter__(self) -> Self:
+        trio_now()  # raises outside of trio
         return self
 
     async def __aexit__(
@@ -312,6 +313,7 @@ class TrioClient(TrioTextClient):
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` where the link is dead.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
+        now = trio_now()
         url, task = link_of(source)
         if url is not None:
             self._calls.service.check_download(url)  # before a folder is made for it
@@ -324,7 +326,7 @@ class TrioClient(TrioTextClient):
                     part.found,
                     timeout=timeout,
                     size_limit=size_limit,
-                    now=trio.current_time(),
+                    now=now,
                 )
                 saved = await self._driver.download(operation, part)
                 # In a thread, because it waits for the disk.
@@ -344,7 +346,7 @@ class TrioClient(TrioTextClient):
             NotSent: The service was not reached.
             Refused: The service refused.
         """
-        operation = self._calls.delete_asset(asset_id, now=trio.current_time())
+        operation = self._calls.delete_asset(asset_id, now=trio_now())
         await self._driver.finish(operation)
 
     async def call(self, method: str, path: str, json: object = None) -> HttpResponse:
@@ -366,7 +368,7 @@ class TrioClient(TrioTextClient):
         """
         ledger = Ledger()
         try:
-            operation = self._calls.call(method, path, json, now=trio.current_time())
+            operation = self._calls.call(method, path, json, now=trio_now())
             return await self._driver.finish(operation, ledger)
         except BaseException as error:
             ledger.leave_note(error)
@@ -380,7 +382,7 @@ class TrioClient(TrioTextClient):
         self._owns_transport = False
 
     def _moment(self) -> Moment:
-        return {"now": trio.current_time(), "wall": self._wall()}
+        return {"now": trio_now(), "wall": self._wall()}
 
 
 class _Watch:

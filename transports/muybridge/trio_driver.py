@@ -37,6 +37,21 @@ T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
 
 
+def trio_now() -> float:
+    """Return trio's time, at the beginning of a call.
+
+    Raises:
+        RuntimeError: The call is not made under trio.
+    """
+    try:
+        return trio.current_time()
+    except RuntimeError:
+        raise RuntimeError(
+            "TrioClient needs trio, and was called outside of it. Call it from a function that "
+            "trio.run runs. Under asyncio, use Client in asyncio.to_thread. Nothing was sent."
+        ) from None
+
+
 @frozen
 class Driver:
     """What every operation of one client is driven with.

@@ -12,7 +12,7 @@ import trio
 
 from muybridge.announcing import TEXT_UNDER_WAY
 from muybridge.calls import Calls
-from muybridge.trio_driver import Driver
+from muybridge.trio_driver import Driver, trio_now
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import ServiceError
@@ -54,7 +54,7 @@ class TrioTextStream(Generic[T]):
         self._opened = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        operation = self._call.start(trio.current_time())
+        operation = self._call.start(trio_now())
         async with AsyncExitStack() as opening:
             reply, followed = await self._driver.open_stream(operation, opening)
             self._call.follow(followed)
@@ -171,7 +171,7 @@ class TrioTextClient:
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
-            now=trio.current_time(),
+            now=trio_now(),
         )
         return await self._driver.finish(call)
 
@@ -242,7 +242,7 @@ class TrioTextClient:
             MuybridgeError: As `generate_content`.
         """
         bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, CHAT_PATH, bounds, now=trio.current_time())
+        call = self._text.mapping(body, CHAT_PATH, bounds, now=trio_now())
         return await self._driver.finish(call)
 
     def stream_chat_completions(
@@ -295,7 +295,7 @@ class TrioTextClient:
             MuybridgeError: As `generate_content`.
         """
         bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, path, bounds, now=trio.current_time())
+        call = self._text.mapping(body, path, bounds, now=trio_now())
         return await self._driver.finish(call)
 
     def stream_messages(

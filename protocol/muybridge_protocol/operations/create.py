@@ -10,7 +10,7 @@ from muybridge_protocol.candidates import holds_task
 from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, error_text, read_object, write_json
 from muybridge_protocol.errors import InvalidRequest, Refused
 from muybridge_protocol.events import Submitted
-from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.families.request import MediaRequest, check_request
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations.operation import API_TIMEOUT, api_headers
 from muybridge_protocol.operations.paid import PaidOperation
@@ -81,7 +81,12 @@ class Create(PaidOperation[Task]):
             wall: Unix seconds at the same moment.
             seed: A number drawn at random for this operation; its waits follow from it.
             timeout: Seconds that one exchange may take.
+
+        Raises:
+            InvalidRequest: Its `extra` was changed to what the service would not accept.
+            TypeError: It is not a request.
         """
+        check_request(request)
         return cls(
             service=service,
             seed=seed,

@@ -115,6 +115,9 @@ def read_items(source: Source) -> list[NewItem]:
 
 def _located(source: Source) -> Iterator[tuple[str, Any]]:
     """Yield each item, or what is wrong with it, with where it stands."""
+    if isinstance(source, MediaRequest | Mapping):
+        yield "the batch", _Wrong(("", "it is a single item; put it into a list"))
+        return
     if not isinstance(source, str | os.PathLike):
         for number, item in enumerate(source, start=1):
             yield f"item {number}", item

@@ -17,6 +17,7 @@ from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.opening import CONCURRENCY, HOW_TO_GO_ON, Settings, opened, status
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.trio_client import TrioClient
+from muybridge.trio_driver import trio_now
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 
@@ -56,6 +57,7 @@ async def run_trio(
         ValueError: The concurrency is below 1, or *local* is said of a service elsewhere.
         OSError: The file cannot be read.
     """
+    trio_now()  # raises outside of trio, before there is a journal
     settings = Settings(
         concurrency=concurrency,
         timeout=timeout,

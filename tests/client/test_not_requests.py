@@ -1,0 +1,159 @@
+"""What is given in place of a request or a task: the error says how to build one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import muybridge
+from muybridge import ImgaRequest, TrioClient
+from muybridge.batch import run_trio
+
+from .drivers import MakeClient
+from .fleets import run_all
+from .in_process import InProcessTransport, World
+
+WRONG: dict[str, tuple[object, str]] = {
+    "a mapping": (
+        {"prompt": "a horse", "model": "imgb-2"},
+        r"a dict is not a request: build one with ImgbRequest\(\*\*fields\), or with Imgb.*body",
+    ),
+    "a mapping with a family": ({"family": "vidc", "prompt": "x"}, r"VidcRequest\(\*\*fields\)"),
+    "an empty mapping": ({}, r"ImgaRequest\(\*\*fields\)"),
+    "a mapping of anything": ({7: [], "model": {}, "family": 3}, r"ImgaRequest\(\*\*fields\)"),
+    "a class": (ImgaRequest, r"ImgaRequest is a class, not a request: call it with the fields"),
+    "another class": (dict, r"is not a request: build one with the class of its family"),
+    "nothing": (None, r"None is not a request: build one .* such as ImgaRequest\("),
+    "a number": (7, r"7 is not a request"),
+}
+
+
+@pytest.mark.parametrize("call", ["create", "run"])
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_not_a_request(make_client: MakeClient, world: World, name: str, call: str) -> None:
+    """What is not a request is refused, with the way to build one, and nothing is sent."""
+    value, told = WRONG[name]
+    with pytest.raises(TypeError, match=told) as caught:
+        getattr(make_client(world), call)(value)
+    assert str(caught.value).endswith("Nothing was sent.")
+    assert world.seen == []
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_not_work(make_client: MakeClient, world: World, name: str) -> None:
+    """Among many requests, too, what is not one is refused before anything is sent."""
+    value, told = WRONG[name]
+    work: Any = [ImgaRequest(model="imga", prompt="a horse"), value]
+    with pytest.raises(TypeError, match=told):
+        run_all(make_client(world), work)
+    assert world.seen == []
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {"model": "imga", "prompt": "x"},
+        "task-1",
+        ImgaRequest(model="imga", prompt="x"),
+        muybridge.Task(id="task-1"),
+    ],
+    ids=["a mapping", "an id", "a request", "a task"],
+)
+def test_one_piece_of_work_is_not_many(make_client: MakeClient, world: World, work: Any) -> None:
+    """What is not a list of work is not taken for one: no key and no letter is an id."""
+    with pytest.raises(TypeError, match="put it into a list"):
+        run_all(make_client(world), work)
+    assert world.seen == []
+
+
+@pytest.mark.parametrize("call", ["get", "wait", "watch", "download"])
+@pytest.mark.parametrize("value", [None, {"id": "task-1"}, 7], ids=str)
+def test_what_is_not_a_task(
+    make_client: MakeClient, world: World, tmp_path: Path, call: str, value: Any
+) -> None:
+    """What is not a task is refused by its type, and nothing is sent."""
+    more = (tmp_path,) if call == "download" else ()
+    with pytest.raises(TypeError, match="the task must be Task or Result or str, not"):
+        list(getattr(make_client(world), call)(value, *more))
+    assert world.seen == []
+
+
+async def _watch(client: TrioClient) -> None:
+    async with client.watch("task-1"):
+        pass
+
+
+async def _run_all(client: TrioClient) -> None:
+    async with client.run_all([image()]):
+        pass
+
+
+async def _stream(client: TrioClient) -> None:
+    async with client.stream_generate_content("textg-2.5-pro", "x"):
+        pass
+
+
+async def _context(client: TrioClient) -> None:
+    async with client:
+        pass
+
+
+def image() -> ImgaRequest:
+    return ImgaRequest(model="imga", prompt="a horse")
+
+
+CALLS: dict[str, Callable[[TrioClient], Awaitable[Any]]] = {
+    "context": _context,
+    "create": lambda client: client.create(image()),
+    "run": lambda client: client.run(image()),
+    "get": lambda client: client.get("task-1"),
+    "wait": lambda client: client.wait("task-1"),
+    "watch": _watch,
+    "run_all": _run_all,
+    "download": lambda client: client.download("task-1", "folder/"),
+    "delete_asset": lambda client: client.delete_asset("asset-1"),
+    "call": lambda client: client.call("POST", "/v1/x"),
+    "generate_content": lambda client: client.generate_content("textg-2.5-pro", "x"),
+    "stream_generate_content": _stream,
+    "chat_completions": lambda client: client.chat_completions({}),
+    "messages": lambda client: client.messages({}),
+    "batch": lambda client: run_trio(client, [image()], "folder"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("where", ["asyncio", "nowhere"])
+def test_outside_of_trio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, where: str
+) -> None:
+    """Outside of trio each call says that it needs trio, what to do, and that nothing was sent."""
+    monkeypatch.chdir(tmp_path)
+    client = TrioClient("key", "https://service.test", text_base_url="http://localhost:1")
+
+    async def made() -> None:
+        await CALLS[call](client)
+
+    def begin() -> None:
+        asyncio.run(made()) if where == "asyncio" else made().send(None)
+
+    with pytest.raises(RuntimeError, match="TrioClient needs trio") as caught:
+        begin()
+    assert "Under asyncio, use Client in asyncio.to_thread." in str(caught.value)
+    assert str(caught.value).endswith("Nothing was sent.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_blocking_client_under_asyncio(world: World) -> None:
+    """What is advised works: `Client` in a thread of asyncio's."""
+
+    async def main() -> muybridge.Result:
+        with muybridge.Client(
+            world.key, world.url, transport=InProcessTransport(world), clock=world.clock
+        ) as client:
+            return await asyncio.to_thread(client.run, image())
+
+    assert asyncio.run(main()).status == "completed"
