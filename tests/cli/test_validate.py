@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from muybridge.batch import InvalidBatch, read_items
 from muybridge_protocol.families import FAMILIES
 
-from .conftest import Invoke
+from .conftest import ROOT, Invoke
 
 GOOD = b'{"family": "imga", "body": {"model": "imga", "prompt": "A horse"}}\n'
 
@@ -55,7 +57,7 @@ EXPECTED = [
     fine(1, "imga"),
     error(2, "imga", ("resolution", "'4k' is not accepted; use 1k")),
     error(4, None, ("", "it is not JSON: Expecting value")),
-    error(5, None, ("", "it is not a JSON object")),
+    error(5, None, ("", "[1, 2] is not a JSON object")),
     error(6, None, ("", "it is not UTF-8")),
     error(7, None, ("", "a name stands twice in an object")),
     error(8, None, ("", "it is nested too deeply")),
@@ -73,9 +75,17 @@ EXPECTED = [
         12,
         None,
         ("family", "7 is not a string"),
-        ("boddy", "is not known here; use family, body, extra"),
+        ("boddy", "stands beside body; put it inside"),
     ),
-    error(13, "imga", ("body", "is required")),
+    error(
+        13,
+        "imga",
+        (
+            "model",
+            "is required; use imga, imga-2, imga-pro, imga-2-stable or imga-pro-stable",
+        ),
+        ("prompt", "is required; use a text that is not blank"),
+    ),
     fine(
         14,
         "imgb",
@@ -133,6 +143,69 @@ def test_nothing_is_valid(invoke: Invoke) -> None:
 def test_a_folder_is_no_file(invoke: Invoke, tmp_path: Path) -> None:
     """What cannot be read exits with 2."""
     assert invoke("validate", str(tmp_path)).exit_code == 2
+
+
+BATCH: list[dict[str, Any]] = [
+    {"family": "imgb", "model": "imgb-2", "prompt": "A horse", "name": "horse"},
+    {"family": "imgb", "model": "imgb-22", "prompt": ""},
+    {"family": "vidr", "unlisted_model": "vidr-next", "prompt": "A horse", "extra": {"seed": 7}},
+    {"family": "vidr", "unlisted_model": "x", "model": "vidrPlus", "prompt": "A horse"},
+    {"family": "imgb", "body": {"model": "imgb-2", "prompt": "A horse"}, "name": "\n"},
+    {"family": "imgb", "body": {"model": "imgb-2"}, "prompt": "A horse"},
+    {"family": "vidm", "extra": [], "n": 1},
+    {"prompt": "A horse"},
+]
+
+
+def _problems(invoke: Invoke, name: str) -> list[tuple[str, str, str]]:
+    told = [json.loads(line) for line in invoke("validate", name).stdout.splitlines()]
+    return [
+        (f"line {one['line']}" if "line" in one else f"item {one['item']}", *found.values())
+        for one in told
+        for found in one["errors"]
+    ]
+
+
+def _csv(path: Path) -> None:
+    path.write_text(
+        "family,model,prompt,name\nimgb,imgb-2,A horse,h\n\nimgb,imgb-22,,i\nx,,,,\n",
+        encoding="utf-8",
+    )
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "csv"])
+def test_a_batch_is_judged_as_it_will_be_run(invoke: Invoke, tmp_path: Path, suffix: str) -> None:
+    """The file of a batch is accepted, and its problems are those that `batch run` reports."""
+    path = tmp_path / f"requests.{suffix}"
+    if suffix == "csv":
+        _csv(path)
+    else:
+        text = json.dumps(BATCH) if suffix == "json" else "\n".join(map(json.dumps, BATCH))
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidBatch) as refused:
+        read_items(path)
+    expected = [(found.where, found.field, found.message) for found in refused.value.problems]
+    assert len(expected) > 2
+    assert _problems(invoke, path.name) == expected
+
+
+def test_the_documentations_batch_is_valid(invoke: Invoke, tmp_path: Path) -> None:
+    """Every line of the documentation's batch is accepted."""
+    text = (ROOT / "docs" / "batches.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith('{"family":')]
+    assert lines
+    (tmp_path / "requests.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    ended = invoke("validate", "requests.jsonl")
+    assert (ended.exit_code, len(ended.stdout.splitlines())) == (0, len(lines))
+
+
+def test_a_file_that_is_no_array_has_its_verdict(invoke: Invoke, tmp_path: Path) -> None:
+    """Where a file as a whole is wrong, that is the one verdict."""
+    (tmp_path / "requests.json").write_text("{}", encoding="utf-8")
+    ended = invoke("validate", "requests.json")
+    told = json.loads(ended.stdout)
+    assert (ended.exit_code, "line" in told) == (1, False)
+    assert told["errors"] == [{"field": "", "message": "it is not an array of objects"}]
 
 
 def test_ten_thousand_lines(invoke: Invoke, tmp_path: Path) -> None:

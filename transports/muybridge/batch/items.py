@@ -2,8 +2,7 @@
 
 An item is an object with `family`, the fields as they are sent, and where wanted `name`, for its
 file, `extra`, for fields that travel unchecked, and `unlisted_model`, for a model that the tables
-do not know. The fields may stand in an object of their own, `body`, as `muybridge validate` has
-them.
+do not know. The fields may stand in an object of their own, `body`.
 """
 
 from __future__ import annotations
@@ -74,12 +73,33 @@ class InvalidBatch(LocalError):
         return "\n".join([heading, *lines])
 
 
-class _Wrong(ValueError):
-    """One item's problems."""
+class WrongItem(ValueError):
+    """One item's problems.
+
+    Args:
+        *problems: The field's name on the wire, or "", and what is wrong with it.
+    """
 
     def __init__(self, *problems: tuple[str, str]) -> None:
         super().__init__(problems)
-        self.problems = problems
+        self.problems: tuple[tuple[str, str], ...] = problems
+
+
+@attrs.frozen(kw_only=True)
+class ItemFields:
+    """What an item says, in the right shape, but not checked against its family's rules.
+
+    Args:
+        name: What the user calls it, or "".
+        family: The family of its request.
+        body: The request's fields by their names on the wire.
+        extra: Fields that travel unchecked, or None.
+    """
+
+    name: str
+    family: Family
+    body: Mapping[str, object]
+    extra: Mapping[str, object] | None
 
 
 Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
@@ -99,12 +119,12 @@ def read_items(source: Source) -> list[NewItem]:
     """
     problems: list[BatchProblem] = []
     found: list[tuple[str, MediaRequest]] = []
-    for where, value in _located(source):
+    for where, value in located(source):
         try:
-            if isinstance(value, _Wrong):
+            if isinstance(value, WrongItem):
                 raise value
             found.append(_read_item(value))
-        except _Wrong as wrong:
+        except WrongItem as wrong:
             problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
     if not found and not problems:
         problems.append(BatchProblem("the batch", "", "it has no item"))
@@ -113,10 +133,10 @@ def read_items(source: Source) -> list[NewItem]:
     return _named(found)
 
 
-def _located(source: Source) -> Iterator[tuple[str, Any]]:
-    """Yield each item, or what is wrong with it, with where it stands."""
+def located(source: Source) -> Iterator[tuple[str, Any]]:
+    """Yield each item, or a `WrongItem`, with where it stands."""
     if isinstance(source, MediaRequest | Mapping):
-        yield "the batch", _Wrong(("", "it is a single item; put it into a list"))
+        yield "the batch", WrongItem(("", "it is a single item; put it into a list"))
         return
     if not isinstance(source, str | os.PathLike):
         for number, item in enumerate(source, start=1):
@@ -126,13 +146,13 @@ def _located(source: Source) -> Iterator[tuple[str, Any]]:
     readers = {".csv": _csv_rows, ".json": _json_items, ".jsonl": _lines, ".ndjson": _lines}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        yield str(path), _Wrong(("", f"its name does not end with one of {', '.join(readers)}"))
+        yield str(path), WrongItem(("", f"its name does not end with one of {', '.join(readers)}"))
         return
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        yield f"line {line}", _Wrong(("", "it is not UTF-8"))
+        yield f"line {line}", WrongItem(("", "it is not UTF-8"))
         return
     yield from reader(text)
 
@@ -140,17 +160,18 @@ def _located(source: Source) -> Iterator[tuple[str, Any]]:
 def _lines(text: str) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield f"line {number}", _parsed(line)
+            yield f"line {number}", parsed(line)
 
 
 def _json_items(text: str) -> Iterator[tuple[str, Any]]:
-    value = _parsed(text)
+    value = parsed(text)
     if isinstance(value, list):
         for number, item in enumerate(cast("list[object]", value), start=1):
             yield f"item {number}", item
         return
-    wrong = value if isinstance(value, _Wrong) else _Wrong(("", "it is not an array of objects"))
-    yield "the file", wrong
+    if not isinstance(value, WrongItem):
+        value = WrongItem(("", "it is not an array of objects"))
+    yield "the file", value
 
 
 def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
@@ -160,7 +181,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
         names = [name.strip() for name in next(rows, list[str]())]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
-            yield "line 1", _Wrong(*((name, "the column stands twice") for name in doubled))
+            yield "line 1", WrongItem(*((name, "the column stands twice") for name in doubled))
             return
         start = rows.line_num + 1
         for row in rows:
@@ -168,15 +189,18 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
             if not any(cell.strip() for cell in row):
                 continue
             if len(row) > len(names):
-                yield where, _Wrong(("", f"it has {len(row)} cells, and line 1 has {len(names)}"))
+                yield (
+                    where,
+                    WrongItem(("", f"it has {len(row)} cells, and line 1 has {len(names)}")),
+                )
                 continue
             cells = {name: cell for name, cell in zip(names, row, strict=False) if cell != ""}
             yield where, _typed(cells)
     except csv.Error as error:
-        yield f"line {rows.line_num}", _Wrong(("", f"it is not CSV: {error}"))
+        yield f"line {rows.line_num}", WrongItem(("", f"it is not CSV: {error}"))
 
 
-def _typed(cells: Mapping[str, str]) -> dict[str, Any] | _Wrong:
+def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
     """Return a row's cells in the types of their fields, or as they are where that fails."""
     item: dict[str, Any] = dict(cells)
     try:
@@ -186,13 +210,13 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any] | _Wrong:
     for name, cell in cells.items():
         field = family.field(name)
         if name == "extra":
-            item[name] = _parsed(cell)
+            item[name] = parsed(cell)
         elif field is not None and name not in _OWN:
             item[name] = _cell_value(field, cell)
-    wrong = [value for value in item.values() if isinstance(value, _Wrong)]
-    return (
-        _Wrong(*(("extra", said) for one in wrong for _, said in one.problems)) if wrong else item
-    )
+    wrong = [value for value in item.values() if isinstance(value, WrongItem)]
+    if wrong:
+        return WrongItem(*(("extra", said) for one in wrong for _, said in one.problems))
+    return item
 
 
 def _cell_value(field: Field, cell: str) -> object:
@@ -215,32 +239,56 @@ def _json_or(text: str, otherwise: object) -> object:
         return otherwise
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str | bytes) -> Any:
+    """Return the JSON value that *text* is, or a `WrongItem`."""
     try:
         return read_json(text)
     except InvalidJson as error:
-        return _Wrong(("", str(error)))
+        return WrongItem(("", str(error)))
 
 
 def _read_item(item: object) -> tuple[str, MediaRequest]:
     """Return the name and the request of *item*.
 
     Raises:
-        _Wrong: It is not valid.
+        WrongItem: It is not valid.
     """
     if isinstance(item, MediaRequest):
         return "", item
+    fields = read_fields(item)
+    try:
+        return fields.name, fields.family.parse(fields.body, extra=fields.extra)
+    except InvalidRequest as error:
+        raise WrongItem(
+            *(
+                (problem.field, f"{problem.message}; {problem.accepted}")
+                for problem in error.problems
+            )
+        ) from None
+
+
+def read_fields(item: object) -> ItemFields:
+    """Return what *item* says, an object as it stands in a file.
+
+    Raises:
+        WrongItem: It does not have the right shape.
+    """
     if not isinstance(item, Mapping):
-        raise _Wrong(("", f"{shown(item)} is not a JSON object"))
+        raise WrongItem(("", f"{shown(item)} is not a JSON object"))
     values = cast("Mapping[str, Any]", item)
     problems = list(_misshapen(values))
     try:
         family = find_family(values["family"]) if isinstance(values.get("family"), str) else None
     except UnknownFamily as error:
-        raise _Wrong(("family", str(error)), *problems) from None
+        raise WrongItem(("family", str(error)), *problems) from None
     if family is None or problems:
-        raise _Wrong(*problems)
-    return values.get("name", ""), _request(family, values)
+        raise WrongItem(*problems)
+    return ItemFields(
+        name=values.get("name", ""),
+        family=family,
+        body=_body(values),
+        extra=values.get("extra"),
+    )
 
 
 def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -265,25 +313,17 @@ def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield field, "stands beside body; put it inside"
 
 
-def _request(family: Family, item: Mapping[str, Any]) -> MediaRequest:
+def _body(item: Mapping[str, Any]) -> Mapping[str, object]:
     body = item.get("body", item)
     body = {name: value for name, value in body.items() if "body" in item or name not in _OWN}
     if "unlisted_model" in item:
         if "model" in body:
-            raise _Wrong(("model", "is given beside unlisted_model; give only one"))
+            raise WrongItem(("model", "is given beside unlisted_model; give only one"))
         try:
             body["model"] = Unlisted(item["unlisted_model"])
         except ValueError as error:
-            raise _Wrong(("unlisted_model", str(error))) from None
-    try:
-        return family.parse(body, extra=item.get("extra"))
-    except InvalidRequest as error:
-        raise _Wrong(
-            *(
-                (problem.field, f"{problem.message}; {problem.accepted}")
-                for problem in error.problems
-            )
-        ) from None
+            raise WrongItem(("unlisted_model", str(error))) from None
+    return body
 
 
 def _named(found: Iterable[tuple[str, MediaRequest]]) -> list[NewItem]:

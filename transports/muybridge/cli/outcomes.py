@@ -49,7 +49,7 @@ PIPE_CLOSED = 141
 MEANINGS: Mapping[int, str] = {
     DONE: "done",
     FAILED: "the task failed or was cancelled; for text: the reply has none; for validate: some "
-    "lines are not valid",
+    "items are not valid",
     INVALID: "the request or the command line is invalid (nothing was sent)",
     NOT_SENT: "refused, unauthorised, rate-limited or not sent",
     AMBIGUOUS: "ambiguous: it may have been accepted; look before sending it again; for text: the "

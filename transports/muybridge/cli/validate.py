@@ -1,4 +1,4 @@
-"""`validate`: JSON lines in, one JSON line out for each, with constant memory."""
+"""`validate`: one JSON line for each item of a batch. JSON lines are read with constant memory."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ from typing import Any, BinaryIO
 import click
 
 from muybridge.cli.terminal import say
-from muybridge_protocol.codec import InvalidJson, JsonObject, read_object
-from muybridge_protocol.errors import UnknownFamily
-from muybridge_protocol.families import find_family
-from muybridge_protocol.rules import shown
+from muybridge_protocol.codec import JsonObject, as_object
 
 _LONGEST_LINE = 64 * 1024 * 1024
 """Most bytes of a line: references may stand in it as base64."""
-
-_NAMES = ("family", "body", "extra")
 
 
 @click.command()
@@ -26,29 +21,29 @@ _NAMES = ("family", "body", "extra")
 def validate(file: BinaryIO) -> None:
     """Check requests without sending anything.
 
-    FILE, or stdin, holds one JSON object a line, with the family's name and the fields as they
-    are sent; "extra" may hold fields that travel unchecked:
+    FILE is one that `muybridge batch run` takes: JSON lines, a JSON array (.json) or CSV (.csv).
+    From stdin, JSON lines are read. An item has the family's name and the fields as they are
+    sent, which may also stand in an object "body":
 
     \b
-      {"family": "imga", "body": {"model": "imga", "prompt": "A horse"}}
+      {"family": "imga", "model": "imga", "prompt": "A horse", "name": "horse"}
 
-    For each line one line is printed, in the same order; blank lines are skipped, and counted:
+    For each item one line is printed, in the same order; blank lines are skipped, but counted:
 
     \b
       {"line": 1, "family": "imga", "ok": true, "errors": []}
 
     An error is {"field": ..., "message": ...} with the field's name on the wire, "" where it is
-    about the line as a whole. "warnings" of the same form tell settings without effect. Exit code
-    0 when all lines are valid, 1 when some are not.
+    about the item as a whole. "warnings" of the same form name settings without effect. In a JSON
+    array, "item" stands in place of "line". Exit code 0 when all items are valid, 1 when some are
+    not.
     """  # noqa: D301  click's own mark for lines that stay as they are
     if file.isatty():
         say("reading requests from this terminal, one JSON object a line; Ctrl-D ends")
     write = sys.stdout.write
     sound = True
-    for number, line in enumerate(_lines(file), start=1):
-        if line is not None and not line.strip():
-            continue
-        told = {"line": number, **_judge(line)}
+    for where, item in _items(file):
+        told = where | _judge(item)
         sound = sound and told["ok"]
         write(json.dumps(told) + "\n")
     if not sound:
@@ -73,44 +68,40 @@ def _read(file: BinaryIO) -> bytes:
         raise click.UsageError(f"the requests cannot be read: {error.strerror}") from None
 
 
-def _judge(line: bytes | None) -> JsonObject:
-    """Return what is to be said of *line*."""
-    if line is None:
-        return _verdict(None, [("", f"the line has more than {_LONGEST_LINE} bytes")])
-    try:
-        item = read_object(line)
-    except InvalidJson as error:
-        return _verdict(None, [("", str(error))])
-    name = item.get("family")
+def _items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
+    """Yield each item, or a `WrongItem`, with where it stands; blank lines are left out."""
+    from muybridge.batch.items import WrongItem, located, parsed  # noqa: PLC0415  it loads all families
+
+    path = str(getattr(file, "name", ""))
+    if path.lower().endswith((".json", ".csv")):
+        for where, value in located(path):
+            kind, _, number = where.rpartition(" ")
+            yield ({kind: int(number)} if number.isdigit() else {}), value
+        return
+    for line_number, line in enumerate(_lines(file), start=1):
+        if line is None:
+            yield {"line": line_number}, WrongItem(("", f"it has more than {_LONGEST_LINE} bytes"))
+        elif line.strip():
+            yield {"line": line_number}, parsed(line)
+
+
+def _judge(item: Any) -> JsonObject:
+    """Return what is to be said of *item*."""
+    from muybridge.batch.items import WrongItem, read_fields  # noqa: PLC0415  it loads all families
+
+    name: object = (as_object(item) or {}).get("family")
     label = name if isinstance(name, str) else None
-    errors = list(_misshapen(item))
     try:
-        family = find_family(name) if isinstance(name, str) else None
-    except UnknownFamily as error:
-        return _verdict(label, [("family", str(error)), *errors])
-    if family is None or errors:
-        return _verdict(label, errors)
-    report = family.check(item["body"], extra=item.get("extra"))
+        if isinstance(item, WrongItem):
+            raise item
+        fields = read_fields(item)
+    except WrongItem as wrong:
+        return _verdict(label, list(wrong.problems))
+    report = fields.family.check(fields.body, extra=fields.extra)
     errors = [
         (problem.field, f"{problem.message}; {problem.accepted}") for problem in report.problems
     ]
     return _verdict(label, errors, [(notice.field, notice.message) for notice in report.notices])
-
-
-def _misshapen(item: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the line's own names."""
-    if "family" not in item:
-        yield "family", "is required"
-    elif not isinstance(item["family"], str):
-        yield "family", f"{shown(item['family'])} is not a string"
-    if "body" not in item:
-        yield "body", "is required"
-    for name in ("body", "extra"):
-        if name in item and not isinstance(item[name], dict):
-            yield name, f"{shown(item[name])} is not a JSON object"
-    for name in item:
-        if name not in _NAMES:
-            yield name, f"is not known here; use {', '.join(_NAMES)}"
 
 
 def _verdict(
