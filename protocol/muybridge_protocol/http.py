@@ -96,6 +96,11 @@ class HttpHead:
         """Return the first value of the header *name*, whatever its case, or None."""
         return find_header(self.headers, name)
 
+    @property
+    def tells_end(self) -> bool:
+        """Whether it says where the body ends, and does not leave that to the connection's end."""
+        return any(self.header(name) for name in ("Content-Length", "Transfer-Encoding"))
+
 
 @frozen
 class HttpResponse:

@@ -31,12 +31,17 @@ def reply(status: int, body: object, *headers: str, kind: str = "application/jso
 
 
 def event_stream(*texts: str, finish: str | None = "STOP", **more: Any) -> bytes:
-    """Return a whole streamed reply to a text request, with a chunk for each text."""
-    head = b"HTTP/1.1 200 Whatever\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
-    return head + b"".join(
+    """Return a whole streamed reply to a text request, with a chunk for each text.
+
+    It has a length, unless it has no finish reason and may go on.
+    """
+    head = b"HTTP/1.1 200 Whatever\r\nContent-Type: text/event-stream\r\nConnection: close\r\n"
+    body = b"".join(
         chunk(text, finish if number == len(texts) else None, **more)
         for number, text in enumerate(texts, start=1)
     )
+    length = b"" if finish is None else b"Content-Length: %d\r\n" % len(body)
+    return b"%s%s\r\n%s" % (head, length, body)
 
 
 def chunk(text: str, finish: str | None = None, **more: Any) -> bytes:

@@ -380,6 +380,25 @@ def test_a_stream_that_breaks_off_exits_4(
     assert told["response"]["modelVersion"] == "textg-2.5-pro"
 
 
+@pytest.mark.parametrize("words", [(), ("--json",)])
+@pytest.mark.parametrize(("rest", "said"), [
+    (chunk("of it", "STOP")[:60], "an event cannot be read"),
+    (b"", "nothing else says that the answer is complete"),
+    (b'{\n  "error": {\n    "message": "busy"\n  }\n}\n', "the service told an error: busy"),
+    (b'event: error\ndata: {"code": 503, "message": "busy"}\n\n', "told an error: busy"),
+])  # fmt: skip
+def test_a_reason_in_each_chunk_is_no_end(
+    invoke: Invoke, rest: bytes, said: str, words: tuple[str, ...]
+) -> None:
+    """A stream that breaks off exits with 4, also where each chunk has a reason to stop."""
+    head = event_stream(finish=None)
+    with CrookedService(always(head + chunk("A part\n", "STOP") + rest)) as service:
+        ended = invoke(*ASK, *words, env=service.text_settings)
+    assert ended.exit_code == 4
+    assert said in (ended.stdout if words else ended.stderr)
+    assert (json.loads(ended.stdout)["text"] if words else ended.stdout) == "A part\n"
+
+
 def test_a_last_line_is_ended_before_an_error(invoke: Invoke) -> None:
     """Where both streams are one terminal, the error begins on a line of its own."""
     with CrookedService(always(event_stream("A horse", finish=None))) as service:

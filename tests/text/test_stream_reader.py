@@ -298,10 +298,11 @@ def test_what_is_no_answer_after_the_reason() -> None:
         "usage": {},
     }
     thought = {"candidates": [{"content": {"parts": [{"text": "", "thought": True}]}}]}
+    stopped = text("b", finishReason="STOP")
     cases: list[tuple[Dialect[Any], list[Any]]] = [
-        (CHAT, [choice("a", reason="stop"), more]),
-        (NATIVE, [text("a", finishReason="STOP"), thought, {"usageMetadata": {}}]),
-        (NATIVE, [text("a", finishReason="STOP"), text("", 0), {"candidates": [{"content": 5}]}]),
+        (CHAT, [choice("a"), choice("b", reason="stop"), more]),
+        (NATIVE, [text("a"), stopped, thought, {"usageMetadata": {}}]),
+        (NATIVE, [text("a"), stopped, text("", 0), {"candidates": [{"content": 5}]}]),
     ]
     for dialect, events in cases:
         assert read(dialect, [sse(*events)], failure=BROKEN).error is None
@@ -310,19 +311,20 @@ def test_what_is_no_answer_after_the_reason() -> None:
 # The rest of the body.
 
 STOPPED = text("whole", finishReason="STOP")
+SAID_A = text("a")
 JUNK = [
-    sse(STOPPED, b"end"),
-    sse(STOPPED, b"17"),
-    sse(STOPPED, b'{"a":'),
-    sse(STOPPED, b"[done]"),
-    sse(STOPPED) + b"<html>\n\n",
-    sse(STOPPED, b"{}{"),
-    array(STOPPED) + b"x",
-    array(STOPPED) + b"]",
-    array(STOPPED)[:-1] + b",]",
-    array(STOPPED)[:-1] + b"}]",
-    bare(STOPPED) + b"\nBad gateway",
-    bare(STOPPED) + b"]",
+    sse(SAID_A, STOPPED, b"end"),
+    sse(SAID_A, STOPPED, b"17"),
+    sse(SAID_A, STOPPED, b'{"a":'),
+    sse(SAID_A, STOPPED, b"[done]"),
+    sse(SAID_A, STOPPED) + b"<html>\n\n",
+    sse(SAID_A, STOPPED, b"{}{"),
+    array(SAID_A, STOPPED) + b"x",
+    array(SAID_A, STOPPED) + b"]",
+    array(SAID_A, STOPPED)[:-1] + b",]",
+    array(SAID_A, STOPPED)[:-1] + b"}]",
+    bare(SAID_A, STOPPED) + b"\nBad gateway",
+    bare(SAID_A, STOPPED) + b"]",
 ]
 
 
@@ -333,19 +335,19 @@ def test_junk_after_the_end(body: bytes) -> None:
         for failure in (None, BROKEN):
             found = read(NATIVE, pieces, failure=failure)
             assert found.error is None
-            assert found.events[0] == STOPPED
+            assert found.events[:2] == [SAID_A, STOPPED]
 
 
 def test_what_follows_junk() -> None:
     """Counts and errors after an event that was forgiven are not lost with it."""
     usage = {"usageMetadata": {"totalTokenCount": 7}}
-    found = read(NATIVE, [sse(STOPPED, b"17", usage)])
+    found = read(NATIVE, [sse(SAID_A, STOPPED, b"17", usage)])
     assert found.error is None
-    assert found.events == [STOPPED, usage]
+    assert found.events == [SAID_A, STOPPED, usage]
     for body in (
-        sse(STOPPED, b"17", {"error": "late"}),
-        array(STOPPED, b'{"a":x}', {"error": "late"}),
-        bare(STOPPED, b'{"a":x}', {"error": "late"}),
+        sse(SAID_A, STOPPED, b"17", {"error": "late"}),
+        array(SAID_A, STOPPED, b'{"a":x}', {"error": "late"}),
+        bare(SAID_A, STOPPED, b'{"a":x}', {"error": "late"}),
     ):
         found = read(NATIVE, [body])
         assert found.error is not None
@@ -392,8 +394,9 @@ def test_streams_that_are_over(name: str) -> None:
 def test_streams_that_are_not_over(dialect: Dialect[Any]) -> None:
     """A reason to stop does not say that nothing follows: the tokens may be counted later."""
     reader = StreamReader[Any](dialect)
+    said = {**text("a"), **choice("a"), **SAID}
     stopped = {**STOPPED, **choice("a", reason="stop"), "stop_reason": "end_turn"}
-    assert len(list(reader.take(sse(stopped)))) == 1
+    assert len(list(reader.take(sse(said, stopped)))) == 2
     assert reader.complete
     assert not reader.over
 
@@ -549,13 +552,14 @@ def test_truncated_streams() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_stump_after_the_end(form: Any) -> None:
     """What is cut off after the answer is complete is forgiven, for nothing of it is lost."""
-    body = form(text("a", finishReason="STOP"), {"usageMetadata": {"totalTokenCount": 7}})
+    stopped = text("b", finishReason="STOP")
+    body = form(text("a"), stopped, {"usageMetadata": {"totalTokenCount": 7}})
     begin = body.index(b'"usageMetadata"')
     for size in range(begin, len(body)):
         for failure in (None, BROKEN):
             found = read(NATIVE, [body[:size]], failure=failure)
             assert found.error is None
-            assert found.events[0] == text("a", finishReason="STOP")
+            assert found.events[:2] == [text("a"), stopped]
 
 
 # Failed exchanges.
@@ -563,7 +567,7 @@ def test_a_stump_after_the_end(form: Any) -> None:
 
 def test_a_failure_after_the_end() -> None:
     """An exchange that fails after the answer is complete is none the worse for it."""
-    found = read(NATIVE, [sse(text("a", finishReason="STOP"))], failure=BROKEN)
+    found = read(NATIVE, [sse(text("a"), text("b", finishReason="STOP"))], failure=BROKEN)
     assert found.complete
     assert found.error is None
 

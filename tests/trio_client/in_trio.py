@@ -89,7 +89,8 @@ class _Reply:
         await self._step(shield=False)
         response = self._transport.world.answer(self._request, self._authorization)
         await self._step(shield=self._request.shielded)
-        self.head = HttpHead(response.status, response.headers)
+        chunked = ("Transfer-Encoding", "chunked")
+        self.head = HttpHead(response.status, (*response.headers, chunked))
         self._body = response.body
         return self
 

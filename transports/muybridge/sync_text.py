@@ -55,7 +55,7 @@ class TextStream(Generic[T]):
         operation = self._call.start(self._driver.clock.monotonic())
         with ExitStack() as opening:
             reply, followed = self._driver.open_stream(operation, opening)
-            self._call.follow(followed)
+            self._call.follow(followed, reply.head)
             self._pieces = reply.pieces()
             self._opened = opening.pop_all()
         return self

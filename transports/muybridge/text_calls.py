@@ -18,7 +18,7 @@ from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.hosts import is_loopback
-from muybridge_protocol.http import HttpRequest
+from muybridge_protocol.http import HttpHead, HttpRequest
 from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.service import Service, origin_of
 from muybridge_protocol.text.content import Content, GenerationConfig
@@ -112,9 +112,10 @@ class StreamCall(Generic[T]):
             self._request, self._service, now=now, seed=_seed(), timeout=self._timeout
         )
 
-    def follow(self, followed: Unfollowed) -> None:
-        """Tell *followed* from now on what comes."""
+    def follow(self, followed: Unfollowed, head: HttpHead) -> None:
+        """Tell *followed* from now on what comes after *head*."""
         self._followed = followed
+        self._reader.end_is_told = head.tells_end
 
     def check_opened(self) -> None:
         """Raise `RuntimeError` if the request has not been sent."""

@@ -57,7 +57,7 @@ class TrioTextStream(Generic[T]):
         operation = self._call.start(trio_now())
         async with AsyncExitStack() as opening:
             reply, followed = await self._driver.open_stream(operation, opening)
-            self._call.follow(followed)
+            self._call.follow(followed, reply.head)
             self._pieces = reply.pieces()
             self._opened = opening.pop_all()
         return self

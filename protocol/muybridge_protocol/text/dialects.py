@@ -20,14 +20,15 @@ T = TypeVar("T")
 class Ending:
     """Watches a stream's events for the end of the answer, which may have several candidates.
 
-    Some services give a reason to stop in every event, or before the first word. So where a
-    candidate that has ended speaks again, its reasons are not relied on: only together with the
-    end of the body do they say that the answer is complete.
+    Some services give a reason to stop in every event, or before the first word. So a reason is
+    relied on only where a candidate has spoken without one before, and none speaks after its own.
+    Otherwise reasons say that the answer is complete only together with the end of the body.
     """
 
     def __init__(self) -> None:
         self._begun: set[int] = set()
         self._ended: set[int] = set()
+        self._spoken = False  # without a reason to stop
         self._whole = False
         self.doubtful: bool = False
         """Whether a candidate has spoken after its end."""
@@ -42,7 +43,7 @@ class Ending:
     @property
     def certain(self) -> bool:
         """Whether the answer is complete whatever becomes of the rest of the body."""
-        return self._whole or (self.seen and not self.doubtful)
+        return self._whole or (self._spoken and self.seen and not self.doubtful)
 
     def end(self) -> None:
         """Take note that the answer as a whole is complete."""
@@ -76,6 +77,8 @@ class Ending:
             why: object = record.get(reason)
             if why and why not in NO_REASON:
                 self._ended.add(number)
+            elif not self._spoken:
+                self._spoken = speaks is not None and speaks(record)
 
 
 @attrs.frozen

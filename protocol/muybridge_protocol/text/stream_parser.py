@@ -3,7 +3,7 @@
 The service does not say which form its streams have, so the form is told by the first byte: `[` is
 a JSON array of objects, `{` is JSON objects one after another, with or without commas, and anything
 else is server-sent events, read as the WHATWG's standard says. A payload is a JSON text that is not
-looked into, or `DONE`.
+looked into, `DONE`, or an `ErrorEvent`.
 
 Inline pictures make events of many MiB normal. So the cost is linear in the size of the body
 however it is cut, long strings are passed over by the C functions of `bytes`, and what is kept
@@ -27,8 +27,15 @@ _WINDOW: Final = 64 * 1024
 """Bytes that are looked at in one go: a large piece must not become a long list of lines."""
 
 
+class ErrorEvent(bytes):
+    """The data of a server-sent event that is named `error`, which need not be JSON."""
+
+
 class MalformedStream(ValueError):
-    """A body that is no stream of events; the message says why."""
+    """A body that is not a stream of events; the message says why."""
+
+    rest: bytes = b""
+    """What followed in the same piece, from where the body went wrong."""
 
 
 class EventTooLarge(MalformedStream):
@@ -44,13 +51,16 @@ class StreamParser:
     Args:
         event_limit: Most bytes that one event may have. They are counted as they come: with field
             names, without line ends. A line without end counts as an event.
+        server_sent: Whether the body is server-sent events, whatever its first byte is.
     """
 
-    def __init__(self, *, event_limit: int = EVENT_LIMIT) -> None:
+    def __init__(self, *, event_limit: int = EVENT_LIMIT, server_sent: bool = False) -> None:
         self._event_limit = event_limit
         self._begun = False
         self._head = b""
         self._form: _ServerSentEvents | _Objects | None = None
+        if server_sent:
+            self._form = _ServerSentEvents(event_limit)
         self.over: bool = False
         """Whether the body has said that nothing follows: it is an array that has ended."""
 
@@ -63,7 +73,11 @@ class StreamParser:
         """
         if len(piece) > _WINDOW:
             for at in range(0, len(piece), _WINDOW):
-                yield from self.feed(piece[at : at + _WINDOW])
+                try:
+                    yield from self.feed(piece[at : at + _WINDOW])
+                except MalformedStream as error:
+                    error.rest += piece[at + _WINDOW :]
+                    raise
             return
         if self._form is None:
             piece = self._begin(piece)
@@ -91,6 +105,11 @@ class StreamParser:
         while payloads:
             yield payloads.pop(0)
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether the body, which has ended, lacks something: the rest of an event or array."""
+        return self._form is not None and self._form.unfinished
+
     def _begin(self, window: bytes) -> bytes:
         """Choose the form once it is known, and return what of *window* belongs to it."""
         if not self._begun:
@@ -105,10 +124,10 @@ class StreamParser:
             case b"":
                 pass
             case b"[":
-                self._form = _Objects(self._event_limit, first=b"{]", following=b",]")
+                self._form = _Objects(self._event_limit, is_array=True)
                 return window[1:]
             case b"{":
-                self._form = _Objects(self._event_limit, first=b"{", following=b",{")
+                self._form = _Objects(self._event_limit, is_array=False)
             case _:
                 self._form = _ServerSentEvents(self._event_limit)
         return window
@@ -117,8 +136,9 @@ class StreamParser:
 class _ServerSentEvents:
     """Lines, ended by CR, LF or CRLF. A blank line ends an event.
 
-    Services that break down in the middle of a stream tell so in a JSON object without a field's
-    name. On a line of its own it is an event of its own.
+    A service that fails in the middle of a stream often reports it in JSON that is not an event
+    by the standard: on lines of its own, pretty-printed, or with a field's name on its first line
+    only. So a JSON text is read to its last bracket, or to a line that has a field's name.
     """
 
     over: Final = False
@@ -127,9 +147,17 @@ class _ServerSentEvents:
         self._event_limit = event_limit
         self._line = bytearray()  # a line whose end has not come
         self._after_cr = False
-        self._data: bytes | None = None  # the first data line of an event
+        self.unfinished = False
         self._more_data = bytearray()  # all, once there is a second; they can be many and short
+        self._reset()
+
+    def _reset(self) -> None:
+        self._begun = False  # whether there is a line of an event
+        self._is_error = False  # whether the event is named so
+        self._data: bytes | None = None  # the first data line of an event
         self._size = 0
+        self._text: _Objects | None = None  # a JSON text whose end has not come
+        self._looked_for_text = False
 
     def feed(self, window: bytes, payloads: list[bytes]) -> None:
         # To split takes a tenth of the time of `splitlines`.
@@ -139,61 +167,126 @@ class _ServerSentEvents:
         if self._line and lines:
             lines[0] = b"".join((self._line, lines[0]))
             self._line.clear()
-        data, size, limit = self._data, self._size, self._event_limit
-        self._data = None
         lines.reverse()
         while lines:
             line = lines.pop()  # so that nothing else keeps a long one
-            if data is None and lines and not lines[-1] and line.startswith(b"data: "):
+            if not self._begun and lines and not lines[-1] and line.startswith(b"data: "):
                 # One line and a blank one, as nearly every event: it takes half the time.
-                if len(line) > limit:
+                if len(line) > self._event_limit:
                     raise self._too_large()
                 lines.pop()
                 line = line[6:]
                 line = line.strip()  # in two steps, so that a long one stands there twice at most
                 if line:
                     payloads.append(line)
-                continue
-            if not line:
-                if data is not None:
-                    payload = self._joined() if self._more_data else data.strip()
-                    if payload:
-                        payloads.append(payload)
-                    data, size, payload = None, 0, b""
-                continue
-            length = len(line)
-            if size + length > limit:
+            elif self._text is not None and not _FIELD.match(line):
+                self._continue_text(self._text, line, payloads)
+            elif not line:
+                self._finish(payloads)
+            elif self._size + len(line) > self._event_limit:
                 raise self._too_large()
-            if line.startswith(b"data: "):
-                line = line[6:]
-            elif line.startswith(b"data:"):
-                line = line[5:]
-            elif line == b"data":
-                line = b""
-            elif line.startswith(b"{"):
-                payloads.append(line)
-                continue
-            else:
-                continue  # a comment, or a field that says nothing about the payload
-            size += length
-            if data is None:
-                data = line
-            else:
-                if not self._more_data:
-                    self._more_data += data
-                    data = b""  # before the other grows
-                self._more_data += b"\n"
-                self._more_data += line
-        self._data, self._size = data, size
+            elif _FIELD.match(line):
+                self._take_field(line, payloads)
+            elif not line.startswith(b":"):
+                self._take_unnamed(line, payloads)
         if rest:
             self._line += rest
-            if size + len(self._line) > limit:
+            if self._size + len(self._line) > self._event_limit:
                 raise self._too_large()
 
     def end(self) -> list[bytes]:
         payloads: list[bytes] = []
-        self.feed(b"\n\n", payloads)
+        if self._line:
+            self.feed(b"\n", payloads)
+        begun = self._begun
+        self._finish(payloads)
+        self.unfinished = begun and not payloads
         return payloads
+
+    def _take_field(self, line: bytes, payloads: list[bytes]) -> None:
+        if self._text is not None:  # which never ends, then
+            self._finish(payloads)
+        self._begun = True
+        if not line.startswith(b"data"):
+            if line.startswith(b"event"):
+                self._is_error = line[6:].strip() == b"error"
+            return
+        self._size += len(line)
+        line = line[6 if line.startswith(b"data: ") else 5 :]
+        if self._data is None:
+            self._data = line
+            return
+        if not self._more_data:
+            self._more_data += self._data
+            self._data = b""  # before the other grows
+        self._more_data += b"\n"
+        self._more_data += line
+
+    def _take_unnamed(self, line: bytes, payloads: list[bytes]) -> None:
+        """Take a line without a field's name, which is ignored unless it is JSON."""
+        first = None if self._more_data or self._looked_for_text else self._data
+        if first is not None and _JSON_GOES_ON.match(line):
+            self._looked_for_text = True
+            text, found = self._text_in(first)
+            if text is not None and text.unfinished:
+                self._data, self._size, self._text = None, 0, text
+                self._give(found, payloads)
+                self._continue_text(text, line, payloads)
+                return
+        if not _JSON.match(line):
+            self._begun = True
+            return
+        if self._data is not None:
+            self._finish(payloads)
+        text, found = self._text_in(line)
+        if text is not None and text.unfinished:
+            self._begun, self._text = True, text
+            self._give(found, payloads)
+        else:
+            self._give(found or [line.strip()], payloads)
+            self._reset()
+
+    def _text_in(self, begin: bytes) -> tuple[_Objects | None, list[bytes]]:
+        """Return the JSON text that *begin* is or begins, and the objects in it, or None."""
+        begin = begin.strip()
+        if len(begin) > _WINDOW or not _JSON.match(begin):
+            return None, []
+        text, found = _Objects(self._event_limit, is_array=begin.startswith(b"[")), list[bytes]()
+        try:
+            text.feed(begin.removeprefix(b"[") + b"\n", found)
+        except MalformedStream:
+            return None, []
+        return text, found
+
+    def _continue_text(self, text: _Objects, line: bytes, payloads: list[bytes]) -> None:
+        found: list[bytes] = []
+        try:
+            text.feed(line + b"\n", found)
+        except EventTooLarge:
+            raise
+        except MalformedStream as error:
+            found.append(error.rest.strip())
+            self._text = None
+        finally:
+            self._give(found, payloads)
+        if self._text is None or not text.unfinished:
+            self._reset()
+
+    def _finish(self, payloads: list[bytes]) -> None:
+        """Give the event that has come so far, if it says anything, and begin another."""
+        if not self._begun:
+            return
+        data, self._data = self._data, None
+        if self._text is not None:
+            payload = self._text.stump
+        else:
+            payload = self._joined() if self._more_data else (data or b"").strip()
+        if payload or (self._is_error and self._text is None):
+            self._give([payload], payloads)
+        self._reset()
+
+    def _give(self, found: list[bytes], payloads: list[bytes]) -> None:
+        payloads += map(ErrorEvent, found) if self._is_error else found
 
     def _joined(self) -> bytes:
         """Return the lines of an event.
@@ -220,6 +313,10 @@ class _ServerSentEvents:
         return EventTooLarge(f"an event or a line has more than {self._event_limit} bytes")
 
 
+_FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?::|\Z)")
+_JSON: Final = re.compile(rb"[ \t]*(?:\{|\[[ \t]*(?:\{|\Z))")
+"""The beginning of an object, or of an array of objects."""
+_JSON_GOES_ON: Final = re.compile(rb'[ \t]*(?:["{}\[\],\d-]|(?:true|false|null)\b)')
 _NOT_WHITE_SPACE: Final = re.compile(rb"[^ \t\r\n]")
 # Passes over whole strings, up to a brace, a string without end, or the end of the window.
 _MARK: Final = re.compile(rb'[^"{}]*+(?:"[^"]*+"[^"{}]*+)*+(["{}]?)')
@@ -233,14 +330,14 @@ class _Objects:
 
     Args:
         event_limit: Most bytes that an object may have.
-        first: The bytes that may stand first.
-        following: The bytes that may stand after an object.
+        is_array: Whether they are in an array, whose opening bracket has been read.
     """
 
-    def __init__(self, event_limit: int, *, first: bytes, following: bytes) -> None:
+    def __init__(self, event_limit: int, *, is_array: bool) -> None:
         self._event_limit = event_limit
-        self._allowed = first
-        self._following = following
+        self._is_array = is_array
+        self._allowed = b"{]" if is_array else b"{"  # what may stand next
+        self._following = b",]" if is_array else b",{"  # what may stand after an object
         self._held = b""
         self._object = bytearray()  # an object whose end has not come
         self._depth = 0
@@ -259,7 +356,7 @@ class _Objects:
         begin, size = 0, len(plain)
         while begin < size:
             if not self._depth:
-                begin = self._find_object(plain, begin)
+                begin = self._find_object(plain, begin, window)
                 if begin == size:
                     return
             end = self._find_end(plain, begin)
@@ -281,17 +378,29 @@ class _Objects:
         """Whether nothing may stand after what has come."""
         return not self._allowed
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether more has to come: the rest of an object or array, or what a comma promises."""
+        if self._depth or self._held or self._allowed == b"{":
+            return True
+        return self._is_array and not self.over
+
+    @property
+    def stump(self) -> bytes:
+        """What has come of an object, or of an array."""
+        return bytes(self._object).strip() or (b"[" if self._is_array else b"")
+
     def end(self) -> list[bytes]:
         if self._depth or self._held:
             raise MalformedStream("the body ends inside an event")
         return []
 
-    def _find_object(self, plain: bytes, at: int) -> int:
-        """Return where an object begins, or the end of *plain*."""
+    def _find_object(self, plain: bytes, at: int, window: bytes) -> int:
+        """Return where an object begins, or the end of *plain*, which is *window* but plain."""
         while found := _NOT_WHITE_SPACE.search(plain, at):
             mark = found[0]
             if mark not in self._allowed:
-                raise self._misplaced(mark)
+                raise self._misplaced(mark, window[found.start() :])
             if mark == b"{":
                 return found.start()
             self._allowed = b"{" if mark == b"," else b""
@@ -319,7 +428,11 @@ class _Objects:
                 break
         return size
 
-    def _misplaced(self, found: bytes) -> MalformedStream:
-        if not self._allowed:
-            return MalformedStream("the body goes on after the end of its JSON array")
-        return MalformedStream(f"{found!r} stands where an event should begin")
+    def _misplaced(self, found: bytes, rest: bytes) -> MalformedStream:
+        error = MalformedStream(
+            f"{found!r} stands where an event should begin"
+            if self._allowed
+            else "the body goes on after the end of its JSON array"
+        )
+        error.rest = rest
+        return error

@@ -14,6 +14,7 @@ from muybridge_protocol.codec import (
     InvalidJson,
     JsonObject,
     as_array,
+    as_object,
     error_text,
     event_text,
     event_value,
@@ -24,7 +25,13 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import TransportFailure
 from muybridge_protocol.tasks import Task
 from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
-from muybridge_protocol.text.stream_parser import DONE, MalformedStream, StreamParser
+from muybridge_protocol.text.stream_parser import (
+    DONE,
+    ErrorEvent,
+    EventTooLarge,
+    MalformedStream,
+    StreamParser,
+)
 
 T = TypeVar("T")
 
@@ -128,12 +135,16 @@ class StreamReader(Generic[T]):
         self._raw = bytearray()
         self._count = 0
         self._spent = False  # what still comes is not looked at
-        self._passed_over = ""  # why an event after the answer's end was not read
+        self._unread = ""  # why something was not read
+        self._malformed = False  # nothing but an error is looked for
+        self.end_is_told: bool = True
+        """Whether the exchange would have failed if the body had been cut off between events. It
+        would not where nothing but the connection's end says where the body ends."""
 
     @property
     def complete(self) -> bool:
         """Whether the answer is complete, whatever becomes of the rest of the body."""
-        return self._ending.certain
+        return self._ending.certain or (self._parser.over and self._ending.seen)
 
     @property
     def over(self) -> bool:
@@ -147,7 +158,7 @@ class StreamReader(Generic[T]):
             StreamInterrupted: The service told an error, or what it sent cannot be read.
         """
         self._raw += piece
-        if self._spent or self._ending.over or self._parser.over:
+        if self.over:
             return iter(())
         return self._chunks(self._parser.feed(piece), self._event_limit)
 
@@ -161,20 +172,24 @@ class StreamReader(Generic[T]):
         """
         if not self.over:
             yield from self._chunks(self._parser.end(), self._event_limit)
-        if not self._ending.seen:
-            began = self._beginning()
-            said = f"; it begins: {began}" if began else ""
-            raise self._interrupted(f"it ended without saying that the answer is complete{said}")
+        reason = self._why_incomplete()
+        if reason:
+            raise self._interrupted(reason)
         self._ending.end()
 
     def fail(self, failure: TransportFailure) -> StreamInterrupted | None:
-        """Return what it means that the exchange failed: nothing, if the answer is complete."""
-        if self.complete:
-            return None
-        with suppress(StreamInterrupted):  # of a whole event that lacks only what ends it
-            for _ in self._chunks(self._parser.end(), self._event_limit):
+        """Return what it means that the exchange failed: nothing, if the answer is complete.
+
+        An error that the service reported first comes before the failure.
+        """
+        complete, reason, error = self.complete, str(failure), None
+        try:  # a whole event may lack only what ends it
+            for _ in self._chunks(() if self.over else self._parser.end(), self._event_limit):
                 pass
-        return self._interrupted(str(failure), failure=failure)
+        except StreamInterrupted as interruption:
+            if interruption.error is not None:
+                complete, reason, error = False, interruption.reason, interruption.error
+        return None if complete else self._interrupted(reason, failure=failure, error=error)
 
     def leave(self) -> StreamInterrupted | None:
         """Return what it means that nobody reads on: nothing, if the answer is complete."""
@@ -211,12 +226,12 @@ class StreamReader(Generic[T]):
         try:
             for payload in payloads:
                 if payload == DONE:
-                    if dialect.done_ends:
-                        ending.end()
-                    self._spent = self.complete
-                    if self._spent:
+                    if dialect.done_ends or ending.seen:
+                        ending.close()
                         return
                     continue
+                if type(payload) is ErrorEvent:
+                    raise self._told(self._error_in(payload, limit))
                 events: Sequence[JsonObject] = ()
                 unread = ""
                 try:
@@ -249,19 +264,26 @@ class StreamReader(Generic[T]):
                 for event in events:
                     # Hardly any has either, and each call counts among so many events.
                     if ("error" in event or "type" in event) and tells_error(event):
-                        said = error_text(event)
-                        raise self._interrupted(f"the service told an error: {said}", error=event)
+                        raise self._told(event)
+                    if self._malformed:
+                        self._pass_over(self._unread)
+                        continue
                     watch(event, ending)
-                    if ending.doubtful and self._passed_over:
-                        raise self._interrupted(self._passed_over)
+                    if self._unread and not self.complete:
+                        raise self._interrupted(self._unread)
                     self._count += 1
                     yield chunk(event)
                     if ending.over:
                         return
-        except MalformedStream as error:
-            if not self.over and not self.complete:
-                raise self._interrupted(str(error)) from None
+        except EventTooLarge as error:
+            self._pass_over(str(error))
             self._spent = True
+        except MalformedStream as error:
+            if self.over:
+                return
+            self._unread, self._malformed = str(error), True
+            self._parser = StreamParser(event_limit=self._event_limit, server_sent=True)
+            yield from self._chunks(self._parser.feed(error.rest), limit)
 
     def _is_lines(self, payload: bytes, limit: float) -> bool:
         """Whether each line of *payload*, which itself is no event, may be one.
@@ -291,7 +313,40 @@ class StreamReader(Generic[T]):
         """
         if not self.complete:
             raise self._interrupted(reason)
-        self._passed_over = reason
+        self._unread = reason
+
+    def _error_in(self, payload: bytes, limit: float) -> JsonObject:
+        """Return what an event that is named an error holds: an object, or what stands for one."""
+        try:
+            value: Any = read_event(self._clean(payload), limit)
+        except InvalidJson:
+            value = self._clean(payload).decode("utf-8", "replace")
+        several = as_array(value)
+        record = as_object(several[0] if len(several) == 1 else value)
+        return {"error": value} if record is None else record
+
+    def _told(self, error: JsonObject) -> StreamInterrupted:
+        said = error_text(error)
+        return self._interrupted(f"the service told an error: {said}", error=error)
+
+    def _why_incomplete(self) -> str:
+        """Return why the answer is not complete, or "" if it is, now that the body has ended."""
+        if self.complete:
+            return ""
+        if self._unread:
+            return self._unread
+        if not self._ending.seen:
+            began = self._beginning()
+            said = f"; it begins: {began}" if began else ""
+            return f"it ended without saying that the answer is complete{said}"
+        if self._parser.unfinished:
+            return "the body ends inside an event or array"
+        if not self.end_is_told:
+            return (
+                "the connection closed, and nothing else says that the answer is complete: the "
+                "response has neither a length nor chunks, and each event has a reason to stop"
+            )
+        return ""
 
     def _beginning(self) -> str:
         """Return how the body begins, fit for a message, or "" if it holds events."""

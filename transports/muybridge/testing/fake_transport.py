@@ -104,6 +104,9 @@ def broken_off(response: HttpResponse, after: int, reason: Reason = Reason.TRUNC
     return BrokenOff(attrs.evolve(response, body=came), failure)
 
 
+_CHUNKED = ("Transfer-Encoding", "chunked")
+
+
 class _Scripted:
     """What both fake transports are: a script, and a record."""
 
@@ -237,8 +240,9 @@ class FakeReply:
 
     @property
     def head(self) -> HttpHead:
-        """The status line and headers."""
-        return HttpHead(self._response.status, self._response.headers)
+        """The status line and headers; without a length, the body is in chunks."""
+        head = HttpHead(self._response.status, self._response.headers)
+        return head if head.tells_end else attrs.evolve(head, headers=(*head.headers, _CHUNKED))
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the body, at most 64 KiB at a time.
