@@ -6,7 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from muybridge_docs import commands, comparison, delivery_tables, family_tables, machines
+from muybridge_docs import (
+    commands,
+    comparison,
+    delivery_tables,
+    family_tables,
+    local_tables,
+    machines,
+)
 from muybridge_docs.public_names import MODULES, module_reference
 
 GENERATED: Mapping[str, Callable[[], str]] = {
@@ -16,6 +23,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "retention": family_tables.retention,
     "fields": family_tables.fields,
     "text models": family_tables.text_models,
+    "local results": local_tables.results,
     "commands": commands.commands,
     "exit codes": commands.exit_codes,
     "delivery": delivery_tables.delivery,

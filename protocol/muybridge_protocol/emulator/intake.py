@@ -14,8 +14,8 @@ from muybridge_protocol.rules import is_array
 REQUEST_BODY_LIMIT = 32 * MEBIBYTE
 """Most bytes that a request may have: room for reference images in base64."""
 
-_MOST_FIELDS = 256
-_DEEPEST_NESTING = 32
+MOST_FIELDS = 256
+DEEPEST_NESTING = 32
 
 
 @attrs.frozen
@@ -82,14 +82,14 @@ def _read_object(body: bytes) -> JsonObject:
     except UnicodeDecodeError:
         raise InvalidJson("it is not UTF-8") from None
     fields = read_object(text)
-    if len(fields) > _MOST_FIELDS:
-        raise InvalidJson(f"it has more than {_MOST_FIELDS} fields")
+    if len(fields) > MOST_FIELDS:
+        raise InvalidJson(f"it has more than {MOST_FIELDS} fields")
     level: list[object] = [fields]
-    for _ in range(_DEEPEST_NESTING):
+    for _ in range(DEEPEST_NESTING):
         level = [item for value in level for item in _items(value)]
         if not level:
             return fields
-    raise InvalidJson(f"it is nested more than {_DEEPEST_NESTING} levels deep")
+    raise InvalidJson(f"it is nested more than {DEEPEST_NESTING} levels deep")
 
 
 def _items(value: object) -> Iterable[object]:

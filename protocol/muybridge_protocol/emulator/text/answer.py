@@ -20,7 +20,7 @@ HONESTY = "This is Muybridge's local emulator of the service: no model has answe
 INTERRUPTION = "the marker [text:stream-error] asks for this error"
 """The message of the error within a stream."""
 
-_CHUNK = 8
+CHUNK = 8
 """Word pieces in one piece of a stream."""
 
 _QUOTED = 200
@@ -95,11 +95,11 @@ class Answer:
 
     def chunks(self) -> tuple[Chunk, ...]:
         """Return the pieces of its stream, at least one: half of them if it is interrupted."""
-        starts = range(0, max(1, self.tokens), _CHUNK)
+        starts = range(0, max(1, self.tokens), CHUNK)
         chunks = [
             Chunk(
-                "".join(self.pieces[start : start + _CHUNK]),
-                min(start + _CHUNK, self.tokens),
+                "".join(self.pieces[start : start + CHUNK]),
+                min(start + CHUNK, self.tokens),
                 last=start == starts[-1] and self.interruption is None,
             )
             for start in starts

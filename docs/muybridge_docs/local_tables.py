@@ -1,0 +1,40 @@
+"""What the local service makes, from the code that decides it."""
+
+from __future__ import annotations
+
+from muybridge.local.dimensions import dimensions
+from muybridge.local.film import Film
+from muybridge.local.rendering import Picture
+from muybridge_docs.markdown import code, table
+from muybridge_protocol.emulator.tasks import ASSUMED_RETENTION
+from muybridge_protocol.families import FAMILIES, Family
+from muybridge_protocol.families.family import HOUR
+
+
+def results() -> str:
+    """Return what each family makes when nothing but the required fields is sent."""
+    return table(
+        ("Family", "Pixels", "Seconds", "Frames per second", "Sound", "Kept"),
+        [(code(family.name), *_result(family), _kept(family)) for family in FAMILIES.values()],
+    )
+
+
+def _result(family: Family) -> tuple[str, ...]:
+    body = {"model": family.models[0].name} if family.models else {}
+    size = dimensions(family, body)
+    pixels = f"{size.width}x{size.height}"
+    if size.seconds is None:
+        return pixels, "", "", ""
+    picture = Picture(
+        width=size.width, height=size.height, prompt="", model="", settings=(), seed=0
+    )
+    film = Film(picture=picture, duration=size.seconds, sound=size.sound)
+    field = family.field("duration")
+    seconds = "as asked" if field is not None and field.required else f"{size.seconds:g}"
+    return pixels, seconds, str(film.fps), "yes" if size.sound else "no"
+
+
+def _kept(family: Family) -> str:
+    seconds = family.retention.seconds
+    kept = ASSUMED_RETENTION if seconds is None else seconds
+    return f"{kept // HOUR} hours{' (assumed)' if seconds is None else ''}"

@@ -1,0 +1,226 @@
+"""docs/assumptions.md against the code that makes the choices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from muybridge.local.caption import UNDRAWABLE
+from muybridge.local.dimensions import dimensions
+from muybridge.local.film import Film
+from muybridge.local.hoofbeats import SAMPLE_RATE
+from muybridge.local.rendering import Picture
+from muybridge.local.service import SEEDED_ASSETS
+from muybridge_docs.generated import GENERATED
+from muybridge_protocol.emulator import FAILURES, REQUEST_BODY_LIMIT, Timing
+from muybridge_protocol.emulator import intake as emulator_intake
+from muybridge_protocol.emulator.lengths import (
+    ASSUMED_SECONDS,
+    OTHER_SECONDS,
+    REFERENCE_VIDEO_SECONDS,
+    TOKENS_PER_SECOND,
+    video_seconds,
+)
+from muybridge_protocol.emulator.tasks import ASSUMED_RETENTION
+from muybridge_protocol.emulator.text import answer as text_answer
+from muybridge_protocol.emulator.text.prompt import FILE_TOKENS
+from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families.family import DAY
+from muybridge_protocol.http import MEBIBYTE
+from muybridge_protocol.media_urls import LEAST_BASE64
+from muybridge_protocol.operations.operation import api_headers
+
+ROOT = Path(__file__).parents[2]
+HOMES = (ROOT / "protocol" / "muybridge_protocol", ROOT / "transports" / "muybridge")
+PAGE = (ROOT / "docs" / "assumptions.md").read_text(encoding="utf-8")
+
+Row = tuple[str, str, str]
+
+
+def rows() -> Iterator[Row]:
+    """Yield what is open, the choice, and where it is made, of each row of the page."""
+    for line in PAGE.splitlines():
+        if line.startswith("| ") and not line.startswith(("| open |", "| --- ")):
+            opened, choice, where = line.removeprefix("| ").removesuffix(" |").split(" | ")
+            yield opened, choice, where
+
+
+ROWS = list(rows())
+
+
+def choice(beginning: str) -> str:
+    """Return the choice in the one row whose first cell begins with *beginning*."""
+    (found,) = [chosen for opened, chosen, _ in ROWS if opened.startswith(beginning)]
+    return found
+
+
+def families_of(beginning: str) -> set[str]:
+    """Return the families that are named in the first cell of the row that begins so."""
+    (found,) = [opened for opened, _, _ in ROWS if opened.startswith(beginning)]
+    return set(re.findall(r"`(\w+)`", found)) & set(FAMILIES)
+
+
+def test_every_place_exists() -> None:
+    """Each row names files that exist, and no table has two rows for the same question."""
+    assert len(ROWS) > 150
+    for opened, _, where in ROWS:
+        places = re.findall(r"`([^`]+)`", where)
+        assert places, opened
+        assert re.sub(r"`[^`]+`|,| ", "", where) == "", opened
+        for place in places:
+            assert any((home / place).exists() for home in HOMES), (opened, place)
+    for section in re.split(r"^## ", PAGE, flags=re.MULTILINE):
+        questions = re.findall(r"^\| (.+?) \| ", section, re.MULTILINE)
+        assert len(set(questions)) == len(questions)
+
+
+UNDECIDED = {
+    "emulator": {"__init__", "text/__init__", "text/refused", "text/wire", "text/prompt"},
+    "local": {
+        *("__init__", "connections", "streaming", "studio"),
+        *("gallop", "horse", "scene", "toning"),
+    },
+}
+"""Modules that decide nothing which the specification leaves open, but how a horse is drawn."""
+
+
+@pytest.mark.parametrize(("folder", "home"), [("emulator", HOMES[0]), ("local", HOMES[1])])
+def test_every_module_that_decides_is_named(folder: str, home: Path) -> None:
+    """Each module of the local service is named as the place of a choice, or makes none."""
+    made = {
+        str(path.relative_to(home / folder).with_suffix(""))
+        for path in home.glob(f"{folder}/**/*.py")
+    }
+    named = {
+        place.removeprefix(f"{folder}/").removesuffix(".py")
+        for _, _, where in ROWS
+        for place in re.findall(r"`([^`]+)`", where)
+        if place.startswith(f"{folder}/")
+    }
+    assert named | UNDECIDED[folder] == made
+
+
+def test_what_families_leave_open() -> None:
+    """The families of which something is not shown are those that the tables leave open."""
+    assumed = {family.name for family in FAMILIES.values() if family.pacing.assumed}
+    assert assumed == {"vidm"}
+    assert choice("pace for `vidm`") == "30-60 s"
+    objects = {family.name for family in FAMILIES.values() if family.result_object is None}
+    assert families_of("`object` of a result of") == objects
+    kept = {family.name for family in FAMILIES.values() if family.retention.seconds is None}
+    assert families_of("how long results are kept where") == kept
+    hidden = {family.name for family in FAMILIES.values() if not family.body_shown}
+    for family in hidden:
+        assert f"fields of `{family}`" in {opened for opened, _, _ in ROWS}
+        said = set(re.findall(r"`(\w+)`", choice(f"fields of `{family}`"))) - {"extra"}
+        assert said == {field.wire for field in FAMILIES[family].fields}
+
+
+def test_lengths() -> None:
+    """Lengths that no default is shown for are those that are made."""
+    told = choice("length where none is asked for")
+    for seconds, families in re.findall(r"(\d+) s for ([^,]+)", told):
+        for family in re.findall(r"`(\w+)`", families):
+            assert video_seconds(FAMILIES[family], {}) == int(seconds)
+    assert set(re.findall(r"`(\w+)`", told)) == {
+        family.name
+        for family in FAMILIES.values()
+        if family.media == "video"
+        and family.name != "vidv"  # always 8 s
+        and not any(
+            field.wire == "duration" and (field.required or field.service_default)
+            for field in family.fields
+        )
+    }
+    assert {*ASSUMED_SECONDS.values(), OTHER_SECONDS} == set(map(int, re.findall(r"(\d+) s", told)))
+    assert choice("length of a `vidc` video") == f"{REFERENCE_VIDEO_SECONDS} s"
+
+
+def test_times() -> None:
+    """The times of tasks are those of `Timing`."""
+    timing = Timing()
+    assert choice("how long a task waits").startswith(
+        f"an image {timing.image_queued:g} s and {timing.image_processing:g} s, a video "
+        f"{timing.video_queued:g} s and {timing.video_processing:g} s, divided by `speed`"
+    )
+    assert f"each {timing.text_interval:g} s" in choice("how fast a stream comes")
+    assert choice("how long results are kept where") == f"{ASSUMED_RETENTION // DAY} day"
+    assert choice("`totalTokens`").startswith(f"{TOKENS_PER_SECOND} for each second")
+    assert len(FAILURES) == 4
+    assert "one of the four reasons" in choice("when a task fails")
+
+
+def test_limits() -> None:
+    """The limits of requests are those of the code."""
+    told = f"{REQUEST_BODY_LIMIT // MEBIBYTE} MiB, of at most {emulator_intake.MOST_FIELDS} fields"
+    assert choice("the largest body") == (
+        f"{told}, nested at most {emulator_intake.DEEPEST_NESTING} deep"
+    )
+    assert f"at least {LEAST_BASE64} digits" in choice("what a base64 `data:` URI")
+    assert f"a file counts {FILE_TOKENS}" in choice("tokens")
+    words = {8: "eight"}
+    assert f"a piece of {words[text_answer.CHUNK]} word pieces" in choice("how fast a stream")
+    assert choice("assets that exist").startswith(
+        "`{}`, `{}` and `{}`, unless".format(*SEEDED_ASSETS)
+    )
+    headers = dict(api_headers(b"{}"))
+    del headers["Content-Type"]
+    told = choice("headers beside")
+    assert told == ", ".join(f"`{name}: {value}`" for name, value in headers.items())
+
+
+def test_media() -> None:
+    """Sizes, rates and marks of pictures and videos are those that are made."""
+    for resolution, edge in re.findall(r"(\d+) px for `(\dk)`", choice("size of an image")):
+        body = {"model": "imga-pro", "resolution": edge}
+        assert dimensions(FAMILIES["imga"], body).width == int(resolution)
+    assert f"`{UNDRAWABLE}` stands for" in choice("the caption")
+    assert f"{SAMPLE_RATE // 1000} kHz" in choice("formats")
+    told = choice("frames per second")
+    assert told == "24; 12 above 2560x1440 pixels and 9 above 4096x2304"
+    for width, height, rate in (
+        (2560, 1440, 24),
+        (2562, 1440, 12),
+        (4096, 2304, 12),
+        (4098, 2304, 9),
+    ):
+        picture = Picture(width=width, height=height, prompt="", model="", settings=(), seed=0)
+        assert Film(picture=picture, duration=1, sound=False).fps == rate
+
+
+def test_what_is_made_when_nothing_is_asked_for() -> None:
+    """The table of results has each family, with what the specification says or is assumed."""
+    told = [
+        [cell.strip(" `") for cell in line.strip("|").split("|")]
+        for line in GENERATED["local results"]().splitlines()[2:]
+    ]
+    assert told == [
+        ["imga", "1024x1024", "", "", "", "24 hours (assumed)"],
+        ["imgb", "1024x1024", "", "", "", "24 hours"],
+        ["vidc", "720x1280", "3", "24", "no", "24 hours (assumed)"],
+        ["vidd", "1280x720", "5", "24", "no", "24 hours"],
+        ["videos", "1280x720", "as asked", "24", "no", "24 hours (assumed)"],
+        ["vidg", "1280x720", "10", "24", "no", "24 hours (assumed)"],
+        ["vidm", "1280x720", "4", "24", "no", "24 hours (assumed)"],
+        ["vidr", "720x1280", "4", "24", "no", "24 hours (assumed)"],
+        ["vidsa", "854x480", "5", "24", "no", "24 hours"],
+        ["vidsb", "1280x720", "5", "24", "yes", "24 hours"],
+        ["vidv", "1280x720", "8", "24", "no", "24 hours"],
+    ]
+
+
+def test_codes_of_errors() -> None:
+    """The codes of errors are exactly those that the local service gives."""
+    sources = [*(HOMES[0] / "emulator").glob("*.py"), HOMES[1] / "local" / "asgi.py"]
+    sources.append(HOMES[1] / "local" / "pages.py")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    given = set(re.findall(r'(?:error_reply|UnreadableBody)\(\s*(\d{3}),\s*"(\w+)"', code)) | {
+        ("400", name) for name in re.findall(r'^\s+code = "(\w+)"$', code, re.MULTILINE)
+    }
+    told: set[tuple[str, str]] = set()
+    for part in choice("codes of errors").split("; "):
+        told |= {(part[:3], name) for name in re.findall(r"`(\w+)`", part)}
+    assert told == given
