@@ -49,10 +49,11 @@ class HttpRequest:
         body: Bytes to send, or None for a request without a body.
         authorized: Whether the request wants the API key. The driver still adds the key only
             when the URL is of the service's own origin.
-        paid: Whether the service may charge for this request. It then goes out on a new
-            connection, or on one used within the last second and still alive, because a
-            keep-alive connection that the server has just closed would leave open whether
-            the request was accepted.
+        paid: Whether the service may charge for this request. It then goes out on a connection
+            opened for it. On one that was used before, a late response to an earlier request
+            could be taken for its own, and one that the server has just closed would leave open
+            whether the request was accepted. Nothing that arrives before its first byte is sent
+            is its response.
         interruptible: Whether the exchange may be broken off at any time although it is paid,
             because its reply names no task that would be lost.
         public_host_only: Whether the address that the host name resolves to must be public.

@@ -22,7 +22,6 @@ from transport.scripted_server import (
     hang,
     in_turn,
     read_request,
-    reply,
     reply_bytes,
     reset,
     send,
@@ -258,9 +257,7 @@ def test_a_refusal_that_names_an_id(make_client: MakeClient, status: int) -> Non
 def test_throttled(make_client: MakeClient) -> None:
     """A 429 did nothing, so the create is sent again once the service allows it."""
     events: list[Event] = []
-    with ScriptedServer(
-        [read_request, reply(429, b"{}", retry_after="7"), read_request, reply(200, CREATED)]
-    ) as server:
+    with ScriptedServer(in_turn(serve(429, b"{}", retry_after="7"), serve(200, CREATED))) as server:
         task = make_client(server.url, on_event=tasks_alone(events.append)).create(image())
         assert server.posts == 2
     assert task.id == "task-1"
@@ -345,9 +342,7 @@ def test_refused_by_a_record(make_client: MakeClient) -> None:
     """A record that is failed and has no id is a refusal; with an id it is a failed task."""
     refused = json.dumps({"status": "failed", "error": "no such ratio"}).encode()
     failed = json.dumps({**TASK, "status": "failed", "error": "no such ratio"}).encode()
-    with ScriptedServer(
-        [read_request, reply(200, refused), read_request, reply(200, failed)]
-    ) as server:
+    with ScriptedServer(in_turn(serve(200, refused), serve(200, failed))) as server:
         client = make_client(server.url)
         with pytest.raises(Refused, match="no such ratio"):
             client.create(image())

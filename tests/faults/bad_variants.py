@@ -7,18 +7,22 @@ Each is a mistake that other clients make. The journal without fsync is one more
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import attrs
 import requests
 
+from muybridge.wire._trio_exchange import Exchange
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import StreamedReply, Transport, TransportError
+from muybridge.wire.trio_transport import TrioTransport
 from muybridge_protocol.http import (
     HttpHead,
     HttpRequest,
+    HttpResponse,
     Phase,
     Reason,
     TransportFailure,
@@ -144,6 +148,34 @@ class KeyInSession(PlainRequests):
         if authorization is not None:
             self._session.headers["Authorization"] = authorization.encode()
         return super()._send(request, timeout, None)
+
+
+class ReusesConnections(RequestsTransport):
+    """Sends paid requests on connections that were used before."""
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> Any:
+        """Send it as if it cost nothing."""
+        unpaid = attrs.evolve(request, paid=False)
+        return super().stream(unpaid, timeout=timeout, authorization=authorization)
+
+
+class TrioReusesConnections(TrioTransport):
+    """The same for trio."""
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> Exchange:
+        """Send it as if it cost nothing."""
+        unpaid = attrs.evolve(request, paid=False)
+        return super().stream(unpaid, timeout=timeout, authorization=authorization)
+
+    def exchange(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> Awaitable[HttpResponse]:
+        """Send it as if it cost nothing."""
+        return self.stream(request, timeout=timeout, authorization=authorization).whole()
 
 
 class Unbounded(PlainRequests):

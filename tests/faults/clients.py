@@ -61,6 +61,9 @@ MakeDriven = Callable[..., Driven]
 MakeTransport = Callable[[ssl.SSLContext | None], Transport]
 """Makes a blocking transport, given what it trusts."""
 
+MakeTrioTransport = Callable[[ssl.SSLContext | None], TrioTransport]
+"""Makes a transport for trio, given what it trusts."""
+
 
 def requests_driver(
     closing: ExitStack,
@@ -84,12 +87,16 @@ def requests_driver(
     return make
 
 
-def trio_driver(closing: ExitStack, trust: ssl.SSLContext | None) -> MakeDriven:
+def trio_driver(
+    closing: ExitStack,
+    trust: ssl.SSLContext | None,
+    make_transport: MakeTrioTransport = lambda trust: TrioTransport(ssl_context=trust),
+) -> MakeDriven:
     """Return what makes clients for trio, to be closed by *closing*."""
 
     def make(url: str, **options: Any) -> Driven:
         clock = PatientClock()
-        transport = TrioTransport(ssl_context=trust)
+        transport = make_transport(trust)
         hang_up = partial(trio.run, transport.close)
         closing.callback(hang_up)
         client = muybridge.TrioClient(

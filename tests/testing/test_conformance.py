@@ -5,13 +5,10 @@ from __future__ import annotations
 import pickle
 import re
 import ssl
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import attrs
-import pytest
 
 from muybridge.testing.conformance import (
     AsyncTransportConformance,
@@ -27,11 +24,6 @@ from muybridge.wire.trio_transport import TrioTransport
 PAGE = Path(__file__).parents[2] / "docs" / "write-a-transport.md"
 
 
-def later(clock: Callable[[], float], seconds: float) -> Callable[[], float]:
-    """Return *clock*, put forward."""
-    return lambda: clock() + seconds
-
-
 def documented_suite() -> type[TransportConformance]:
     """Return the suite that the page on writing a transport shows for the one it has written."""
     blocks = re.findall(
@@ -43,34 +35,21 @@ def documented_suite() -> type[TransportConformance]:
     return cast("type[TransportConformance]", namespace["TestHttpClientTransport"])
 
 
-class Aging:
-    """Lets idle connections grow old without waiting: the transports' clocks jump."""
-
-    @pytest.fixture(autouse=True)
-    def _clocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._monkeypatch = monkeypatch
-
-    def grow_old(self, seconds: float) -> None:
-        for clock in ("monotonic", "perf_counter"):
-            real: Callable[[], float] = getattr(time, clock)
-            self._monkeypatch.setattr(time, clock, later(real, seconds))
-
-
-class TestRequestsTransport(Aging, TransportConformance):
+class TestRequestsTransport(TransportConformance):
     """The transport of `Client` passes all of it."""
 
     def make_transport(self, ssl_context: ssl.SSLContext) -> RequestsTransport:
         return RequestsTransport(ssl_context=ssl_context)
 
 
-class TestTrioTransport(Aging, AsyncTransportConformance):
+class TestTrioTransport(AsyncTransportConformance):
     """So does that of `TrioClient`."""
 
     def make_async_transport(self, ssl_context: ssl.SSLContext) -> TrioTransport:
         return TrioTransport(ssl_context=ssl_context)
 
 
-class TestHttpx2Transport(Aging, TransportConformance):
+class TestHttpx2Transport(TransportConformance):
     """So does the one on httpx2, but for what it declares."""
 
     capabilities = Capabilities(discards_unasked_replies=False, detects_cut_tls=False)
@@ -79,7 +58,7 @@ class TestHttpx2Transport(Aging, TransportConformance):
         return Httpx2Transport(ssl_context=ssl_context)
 
 
-class TestDocumentedTransport(Aging, TransportConformance):
+class TestDocumentedTransport(TransportConformance):
     """So does the one that a page of the docs shows whole, with what it declares there."""
 
     suite = documented_suite()

@@ -17,7 +17,7 @@ import pytest
 
 from muybridge.testing.conformance.blocking import BlockingTransport
 from muybridge.wire.requests_transport import RequestsTransport
-from muybridge.wire.transport import FRESH, Transport
+from muybridge.wire.transport import Transport
 from muybridge.wire.trio_transport import TrioTransport
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
@@ -40,30 +40,58 @@ from .scripted_server import (
 
 
 def test_keep_alive(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """Requests to one host in a row share one connection."""
+    """Requests in a row that cost nothing share one connection."""
     with ScriptedServer(serve(), tls=tls) as server:
         for _ in range(5):
             call(transport, get(server.url))
-        call(transport, post(server.url))
         assert len(server.peers) == 1
 
 
-def test_paid_avoids_stale_connection(
-    transport: Transport, tls: ssl.SSLContext | None, monkeypatch: pytest.MonkeyPatch
+def test_paid_requests_never_share_a_connection(
+    transport: Transport, tls: ssl.SSLContext | None
 ) -> None:
-    """A paid request leaves a connection idle for longer than a second to those that poll."""
+    """Each paid request opens a connection, and leaves the idle one to those that poll."""
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, get(server.url))
+        for count in range(2, 5):
+            call(transport, post(server.url))
+            assert len(server.peers) == count
+        call(transport, get(server.url))
+        assert len(server.peers) == 4
+        assert [bytes(peer.received).count(b"HTTP/1.1\r\n") for peer in server.peers] == [
+            2,
+            1,
+            1,
+            1,
+        ]
+
+
+def test_polls_follow_a_paid_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
+    """Polls go on where a create was answered, so that a task costs one TLS handshake."""
+    with ScriptedServer(serve(), tls=tls) as server:
         call(transport, post(server.url))
+        call(transport, get(server.url))
+        call(transport, get(server.url))
         assert len(server.peers) == 1
-        for home in ("watched_pools", "trio_connections"):
-            monkeypatch.setattr(f"muybridge.wire._{home}.FRESH", -1.0)
-        call(transport, post(server.url))
-        assert len(server.peers) == 2
-        monkeypatch.undo()
+
+
+def test_paid_requests_leave_one_connection_open(
+    make_transport: MakeTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Many creates in a row do not pile up idle connections, nor warn of a full pool."""
+    transport = make_transport(pool_size=2)
+    with caplog.at_level("WARNING"), ScriptedServer(serve()) as server:
+        for _ in range(10):
+            call(transport, post(server.url))
+        first, *others = server.peers
+        for thread in server.script_threads[1:]:
+            thread.join(5)
+        assert len(others) == 9
+        assert [thread.is_alive() for thread in server.script_threads] == [True] + [False] * 9
         call(transport, get(server.url))
-        call(transport, get(server.url))
-        assert len(server.peers) == 2
+        assert first.received.startswith(b"POST")
+        assert b"GET / " in first.received
+    assert not caplog.records
 
 
 def test_polls_seconds_apart(
@@ -78,11 +106,6 @@ def test_polls_seconds_apart(
             passed += pause
         call(transport, get(server.url))
         assert len(server.peers) == 1
-
-
-def test_fresh_means_one_second() -> None:
-    """An idle connection is fresh for a second."""
-    assert FRESH == 1.0
 
 
 def test_closed_while_idle(transport: Transport, tls: ssl.SSLContext | None) -> None:

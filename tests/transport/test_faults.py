@@ -7,20 +7,16 @@ import datetime as dt
 import errno
 import os
 import resource
-import select
 import socket
 import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import trio
 import trustme
 
-import muybridge.wire._trio_exchange as trio_exchange
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
@@ -28,6 +24,7 @@ from muybridge_protocol.http import Phase, Reason
 from .calls import call, failure_of, get, post
 from .certificates import server_context
 from .conftest import MakeTransport
+from .holding import hold, something_arrives
 from .scripted_server import (
     Peer,
     Script,
@@ -252,24 +249,12 @@ def test_not_http(transport: Transport, tls: ssl.SSLContext | None) -> None:
 def connected(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set once a connection is there; then what comes on it comes before a request is sent."""
     ready = threading.Event()
-    connect, send = socket.socket.connect, trio_exchange.Exchange._send  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
 
-    def connect_and_wait(sock: socket.socket, address: Any) -> None:
-        connect(sock, address)
-        if sock.gettimeout() == 0:
-            return  # trio's, which is not connected yet
+    def wait(sock: socket.socket) -> None:
         ready.set()
-        select.select([sock], [], [], 5)
+        something_arrives(sock)
 
-    async def sent(exchange: trio_exchange.Exchange) -> None:
-        connection = exchange._connection  # pyright: ignore[reportPrivateUsage]  # the same
-        assert connection is not None
-        ready.set()
-        await trio.lowlevel.wait_readable(connection._socket.fileno())  # pyright: ignore[reportPrivateUsage]  # the same
-        await send(exchange)
-
-    monkeypatch.setattr(socket.socket, "connect", connect_and_wait)
-    monkeypatch.setattr(trio_exchange.Exchange, "_send", sent)
+    hold(monkeypatch, wait)
     return ready
 
 

@@ -28,6 +28,7 @@ from .scripted_server import (
     serve,
 )
 
+OPENED = b"HTTP/1.1 200 OK\r\n\r\n"
 PASSWORD = "p4ss%2fword"  # noqa: S105  # of a proxy that does not exist
 
 
@@ -54,8 +55,8 @@ def test_tunnel(
     with ScriptedServer(serve(), tls=server_tls) as server, ScriptedServer(connect_proxy) as proxy:
         by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
         assert call(transport, post(f"{server.url}/v1?q=1")).status == 200
-        assert call(transport, post(f"{server.url}/v1?q=1")).status == 200
-        assert server.posts == 2
+        assert call(transport, get(f"{server.url}/v1?q=1")).status == 200
+        assert server.posts == 1
         seen = proxy.received
         assert len(proxy.peers) == 1
     credentials = base64.b64encode(b"user:p4ss/word")
@@ -80,6 +81,10 @@ def drip_a_reply(peer: Peer) -> None:
         ([Peer.read_head, reset], Reason.RESET),
         ([Peer.read_head, send(b"SSH-2.0-OpenSSH\r\n\r\n")], Reason.MALFORMED),
         ([Peer.read_head, send(b"HTTP/1.1 200 OK\r\n\r\n\x16\x03")], Reason.MALFORMED),
+        (
+            [Peer.read_head, send(OPENED + reply_bytes(429, b""))],
+            Reason.MALFORMED,
+        ),
         ([Peer.read_head, send(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 99_999)], Reason.MALFORMED),
         ([Peer.read_head, hang], Reason.TIMED_OUT),
         (

@@ -519,7 +519,7 @@ ROWS: tuple[Entry, ...] = (
         tests=(
             "client/test_money.py::test_idle_connection_closed_by_the_server",
             "transport/test_connections.py::test_closed_while_idle",
-            "transport/test_connections.py::test_paid_avoids_stale_connection",
+            "transport/test_connections.py::test_paid_requests_never_share_a_connection",
         ),
     ),
     Row(

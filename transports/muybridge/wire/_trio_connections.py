@@ -8,16 +8,16 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import trio
 
 from muybridge.wire._addressing import Origin, Proxy
 from muybridge.wire._environment import proxy_for
+from muybridge.wire._reply_body import PIECE
 from muybridge.wire._trio_progress import Progress
 from muybridge.wire._tunnel import TunnelReply, connect_request
-from muybridge.wire._watched_exchange import Fault, took_nothing
-from muybridge.wire.transport import FRESH
+from muybridge.wire._watched_exchange import Fault, early_fault, took_nothing
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 
@@ -56,12 +56,46 @@ class Connection:
 
     def is_quiet(self) -> bool:
         """Whether the other side has neither closed it nor sent what nobody asked for."""
-        if self._tls is not None:
-            # What has left the socket, but not yet the TLS engine, cannot be seen at the socket.
-            received = self._tls._incoming  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # no public name
-            if received.pending or self._tls.pending():
-                return False
-        return not self._shared.is_readable()
+        try:
+            self.refuse_early_bytes()
+        except (OSError, Fault):
+            return False
+        return True
+
+    def refuse_early_bytes(self) -> None:
+        """Refuse to send a request after something has arrived on the connection.
+
+        What arrives before the first byte of a request cannot be its response.
+
+        Raises:
+            Fault: Bytes have arrived, or the other side has closed the connection.
+            OSError: The connection is broken.
+        """
+        try:
+            early = self._decrypted() if self._tls else self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        raise early_fault(early)
+
+    def _decrypted(self) -> bytes:
+        """Return a byte that has arrived over TLS, or nothing at its end.
+
+        It may have left the socket, but not yet the TLS engine; and what is at the socket may be
+        session tickets and the like. trio's stream can only wait for more.
+
+        Raises:
+            BlockingIOError: There is neither.
+        """
+        stream: Any = self._tls
+        incoming, engine = stream._incoming, stream._ssl_object  # noqa: SLF001  # no public names
+        while True:
+            with suppress(ssl.SSLWantReadError):
+                return bytes(engine.read(1))
+            data = self._socket.recv(PIECE)
+            if data:
+                incoming.write(data)
+            else:
+                incoming.write_eof()
 
     async def send(self, data: memoryview) -> int:
         """Send some of *data*, a part of a request, and return how many bytes of it.
@@ -145,22 +179,27 @@ class Route:
         """Whether a proxy passes clear text on, so that it reads all of it."""
         return self.proxy is not None and self.origin.scheme == "http"
 
+    @property
+    def has_idle(self) -> bool:
+        """Whether an idle connection is kept."""
+        return bool(self._idle)
+
     def take(self, *, paid: bool, public_host_only: bool) -> Connection | None:
         """Return an idle connection that is alive and good for such a request, or None.
 
-        The one that was used last comes first, so that what is found too old stands before
-        nothing younger.
+        A paid request always gets a new one: on one that was used before, a late response to an
+        earlier request could be taken for its own.
         """
         while self._idle:
             connection = self._idle.pop()
-            stale = paid and time.monotonic() - connection.idle_since > FRESH
+            if not connection.is_quiet():
+                connection.close()
+                continue
             private = public_host_only and not (connection.peer_is_public or self.proxy)
-            if stale or private:
+            if paid or private:
                 self._idle.append(connection)
                 return None
-            if connection.is_quiet():
-                return self.lend(connection)
-            connection.close()
+            return self.lend(connection)
         return None
 
     def lend(self, connection: Connection) -> Connection:

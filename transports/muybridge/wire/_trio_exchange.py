@@ -61,6 +61,7 @@ class Exchange:
         "_head",
         "_inflated",
         "_inflation",
+        "_is_spare",
         "_missing",
         "_network",
         "_progress",
@@ -92,6 +93,7 @@ class Exchange:
         self._inflated: Iterator[bytes] | None = None
         self._size = 0
         self._complete = False
+        self._is_spare = False
 
     async def whole(self) -> HttpResponse:
         """Do all of it, without the context, and return the whole reply.
@@ -174,6 +176,8 @@ class Exchange:
                 paid=request.paid, public_host_only=request.public_host_only
             )
             if self._connection is None:
+                # One idle connection is enough for the polls between creates.
+                self._is_spare = route.has_idle
                 await self._connect(route)
             await self._converse()
         except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
@@ -219,6 +223,7 @@ class Exchange:
         progress.phase = Phase.SEND
         rest = wire
         try:
+            connection.refuse_early_bytes()
             while rest:
                 progress.sent = True
                 count = await connection.send(rest[:PIECE])
@@ -227,6 +232,8 @@ class Exchange:
         except (OSError, trio.BrokenResourceError) as error:
             if not progress.bytes_sent and connection.took_nothing(error):
                 progress.sent = False
+            if not progress.sent:
+                raise
             # A server that refuses early closes its end, and has said why.
             progress.send_error = error
 
@@ -412,7 +419,8 @@ class Exchange:
         self._complete = True
         reply, progress = self._reply, self._progress
         unasked = self._beginning or reply.is_followed
-        if reply.keeps_alive and not (unasked or progress.ended or progress.send_error):
+        is_clean = not (unasked or progress.ended or progress.send_error)
+        if reply.keeps_alive and is_clean and not self._is_spare:
             self._route.keep(connection)
         else:
             self._route.drop(connection)

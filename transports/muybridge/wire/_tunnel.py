@@ -41,10 +41,11 @@ class TunnelReply:
         self._head += piece
         if len(self._head) > _HEAD_LIMIT:
             raise Fault(Reason.MALFORMED, "the proxy's reply is too long")
-        if b"\r\n\r\n" not in self._head:
+        _, blank_line, behind = self._head.partition(b"\r\n\r\n")
+        if not blank_line:
             return False
         status = _STATUS.match(self._head)
-        if status is None or (status[1].startswith(b"2") and not self._head.endswith(b"\r\n\r\n")):
+        if status is None or (status[1].startswith(b"2") and behind):
             raise Fault(Reason.MALFORMED, "the proxy's reply is not that of a proxy")
         if not status[1].startswith(b"2"):
             code = status[1].decode()

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.connection import allowed_gai_family
 
-from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange, took_nothing
+from muybridge.wire._watched_exchange import (
+    Exchange,
+    Fault,
+    current_exchange,
+    refuse_early_bytes,
+    took_nothing,
+)
 from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
@@ -141,7 +147,6 @@ class WatchedConnection(HTTPConnection):
     debuglevel = 0
 
     peer_is_public: bool = False
-    idle_since: float = 0.0
 
     def connect(self) -> None:
         """Open the connection, as far as the first byte of a request."""
@@ -240,8 +245,9 @@ class WatchedConnection(HTTPConnection):
             else:
                 self.send(head + body)
         except OSError as error:
-            # What has broken is one direction. A reply may have come by the other one.
-            if error.errno not in _BROKEN or self.is_closed:
+            # What has broken is one direction. A reply may have come by the other one, if there
+            # was anything to reply to.
+            if not exchange.sent or error.errno not in _BROKEN or self.is_closed:
                 raise
         exchange.phase = Phase.HEAD
         reply = WatchedReply(self.sock, method=method)
@@ -268,6 +274,8 @@ class WatchedConnection(HTTPConnection):
         rest = memoryview(data)
         exchange.phase = Phase.SEND
         try:
+            if not exchange.sent:
+                refuse_early_bytes(sock)
             while rest:
                 sock.settimeout(exchange.remaining())
                 exchange.sent = True

@@ -57,7 +57,7 @@ class Exchange:
         deadline: When it must have ended, in seconds of the monotonic clock.
         connect_timeout: Seconds for each try to connect to one address.
         idle_timeout: Seconds that may pass without a byte of the reply, or None.
-        paid: Whether an idle connection must be fresh to be used.
+        paid: Whether it needs a connection that is opened for it.
         public_host_only: Whether it may connect to public addresses only.
     """
 
@@ -77,6 +77,8 @@ class Exchange:
     ended: bool = False
     """Whether the other side has closed its end."""
     connection: WatchedConnection | None = None
+    is_spare: bool = False
+    """Whether the pool has an idle connection already, which this request could not use."""
     reply: WatchedReply | None = None
     fault: TransportFailure | None = None
 
@@ -143,8 +145,7 @@ class Exchange:
             return False
         clean = not reply.leftover()
         reply.close()
-        connection.idle_since = time.monotonic()
-        return clean
+        return clean and not self.is_spare
 
     def abandon(self) -> None:
         """Close the connection of an exchange that came to no reply's head."""
@@ -168,6 +169,34 @@ def current_exchange() -> Exchange:
     if exchange is None:
         raise RuntimeError("a watched connection works only for an exchange")
     return exchange
+
+
+def refuse_early_bytes(sock: socket.socket) -> None:
+    """Refuse to send a request on a connection on which something has arrived before it.
+
+    What arrives before the first byte of a request cannot be its response. Over TLS, session
+    tickets and the like are read and passed over.
+
+    Args:
+        sock: The connected socket, or the TLS socket on it.
+
+    Raises:
+        Fault: Bytes have arrived, or the other side has closed the connection.
+        OSError: The connection is broken.
+    """
+    sock.settimeout(0)
+    try:
+        early = sock.recv(1)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return
+    raise early_fault(early)
+
+
+def early_fault(early: bytes) -> Fault:
+    """Return the fault of a connection that gave *early*, or its end, before the request."""
+    if early:
+        return Fault(Reason.MALFORMED, "bytes arrived before the request was sent")
+    return Fault(Reason.CLOSED, "the connection was closed before the request was sent")
 
 
 def took_nothing(carrier: object, error: Exception) -> bool:

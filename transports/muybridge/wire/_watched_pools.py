@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from muybridge.wire._watched_connections import (
     WatchedTLSConnection,
 )
 from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange
-from muybridge.wire.transport import FRESH
 from muybridge_protocol.http import Reason
 
 if TYPE_CHECKING:
@@ -63,6 +61,7 @@ class WatchedPool(HTTPConnectionPool):
         if not lent.is_closed and not _good_for(exchange, _watched(lent)):
             self._put_conn(lent)
             lent = self._new_conn()
+            exchange.is_spare = True  # one idle connection is enough for the polls between creates
         exchange.connection = _watched(lent)
         return lent
 
@@ -97,7 +96,7 @@ def _watched(connection: object) -> WatchedConnection:
 
 
 def _good_for(exchange: Exchange, connection: WatchedConnection) -> bool:
-    if exchange.paid and time.monotonic() - connection.idle_since > FRESH:
+    if exchange.paid:  # a late response to an earlier request could be taken for its own
         return False
     return connection.peer_is_public or not exchange.public_host_only or bool(connection.proxy)
 

@@ -16,7 +16,7 @@ import attrs
 
 from muybridge.wire._addressing import Origin, check_fields, split_url
 from muybridge.wire._reply_body import PIECE, Framing, Inflation
-from muybridge.wire._watched_exchange import Fault, reason_of
+from muybridge.wire._watched_exchange import Fault, reason_of, refuse_early_bytes
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, TransportFailure
@@ -34,6 +34,7 @@ __all__ = [
     "fields_of",
     "locate",
     "reason_of",
+    "refuse_early_bytes",
 ]
 
 _LONGEST_WAIT = 86_400.0  # a socket takes no infinite time-out
@@ -95,17 +96,27 @@ class Account:
             raise Fault(Reason.CLOSED, "the HTTP library was about to send the request again")
         self.phase = Phase.PROXY if tunnel else Phase.SEND
 
-    def send(self, data: bytes, write: Callable[[bytes, float], object]) -> None:
+    def send(
+        self,
+        data: bytes,
+        write: Callable[[bytes, float], object],
+        sock: socket.socket | None = None,
+    ) -> None:
         """Write *data* piece by piece, and note what the network took of the request.
 
         Args:
             data: What to write.
             write: Writes bytes, all of them, within so many seconds.
+            sock: The socket that it writes to. With it, `refuse_early_bytes` is called before
+                the first byte of a paid request.
 
         Raises:
             TimeoutError: No time is left.
+            Fault: Something arrived on *sock* before the paid request was sent.
         """
         sending = self.phase is Phase.SEND
+        if sending and not self.sent and self.request.paid and sock is not None:
+            refuse_early_bytes(sock)
         self.sent = self.sent or sending
         for start in range(0, len(data), PIECE):
             piece = data[start : start + PIECE]

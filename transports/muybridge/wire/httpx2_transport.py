@@ -18,7 +18,6 @@ from muybridge.wire import building
 from muybridge.wire._certificates import default_context
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
 
-_CONNECT_TIMEOUT = 10.0  # seconds that trying one address may take
 _WRAPPERS = (httpcore2.NetworkError, httpcore2.TimeoutException)
 
 
@@ -122,7 +121,9 @@ class _Stream(httpcore2.NetworkStream):
         return account.receive(self._inner.read(max_bytes, account.awaiting()))
 
     def write(self, buffer: bytes, timeout: Any = None) -> None:
-        cast("building.Account", timeout).send(buffer, self._inner.write)
+        # Under TLS within the TLS of a proxy, the socket cannot tell what arrives inside.
+        sock = None if hasattr(self._inner, "ssl_obj") else self.get_extra_info("socket")
+        cast("building.Account", timeout).send(buffer, self._inner.write, sock)
 
     def start_tls(
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: Any = None
@@ -143,7 +144,7 @@ class _Backend(httpcore2.SyncBackend):
         account = cast("building.Account", timeout)
         refused: Exception = building.Fault(Reason.NAME_RESOLUTION, "the host has no address")
         for address in building.addresses_of(account, host, port, proxy=self._proxied):
-            within = account.remaining(_CONNECT_TIMEOUT)
+            within = account.remaining(10.0)  # seconds that trying one address may take
             try:
                 return _Stream(super().connect_tcp(address, port, within, *options, **named))
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:

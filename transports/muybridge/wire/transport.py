@@ -20,8 +20,6 @@ from muybridge_protocol.http import (
 
 PARTIAL_LIMIT = 64 * 1024
 """Most bytes of an incomplete reply that a failure keeps."""
-FRESH = 1.0
-"""Seconds for which an idle connection counts as fresh enough for a paid request."""
 
 
 class TransportError(Exception):

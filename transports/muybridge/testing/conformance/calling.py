@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import ssl
-import time
 from collections.abc import Generator, Iterator
 from enum import Enum
 from typing import Any, ClassVar, cast
@@ -69,13 +68,6 @@ class Checks:
             ssl_context: What it is to make TLS connections with.
         """
         raise NotImplementedError(f"{type(self).__name__} must say how its transport is made")
-
-    def grow_old(self, seconds: float) -> None:
-        """Let *seconds* pass, so that an idle connection is no longer fresh.
-
-        Override it if that can be had without waiting.
-        """
-        time.sleep(seconds)
 
     @pytest.fixture
     def transport(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Transport]:
