@@ -14,17 +14,15 @@ from muybridge.testing.certificates import client_context
 from muybridge.testing.conformance import Capabilities, NotConforming, TransportConformance
 from muybridge.testing.conformance.calling import authority
 from muybridge.testing.conformance.lessons import promises
-from muybridge.testing.scripted_server import hang, read_request, reset, send
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
-from muybridge_protocol.http import Phase, Reason
 
+from . import naive_transports as naive
 from . import wrong_transports as wrong
+from .lessons_taught import ROWS
 
 Run = Callable[..., None]
 PAGE = Path(__file__).parents[2] / "docs" / "write-a-transport.md"
-CAN_DECLARE = "or declare: Capabilities({}=False)"
-HALF = b"Content-Length: 30\r\n\r\n"
 
 
 @pytest.fixture
@@ -38,13 +36,20 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
         capabilities: Capabilities | None = None,
         **arguments: Any,
     ) -> None:
-        made = kind(ssl_context=client_context(authority()))
-        closing.append(made)
+        def make_transport(_: object, ssl_context: ssl.SSLContext) -> Transport:
+            made = kind(ssl_context=ssl_context)
+            closing.append(made)
+            return made
+
         declared = {"capabilities": capabilities or Capabilities()}
-        suite = type("Suite", (TransportConformance,), declared)()
+        suite = type(
+            "Suite", (TransportConformance,), {**declared, "make_transport": make_transport}
+        )()
         method = getattr(suite, check)
-        given = {"transport": made, **arguments}
+        given = arguments
         for name in inspect.signature(method).parameters:
+            if name == "transport":
+                given = {**given, name: suite.make_transport(client_context(authority()))}
             if name not in given:
                 given[name] = request.getfixturevalue(name)
         method(**given)
@@ -54,173 +59,14 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
         made.close()
 
 
-ROWS: list[tuple[type[wrong.Wrong], str, dict[str, Any], list[str]]] = [
-    (wrong.TriesAgain, "test_no_retry", {}, ["one POST", "2 POSTs", "may be charged", "retries"]),
-    (
-        wrong.TriesAgain,
-        "test_instead_of_a_reply",
-        {"scheme": "http", "script": [read_request], "reasons": {Reason.CLOSED}},
-        ["one POST", "paid for twice"],
-    ),
-    (
-        wrong.TakesLostForUnsent,
-        "test_instead_of_a_reply",
-        {"scheme": "https", "script": [read_request, reset], "reasons": {Reason.RESET}},
-        ["sent=True: the server has read", "sent=False", "paid for twice", "first byte"],
-    ),
-    (
-        wrong.TakesLostForUnsent,
-        "test_handshake",
-        {"script": hang, "reason": Reason.TIMED_OUT},
-        ["sent=False: the request has not begun", "ambiguous", "note it at the socket"],
-    ),
-    (wrong.TakesLostForUnsent, "test_in_the_request", {"how": "reset"}, ["some of it has arrived"]),
-    (
-        wrong.GivesNoReason,
-        "test_instead_of_a_reply",
-        {"scheme": "http", "script": [read_request], "reasons": {Reason.CLOSED}},
-        [
-            "given: a server that is to read one whole request, close the connection",
-            "expected: reason=Reason.CLOSED",
-            "sent=True, reason=Reason.OTHER",
-            "building.reason_of",
-        ],
-    ),
-    (
-        wrong.GivesNoReason,
-        "test_refused",
-        {"scheme": "http"},
-        ["given: a port at which nobody listens", "reason=Reason.REFUSED", "building.reason_of"],
-    ),
-    (
-        wrong.TakesCutForWhole,
-        "test_cut_body",
-        {"form": "counted", "end": "closed"},
-        ["expected: TransportError", "status 201 with a body of 17 bytes", "Content-Length"],
-    ),
-    (
-        wrong.TakesCutForWhole,
-        "test_cut_tls",
-        {},
-        [
-            "given: a server with TLS that is to read one whole request, send b'HTTP/1.1 200 OK",
-            "a reply of status 200 with a body of 4 bytes, b'some'",
-            "ssl.SSLEOFError",
-            CAN_DECLARE.format("detects_cut_tls"),
-        ],
-    ),
-    (
-        wrong.TakesCutForWhole,
-        "test_exceptions",
-        {"fault": [read_request, send(b"HTTP/1.1")]},
-        ["send b'HTTP/1.1', close", "found: a whole reply", "test_cut_body", "mend these first"],
-    ),
-    (
-        wrong.TakesEarlyHints,
-        "test_informational",
-        {},
-        [
-            "103 Early Hints",
-            "status 200, that of the reply after",
-            "found: 103",
-            "after a reply of",
-        ],
-    ),
-    (
-        wrong.TakesUnasked,
-        "test_unasked_reply",
-        {},
-        [
-            "for connection 1: read one whole request, send ",
-            'found: b"somebody else\'s"',
-            "bytes after the reply's end",
-            CAN_DECLARE.format("discards_unasked_replies"),
-        ],
-    ),
-    (
-        wrong.FollowsRedirects,
-        "test_no_policy",
-        {"status": 307},
-        ["one POST", "carry the key to another host", "options for redirects"],
-    ),
-    (wrong.ReadsAll, "test_limit", {}, ["expected: TransportError", "take the memory"]),
-    (wrong.ReadsAll, "test_bomb", {}, ["expected: TransportError", "64 KiB at a time"]),
-    (
-        wrong.ReadsAll,
-        "test_pieces_as_they_come",
-        {},
-        ["the first piece before", "after the second was sent", "fixed size"],
-    ),
-    (
-        wrong.ForgetsPartial,
-        "test_cut_body",
-        {"form": "counted", "end": "closed"},
-        ["status=201", "the id of a paid task", "keep the first 64 KiB"],
-    ),
-    (
-        wrong.ForgetsPartial,
-        "test_cut_head",
-        {},
-        ["partial=b'HTTP/1.1 200", "partial=b''", CAN_DECLARE.format("keeps_cut_heads")],
-    ),
-    (wrong.ForgetsPartial, "test_most_of_what_is_kept", {}, ["the first 65536 bytes", "0 bytes"]),
-    (
-        wrong.StartsTimeAnew,
-        "test_drops",
-        {"phase": Phase.BODY, "begun": b"HTTP/1.1 200 OK\r\n" + HALF, "drops": b"x" * 30},
-        ["a byte every", "expected: TransportError", "a reply of status 200", "outlives", "anew"],
-    ),
-    (wrong.StartsTimeAnew, "test_handshake_in_drops", {}, ["Reason.TIMED_OUT", "anew"]),
-    (
-        wrong.KeepsStale,
-        "test_stale_connection",
-        {},
-        ["a new connection for the POST", "paid for twice"],
-    ),
-    (wrong.GoesAnywhere, "test_private_address", {"host": "127.0.0.1"}, ["metadata service"]),
-    (
-        wrong.GoesAnywhere,
-        "test_one_private_address",
-        {},
-        ["expected: TransportError", "building.addresses_of"],
-    ),
-    (
-        wrong.LooksUpAgain,
-        "test_rebound_name",
-        {},
-        ["first public, then 127.0.0.1", "a reply of status 200", "look the name up once"],
-    ),
-    (wrong.AddsUserAgent, "test_headers_and_body", {}, ["and no other", "user-agent"]),
-    (wrong.AddsUserAgent, "test_content_codings_asked_for", {}, ["identity", "gzip, br"]),
-    (wrong.LeavesPacked, "test_codings", {"coding": "gzip"}, ["the body b", "content coding"]),
-    (wrong.LogsTheKey, "test_logs", {}, ["nothing that shows sk-", "spends your money", "DEBUG"]),
-    (wrong.KeepsTheKey, "test_authorization", {}, ["and not in the second", "default headers"]),
-    (wrong.KeepsTheKey, "test_keyless", {}, ["no key in the second request"]),
-    (wrong.KeepsTheKey, "test_nothing_kept", {}, ["no object that holds the key", "a str"]),
-    (
-        wrong.RaisesItsOwn,
-        "test_refused",
-        {"scheme": "http"},
-        ["a driver knows no other exception", "requests.exceptions.ConnectionError"],
-    ),
-    (
-        wrong.RaisesItsOwn,
-        "test_exceptions",
-        {"fault": reset},
-        ["expected: TransportError", "given: a server that is to meet the client with a reset"],
-    ),
-    (wrong.ChainsExceptions, "test_exceptions", {"fault": reset}, ["no __cause__", "traceback"]),
-]
-
-
 @pytest.mark.parametrize(
     ("kind", "check", "arguments", "taught"),
     ROWS,
-    ids=[f"{kind.__name__} {check}" for kind, check, _, _ in ROWS],
+    ids=[f"{getattr(kind, '__name__', kind)} {check}" for kind, check, _, _ in ROWS],
 )
 def test_lesson(
     run: Run,
-    kind: type[wrong.Wrong],
+    kind: Callable[..., Transport],
     check: str,
     arguments: dict[str, Any],
     taught: list[str],
@@ -242,7 +88,14 @@ def test_the_page_shows_a_lesson(run: Run) -> None:
 
 def test_every_mistake_is_caught() -> None:
     """Each of the wrong transports stands in the table."""
-    assert {kind for kind, *_ in ROWS} == set(wrong.Wrong.__subclasses__())
+    written = {*wrong.Wrong.__subclasses__(), *naive.Naive.__subclasses__()}
+    assert {kind for kind, *_ in ROWS} == written
+
+
+def test_every_check_can_fail() -> None:
+    """For each check of the kit there is a transport that is refused by it."""
+    checks = {name for name in dir(TransportConformance) if name.startswith("test_")}
+    assert checks - {check for _, check, *_ in ROWS} == {"test_smoke"}  # it has tests of its own
 
 
 @pytest.mark.parametrize(("kind", "check", "arguments", "taught"), ROWS[:1])
@@ -301,5 +154,7 @@ def test_every_id_can_be_read() -> None:
     for name, check in inspect.getmembers(TransportConformance, inspect.isfunction):
         marks: list[pytest.Mark] = getattr(check, "pytestmark", [])
         for mark in marks:
+            if mark.name != "parametrize":
+                continue
             values = mark.kwargs.get("ids") or mark.args[1]
             assert all(isinstance(value, str | int | float) for value in values), name

@@ -22,6 +22,8 @@ _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _WRITTEN_HERE = frozenset({"host", "content-length", "transfer-encoding"})
 """A second one of these would leave open where the request leads, or where it ends."""
+METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
+"""Methods of requests that say how long their body is even if there is none."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from muybridge.wire._addressing import check_fields
+from muybridge.wire._addressing import METHODS_WITH_BODY, check_fields
 from muybridge.wire._trio_connections import Route
 from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import Headers, HttpRequest, Reason
-
-_EMPTY_BODY_METHODS = ("POST", "PUT", "PATCH")
-"""Methods whose requests say that they have no body."""
 
 _METHOD = re.compile(r"[A-Z]+")
 
@@ -56,7 +53,7 @@ def begin_request(request: HttpRequest, route: Route, target: str) -> bytes:
     Raises:
         Fault: It cannot be sent as described.
     """
-    if request.body is None and request.method not in _EMPTY_BODY_METHODS:
+    if request.body is None and request.method not in METHODS_WITH_BODY:
         # Others lead to files: each is asked for once, and its link may hold a signature.
         write = _bodiless if request.authorized else _bodiless.__wrapped__
         return write(request.method, target, request.headers, route.authority)

@@ -14,7 +14,7 @@ from typing import NoReturn, Self
 
 import attrs
 
-from muybridge.wire._addressing import Origin, check_fields, split_url
+from muybridge.wire._addressing import METHODS_WITH_BODY, Origin, check_fields, split_url
 from muybridge.wire._reply_body import PIECE, Framing, Inflation
 from muybridge.wire._watched_exchange import Fault, reason_of, refuse_early_bytes
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
@@ -363,8 +363,8 @@ def fields_of(
     if not any(name.lower() == "accept-encoding" for name, _ in request.headers):
         fields.append(("Accept-Encoding", "identity"))
     fields += request.headers
-    if request.body is not None:
-        fields.append(("Content-Length", str(len(request.body))))
+    if request.body is not None or request.method in METHODS_WITH_BODY:
+        fields.append(("Content-Length", str(len(request.body or b""))))
     if authorization is not None:
         fields.append(("Authorization", authorization))
     return [(name, value.encode("latin-1")) for name, value in fields]

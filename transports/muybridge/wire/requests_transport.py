@@ -15,7 +15,7 @@ import attrs
 from requests.models import PreparedRequest
 from requests.structures import CaseInsensitiveDict
 
-from muybridge.wire._addressing import Origin, check_fields, split_url
+from muybridge.wire._addressing import METHODS_WITH_BODY, Origin, check_fields, split_url
 from muybridge.wire._certificates import default_context
 from muybridge.wire._environment import proxy_for
 from muybridge.wire._reply_body import decoded, framed
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from urllib3.connectionpool import HTTPConnectionPool
 
 _ROUTES_KEPT = 256
-_METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
-"""Methods whose requests say so where they have none."""
 
 
 @attrs.frozen(repr=False)
@@ -316,7 +314,7 @@ def _prepared(request: HttpRequest, authorization: str | None) -> PreparedReques
     fields = CaseInsensitiveDict(request.headers)
     if "Accept-Encoding" not in fields:
         fields["Accept-Encoding"] = "identity"
-    if request.body is not None or request.method in _METHODS_WITH_BODY:
+    if request.body is not None or request.method in METHODS_WITH_BODY:
         fields["Content-Length"] = str(len(request.body or b""))
     if authorization is not None:
         fields["Authorization"] = authorization

@@ -17,6 +17,7 @@ from muybridge.extras import obtainable
 
 try:
     from muybridge.testing.conformance.connecting import Connecting
+    from muybridge.testing.conformance.environment import Environment
     from muybridge.testing.conformance.failing import Failing
     from muybridge.testing.conformance.lessons import Capabilities, NotConforming
     from muybridge.testing.conformance.replying import Replying
@@ -39,7 +40,7 @@ _NAMES: Final[list[str]] = globals().pop("__all__")  # as in `muybridge`
 _NEEDS: Final = {"AsyncTransportConformance": ("trio",)}
 
 
-class TransportConformance(Sending, Failing, Replying, Timing, Connecting, Secrets):
+class TransportConformance(Sending, Failing, Replying, Timing, Connecting, Environment, Secrets):
     """The checks of a transport that blocks: a `Transport`.
 
     Inherit it in a class whose name begins with `Test`, and override `make_transport`.

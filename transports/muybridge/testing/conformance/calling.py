@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import ssl
+import weakref
 from collections.abc import Generator, Iterator
 from enum import Enum
 from typing import Any, ClassVar, cast
@@ -15,7 +16,7 @@ import trustme
 
 from muybridge.testing.certificates import client_context, server_context
 from muybridge.testing.conformance.lessons import UNKNOWN, Capabilities, Lesson, NotConforming
-from muybridge.testing.scripted_server import Script, ScriptedServer, in_words
+from muybridge.testing.scripted_server import Script, ScriptedServer, in_words, serve
 from muybridge.wire.transport import Transport, TransportError, exchange
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 
@@ -27,6 +28,13 @@ PATIENCE = 3.0
 """Seconds after which a server gives up on a transport that never does."""
 ENOUGH = 5.0
 """Seconds for an exchange that is to come to its end."""
+
+SMOKE = Lesson(
+    "a transport that does not send a plain request and read its response fails every check, for "
+    "reasons that have nothing to do with them",
+    "the whole of it: start with one GET to a server of your own, and set a breakpoint in "
+    "muybridge.wire.building.Account.failure, which sees what the library has raised",
+)
 
 _SHOWN = 80  # bytes of a body
 _VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -70,13 +78,90 @@ class Checks:
         raise NotImplementedError(f"{type(self).__name__} must say how its transport is made")
 
     @pytest.fixture
-    def transport(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Transport]:
-        """A transport under test, closed at the end, in an environment without settings."""
-        for name in (*_VARIABLES, *map(str.upper, _VARIABLES)):
-            monkeypatch.delenv(name, raising=False)
+    def transport(
+        self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    ) -> Iterator[Transport]:
+        """A transport that has passed the smoke check, in an environment without settings."""
+        without_proxies(monkeypatch)
+        self._require_smoke(request)
         made = self.make_transport(client_context(authority()))
         yield made
         made.close()
+
+    def test_smoke(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One GET and one POST are answered; if not, nothing else is worth checking."""
+        without_proxies(monkeypatch)
+        try:
+            self._smoke()
+        except Exception as error:
+            if not isinstance(error, NotConforming):
+                error.add_note(
+                    "This is your transport's own exception. Drivers know only TransportError: "
+                    "fix this one first, then turn what the library raises into TransportError "
+                    "(muybridge.wire.building.Reply does it)."
+                )
+            raise
+
+    def _smoke(self) -> None:
+        """Exchange one GET and one POST, and let every exception out as it is."""
+        made = self.make_transport(client_context(authority()))
+        try:
+            with serving(serve(200, b"{}")) as server:
+                for request in (get(server.url), post(server.url)):
+                    try:
+                        response = exchange(
+                            made, request, timeout=ENOUGH, authorization=AUTHORIZATION
+                        )
+                    except TransportError as error:
+                        SMOKE.refuse("a whole response", f"TransportError, {shown(error.failure)}")
+                    came = (response.status, response.body)
+                    expected = "status 200 with the body b'{}'"
+                    found = f"status {response.status} with the body {response.body[:_SHOWN]!r}"
+                    SMOKE.require(came == (200, b"{}"), expected, found)
+        finally:
+            made.close()
+
+    def _require_smoke(self, request: pytest.FixtureRequest) -> None:
+        """End a check in one line if the smoke check fails, which says why.
+
+        If the smoke check has not been selected, its failure must not go unnoticed.
+        """
+        suite = type(self)
+        if suite not in _SMOKE:
+            try:
+                self._smoke()
+            except Exception as error:  # noqa: BLE001  # test_smoke shows it
+                _SMOKE[suite] = f"{type(error).__module__}.{type(error).__qualname__}"
+            else:
+                _SMOKE[suite] = ""
+        if kind := _SMOKE[suite].removeprefix("builtins."):
+            told = f"the smoke check fails with {kind}: run {suite.__name__}::test_smoke first"
+            if any(
+                isinstance(item, pytest.Function)
+                and item.cls is suite
+                and item.originalname == "test_smoke"
+                for item in request.session.items
+            ):
+                pytest.skip(told)
+            pytest.fail(told, pytrace=False)
+
+
+_SMOKE: weakref.WeakKeyDictionary[type[Checks], str] = weakref.WeakKeyDictionary()
+"""What the smoke check of each suite raised, or "" if it passed."""
+
+
+def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the proxies of the environment."""
+    for name in (*_VARIABLES, *map(str.upper, _VARIABLES)):
+        monkeypatch.delenv(name, raising=False)
+
+
+def with_proxy(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Make *url* the proxy for everything, under every name that libraries know."""
+    without_proxies(monkeypatch)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, url)
+        monkeypatch.setenv(name.upper(), url)
 
 
 @contextlib.contextmanager

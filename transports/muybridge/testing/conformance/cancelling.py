@@ -7,6 +7,7 @@ import ssl
 import threading
 from abc import ABC, abstractmethod
 
+import pytest
 import trio
 
 from muybridge.testing.certificates import client_context
@@ -34,6 +35,9 @@ FREE = Lesson(
 )
 
 
+_after_the_smoke_check = pytest.mark.usefixtures("transport")  # the fixture runs it first
+
+
 class Cancelling(ABC):
     """What a cancellation does to an exchange under trio."""
 
@@ -41,6 +45,7 @@ class Cancelling(ABC):
     def make_async_transport(self, ssl_context: ssl.SSLContext) -> AsyncTransport:
         """Return a new transport of the kind to be checked."""
 
+    @_after_the_smoke_check
     def test_cancelled_before_the_first_byte(self) -> None:
         """A paid request that is cancelled before its first byte is not sent."""
         seen = threading.Event()
@@ -56,6 +61,7 @@ class Cancelling(ABC):
             SHIELD.require(outcome is None, "the cancellation, in the handshake", outcome)
             SHIELD.require(server.posts == 0, "no POST", f"{server.posts} POSTs")
 
+    @_after_the_smoke_check
     def test_cancelled_while_it_is_paid(self) -> None:
         """One that is cancelled after its first byte comes to its reply all the same."""
         seen, cancelled = threading.Event(), threading.Event()
@@ -78,6 +84,7 @@ class Cancelling(ABC):
             expected = f"the reply {body!r}, in spite of the cancellation"
             SHIELD.require(found == body, expected, found or "the cancellation")
 
+    @_after_the_smoke_check
     def test_cancelled_while_it_costs_nothing(self) -> None:
         """One that costs nothing, or may be broken off, is cancelled at any time."""
         for free in (get, functools.partial(post, interruptible=True)):

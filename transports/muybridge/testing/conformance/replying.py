@@ -173,6 +173,21 @@ class Replying(Checks):
             response = call(transport, get(server.url), CODED)
             CODED.require(response.body == _TEXT, f"the body {_TEXT!r}", response.body)
 
+    def test_coded_twice(self, transport: Transport) -> None:
+        """One content coding is undone once: a gzip file that was sent with gzip stays one."""
+        file = gzip.compress(_TEXT)
+        with serving(serve(200, gzip.compress(file), content_encoding="gzip")) as server:
+            response = call(transport, get(server.url), CODED)
+            CODED.require(response.body == file, "the gzip file", response.body)
+
+    def test_any_bytes(self, transport: Transport) -> None:
+        """A body is bytes, whatever its Content-Type says of its characters and line ends."""
+        body = b"\xef\xbb\xbf" + bytes(range(256)) + b"\r\n\r\0\xff\xfe\n"
+        for content_type in ("text/plain; charset=utf-16", "text/html", "application/json"):
+            with serving(serve(200, body, content_type=content_type)) as server:
+                came = call(transport, get(server.url), AS_IT_CAME).body
+                AS_IT_CAME.require(came == body, f"the bytes {body!r}", came)
+
     @pytest.mark.parametrize(
         ("packed", "coding"),
         [

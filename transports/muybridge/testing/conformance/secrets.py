@@ -19,6 +19,7 @@ from muybridge.testing.conformance.calling import (
     Checks,
     call,
     get,
+    given,
     no_failure,
     only_transport_errors,
     post,
@@ -62,7 +63,7 @@ _FAULTS: dict[str, Script] = {
 MISSED = Lesson(
     WHOLE,
     "test_instead_of_a_reply, test_cut_body, test_bad_coding and test_ambiguous_framing, which "
-    "say why it is none: mend these first",
+    "say why it is none: fix these first",
 )
 
 
@@ -157,16 +158,17 @@ class Secrets(Checks):
         url = f"http://127.0.0.1:1/v1?{_QUERY}"
         with no_failure(lesson):
             exchange = transport.stream(get(url), timeout=ENOUGH, authorization=AUTHORIZATION)
-        for thing in (transport, exchange):
-            said = repr(thing) + str(thing)
-            hidden = KEY not in said and _QUERY not in said
-            lesson.require(hidden, "a repr without the key and the URL's query", said)
-            try:
-                kept = pickle.dumps(thing)
-            except Exception:  # noqa: BLE001, S112  # just so
-                continue
-            found = f"pickle.dumps of the {type(thing).__name__} holds it"
-            lesson.require(KEY.encode() not in kept, "no key in its pickle", found)
+        with given("the transport, and what its stream returns, before it is entered"):
+            for thing in (transport, exchange):
+                said = repr(thing) + str(thing)
+                hidden = KEY not in said and _QUERY not in said
+                lesson.require(hidden, "a repr without the key and the URL's query", said)
+                try:
+                    kept = pickle.dumps(thing)
+                except Exception:  # noqa: BLE001, S112  # just so
+                    continue
+                found = f"pickle.dumps of the {type(thing).__name__} holds it"
+                lesson.require(KEY.encode() not in kept, "no key in its pickle", found)
 
     def test_nothing_kept(self, transport: Transport) -> None:
         """After an exchange, neither it nor the transport holds the key any more."""

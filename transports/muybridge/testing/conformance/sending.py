@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from muybridge.testing.conformance.calling import (
     AUTHORIZATION,
+    KEY,
     Checks,
     call,
     expect,
@@ -18,11 +20,13 @@ from muybridge.testing.conformance.calling import (
     serving,
     shown,
 )
-from muybridge.testing.conformance.lessons import KEY, ONCE, UNSENT, Lesson
-from muybridge.testing.scripted_server import Peer, reply_bytes, serve
+from muybridge.testing.conformance.lessons import KEY as MONEY
+from muybridge.testing.conformance.lessons import ONCE, UNSENT, Lesson
+from muybridge.testing.scripted_server import Peer, ScriptedServer, reply_bytes, serve
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import HttpRequest, Reason
 
+_METHODS = ["GET", "HEAD", "DELETE", "POST"]
 _OWN = frozenset({b"host", b"accept-encoding", b"content-length", b"connection"})
 """Fields that a transport may add by itself."""
 
@@ -38,6 +42,16 @@ def _fields(head: bytes) -> list[tuple[bytes, bytes]]:
     lines = head.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
     pairs = [line.partition(b":")[::2] for line in lines]
     return [(name.lower(), value.strip()) for name, value in pairs]
+
+
+def _request(method: str, url: str) -> HttpRequest:
+    return post(url) if method == "POST" else HttpRequest(method=method, url=url)
+
+
+def _require_one(server: ScriptedServer, method: str, lesson: Lesson) -> None:
+    lines = re.findall(rb"([A-Z]+) [^ \r\n]+ HTTP/1\.1\r\n", server.received)
+    expected = f"one {method} and no other request"
+    lesson.require(lines == [method.encode()], expected, f"{len(lines)} requests: {lines}")
 
 
 class Sending(Checks):
@@ -92,7 +106,7 @@ class Sending(Checks):
     def test_authorization(self, transport: Transport) -> None:
         """The key goes out as it was given, once, and not at all where it was not."""
         lesson = Lesson(
-            f"{KEY}: it goes where the driver says, and only there",
+            f"{MONEY}: it goes where the driver says, and only there",
             "default headers of a session or client: nothing there may hold the key",
         )
         with serving(serve()) as server:
@@ -137,37 +151,85 @@ class Sending(Checks):
             heads = server.received.lower()
             lesson.require(b"\r\ncookie:" not in heads, "no Cookie in the second request", heads)
 
+    @pytest.mark.parametrize("method", _METHODS)
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 401, 407, 408, 429, 503])
-    def test_no_policy(self, transport: Transport, status: int) -> None:
-        """Redirects, challenges and invitations to try again are handed over as they are."""
+    def test_no_policy(self, transport: Transport, status: int, method: str) -> None:
+        """Redirects, challenges and invitations to retry are handed over as they are."""
         lesson = Lesson(
             f"{ONCE}; and a redirect would carry the key to another host",
             "options for redirects, retries and authentication: the core decides all of that",
         )
         fields = {"location": "/elsewhere", "retry_after": "0", "www_authenticate": "Basic"}
-        with serving(serve(status, b"no", **fields)) as server:
-            response = call(transport, post(server.url), lesson)
+        body = b"" if method == "HEAD" else b"no"
+        with serving(serve(status, body, **fields)) as server:
+            response = call(transport, _request(method, server.url), lesson)
             lesson.require(response.status == status, f"status {status}", response.status)
-            lesson.require(server.posts == 1, "one POST", f"{server.posts} POSTs")
-            lines = server.received.count(b" HTTP/1.1\r\n")
-            lesson.require(lines == 1, "one request", f"{lines} requests")
+            _require_one(server, method, lesson)
 
-    def test_no_retry(self, transport: Transport) -> None:
-        """A lost reply costs one POST, also on a connection that was used before."""
-        lesson = Lesson(ONCE, "retries that the library makes by itself when a connection breaks")
+    @pytest.mark.parametrize("method", _METHODS)
+    @pytest.mark.parametrize("status", [300, 301, 302, 303, 305, 307, 308])
+    def test_redirect_to_another_host(self, transport: Transport, status: int, method: str) -> None:
+        """A redirect sends nothing to another host: not the key, and not the request without it."""
+        lesson = Lesson(
+            f"{MONEY}, and a redirect names whoever it likes; a request that is repeated there is "
+            "made twice, and a download could be led into your network. The core checks where a "
+            "redirect leads, and follows it only for downloads",
+            "the library's option for redirects, which many have on for GET: set it for each "
+            "request, whatever its method (allow_redirects=False, follow_redirects=False, "
+            "redirect=False)",
+        )
+        with serving(serve()) as other:
+            for place in (f"http://localhost:{other.port}/x", f"//localhost:{other.port}/x"):
+                with serving(serve(status, b"", location=place)) as server:
+                    for key in (AUTHORIZATION, None):
+                        request = _request(method, server.url)
+                        response = call(transport, request, lesson, authorization=key)
+                        sent = other.received
+                        found = f"a request with{'' if KEY.encode() in sent else 'out'} the key"
+                        nothing = f"nothing sent to the host that `Location: {place}` names"
+                        lesson.require(not other.peers, nothing, f"{found}, {sent[:80]!r}")
+                        lesson.require(response.status == status, f"{status}", response.status)
+
+    @pytest.mark.parametrize("method", _METHODS)
+    def test_no_retry(self, transport: Transport, method: str) -> None:
+        """A lost response costs one request, also on a connection that was used before."""
+        lesson = Lesson(
+            f"{ONCE}; and polls that a library repeats by itself double the load of a service "
+            "that is in trouble",
+            "retries that the library makes by itself when a connection breaks",
+        )
         lost: list[bytes] = []
 
         def script(peer: Peer) -> None:
-            """Answer each GET, and meet a POST with a reset."""
-            while (request := peer.read_request()).startswith(b"GET"):
+            """Answer a request for /first, and meet every other one with a reset."""
+            while (request := peer.read_request()).startswith(b"GET /first "):
                 peer.send(reply_bytes())
             lost.append(request)
             peer.reset()
 
         with serving(script) as server:
-            call(transport, get(server.url), lesson)
-            failure = failure_of(transport, post(server.url), lesson)
-            lesson.require(len(lost) == 1, "one POST", f"{len(lost)} POSTs, {shown(failure)}")
+            call(transport, get(f"{server.url}/first"), lesson)
+            failure = failure_of(transport, _request(method, server.url), lesson)
+            found = f"{len(lost)} {method}s, {shown(failure)}"
+            lesson.require(len(lost) == 1, f"one {method}", found)
+
+    @pytest.mark.parametrize("method", _METHODS)
+    def test_no_body(self, transport: Transport, method: str) -> None:
+        """A request without a body has none; a POST says that its length is 0."""
+        with serving(serve(200, b"")) as server:
+            request = HttpRequest(method=method, url=server.url, paid=method == "POST")
+            call(transport, request, DESCRIBED)
+            head, _, body = server.received.partition(b"\r\n\r\n")
+            line = head.partition(b"\r\n")[0].decode("latin-1")
+            DESCRIBED.require(line == f"{method} / HTTP/1.1", f"{method} / HTTP/1.1", line)
+            DESCRIBED.require(body == b"", "no body", body)
+            fields = dict(_fields(head))
+            coding = fields.get(b"transfer-encoding")
+            DESCRIBED.require(coding is None, "no Transfer-Encoding", coding)
+            length = fields.get(b"content-length")
+            right = length == b"0" or (length is None and method != "POST")
+            expected = "Content-Length: 0, without which servers answer a POST with 411"
+            DESCRIBED.require(right, expected, length)
 
     @pytest.mark.parametrize(
         "bad",
