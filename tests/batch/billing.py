@@ -66,6 +66,7 @@ class BillingServer:
     Attributes:
         accepted: The ids of the tasks that were accepted, by prompt.
         asked: The faults that were committed on the creates, by prompt.
+        cut: Where a response that is cut off ends, or 0 for any place.
         posts: How many creates have come in whole.
         media_works: Whether pictures are to be had.
         status: What becomes of tasks.
@@ -84,6 +85,7 @@ class BillingServer:
         self.shaky = shaky
         self.accepted: dict[str, list[str]] = defaultdict(list)
         self.asked: dict[str, list[Fault]] = defaultdict(list)
+        self.cut = 0
         self.posts = 0
         self.on_create: Callable[[str], None] = lambda _: None
         self.write: Callable[[str, str, dict[str, Any]], bytes] = _plainly
@@ -182,7 +184,8 @@ class BillingServer:
                 return _reset(connection)
             case Fault.ACCEPTED_CUT:
                 # Before the id's end, or after it: then it is told as a candidate.
-                connection.sendall(whole[: self._source.randrange(1, len(whole))])
+                cut = self.cut or self._source.randrange(1, len(whole))
+                connection.sendall(whole[:cut])
                 return False
             case Fault.ACCEPTED_GATEWAY | Fault.LOST_GATEWAY:
                 connection.sendall(_reply(502, b"<html>Bad gateway</html>", kind="text/html"))

@@ -42,7 +42,7 @@ from muybridge.batch.journal_errors import (
     Unstorable,
     sentence,
 )
-from muybridge.batch.storable import one_line, storable
+from muybridge.batch.storable import Kind, one_line, storable
 
 FOLDER: Final = "journal"
 """The folder of the journal and of its runners' files, within the batch's folder."""
@@ -84,7 +84,23 @@ CREATE INDEX open_items ON items (state, owner);
 
 _COLUMNS: Final = tuple(field.name for field in attrs.fields(Entry))
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
-_FACTS: Final = frozenset(_COLUMNS) - {"number", "name", "stem", "family", "body", "state"}
+_FACTS: Final[Mapping[str, Kind]] = {
+    "owner": str,
+    "attempt": int,
+    "reply_status": int,
+    "reply": bytes,
+    "token": str,
+    "candidate": str,
+    "result": str,
+    "expires": float,
+    "reason": str,
+    "path": str,
+    "size": int,
+    "sha256": str,
+    "began": float,
+    "ended": float,
+}
+"""The columns that a step may set, with what they hold."""
 
 
 _OF_VALUES: Final = (
@@ -220,7 +236,7 @@ class Journal:
         Raises:
             LookupError: There is none.
         """
-        found = self._select(f"{_SELECT} WHERE number = ?", storable(number))
+        found = self._select(f"{_SELECT} WHERE number = ?", storable(number, int))
         if not found:
             raise LookupError(f"there is no item {number}")
         return found[0]
@@ -297,12 +313,12 @@ class Journal:
             raise JournalUnusable(f"{self.path} failed before. Nothing more is sent.")
         if after is not before and after not in TRANSITIONS[before]:
             raise ValueError(f"no item goes from {before} to {after}")
-        if not _FACTS.issuperset(facts):
-            raise ValueError(f"no such columns: {sorted(set(facts) - _FACTS)}")
+        if not _FACTS.keys() >= facts.keys():
+            raise ValueError(f"no such columns: {sorted(facts.keys() - _FACTS.keys())}")
         if isinstance(facts.get("reason"), str):
             facts["reason"] = one_line(facts["reason"])
         names = ", ".join(f"{name} = ?" for name in ("state", *facts))
-        values = tuple(map(storable, facts.values()))
+        values = tuple(storable(value, _FACTS[name]) for name, value in facts.items())
         with self._writing() as db:
             changed = db.execute(
                 f"UPDATE items SET {names} WHERE number = ? AND state = ? AND owner IS ?",  # noqa: S608  our own names
@@ -396,15 +412,15 @@ def _insert(db: sqlite3.Connection, first: int, items: Iterable[NewItem]) -> Non
     db.executemany(
         "INSERT INTO items (number, name, stem, family, body) VALUES (?, ?, ?, ?, ?)",
         (
-            (number, *map(storable, (item.name, item.stem, item.family, _written(item.body))))
+            (number, *(storable(text, str) for text in _texts(item)))
             for number, item in enumerate(items, start=first)
         ),
     )
 
 
-def _written(body: Mapping[str, object]) -> str:
+def _texts(item: NewItem) -> tuple[str, str, str, str]:
     try:
-        return json.dumps(body)
+        return item.name, item.stem, item.family, json.dumps(item.body)
     except (TypeError, ValueError, RecursionError) as error:
         raise Unstorable(f"a request cannot be written as JSON: {error}") from error
 

@@ -1,0 +1,188 @@
+"""Whatever reaches the journal is stored, or is one item's error; the journal stays usable."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from any_json import responses
+from muybridge import batch
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import Entry, NewItem, State
+from muybridge.batch.journal_errors import JournalUnusable, Unstorable
+from muybridge.batch.recovery import recover
+from muybridge.cli.batch_progress import entry_record
+from muybridge_protocol.service import Service
+
+SERVICE = Service(base_url="https://service.test")
+MEMORY = Path("/dev/shm")  # noqa: S108  each test has a folder of its own there
+BODY = {"model": "imgb-2", "prompt": "A horse"}
+TEXTS = st.text(st.characters(), max_size=20) | st.sampled_from(["\ud83d", "a\nb\x1b[2J\x00", ""])
+NUMBERS = st.sampled_from([2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 10**4400]) | st.integers()
+ANY = st.one_of(
+    st.none(),
+    st.booleans(),
+    NUMBERS,
+    st.floats(),
+    TEXTS,
+    st.binary(max_size=20),
+    st.lists(TEXTS, max_size=2),
+    st.builds(object),
+)
+COLUMNS = st.sampled_from(
+    ["attempt", "reply_status", "reply", "token", "candidate", "result", "expires", "reason",
+     "path", "size", "sha256", "began", "ended"]
+)  # fmt: skip
+
+
+@contextmanager
+def journal_of(*items: NewItem) -> Generator[Journal, None, None]:
+    """Give the journal of a new batch, in memory where the system can: nothing has to last."""
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        with Journal.create(Path(folder), SERVICE.require_base_url(), items) as journal:
+            yield journal
+        check_shown(Path(folder))
+
+
+def check_shown(folder: Path) -> None:
+    """Check that a batch can be looked at."""
+    report = batch.status(folder)
+    assert report.sheet is not None
+    assert report.sheet.read_bytes().decode().count("<figure") == len(report.entries)
+    for entry in report.entries:
+        assert entry_record(entry)
+        assert repr(entry)
+
+
+def new_item(stem: str = "0001", **values: Any) -> NewItem:
+    known: dict[str, Any] = {"name": "", "family": "imgb", "body": BODY}
+    return NewItem(stem=stem, **(known | values))
+
+
+@given(facts=st.dictionaries(COLUMNS, ANY, max_size=4))
+def test_any_fact(facts: dict[str, Any]) -> None:
+    """A fact of any type and size is stored, or the item stays as it was and takes other steps."""
+    with journal_of(new_item(), new_item("0002")) as journal:
+        before = journal.entry(1)
+        try:
+            journal.move(before, State.QUEUED, State.QUEUED, by=None, **facts)
+        except Unstorable:
+            assert journal.entry(1) == before
+        entry = journal.entry(1)
+        assert entry.reason is None or entry.reason.isprintable()
+        journal.move(entry, State.QUEUED, State.CLAIMED, by=None, reason="next")
+        assert journal.entry(1).reason == "next"
+        assert journal.entry(2).state is State.QUEUED
+
+
+@given(
+    name=TEXTS | ANY,
+    stem=TEXTS,
+    family=TEXTS | st.just("imgb"),
+    body=st.dictionaries(TEXTS, ANY, max_size=3),
+)
+def test_any_item(name: Any, stem: str, family: str, body: dict[str, Any]) -> None:
+    """An item with any values is added, or none of its batch is."""
+    with journal_of(new_item("a")) as journal:
+        items = [new_item("b"), new_item(stem, name=name, family=family, body=body)]
+        try:
+            journal.add(items, after=1)
+        except Unstorable:
+            assert len(journal.entries()) == 1
+            journal.add([new_item("b")], after=1)
+        assert journal.entry(2).stem == "b"
+
+
+@given(
+    status=st.sampled_from([200, 201, 400, 402, 429, 500, 0, 302]) | st.integers(0, 999),
+    reply=responses() | responses("task-1"),
+    body=st.just(BODY) | st.dictionaries(TEXTS, TEXTS, max_size=2),
+)
+@example(status=200, reply=b'{"id":"task-1","created":9223372036854775807}', body=BODY)
+@example(status=200, reply=b'{"id":"task-1","model":"\\ud83d"}', body=BODY)
+def test_any_kept_response(status: int, reply: bytes, body: dict[str, Any]) -> None:
+    """Whatever response a dead runner has kept, its item goes on, ends or becomes ambiguous."""
+    with journal_of(new_item(body=body), new_item("0002")) as journal:
+        for _ in range(2):
+            entry = journal.take("dead", creates=True)
+            assert entry is not None
+            journal.move(entry, State.CLAIMED, State.ARMED, by="dead", attempt=1)
+            reply_of = {"reply_status": status, "reply": reply}
+            journal.move(entry, State.ARMED, State.ARMED, by="dead", **reply_of)
+        found = recover(journal, SERVICE, but="x")
+        assert [entry.number for entry in found] == [1, 2]
+        assert journal.owners() == []
+        for entry in found:
+            check_judged(entry, status, reply)
+
+
+def check_judged(entry: Entry, status: int, reply: bytes) -> None:
+    """Check that an id that was in a response is with its item."""
+    assert entry.state in (State.SUBMITTED, State.AMBIGUOUS, State.REFUSED, State.QUEUED)
+    if status == 200 and reply.startswith(b'{"id":"task-1"'):
+        assert "task-1" in (entry.task_id, entry.candidate)
+
+
+@pytest.mark.parametrize("text", ["a\nb", "x" * 10_000_000, "\x1b[2J"])
+def test_a_reason_is_short_and_on_one_line(text: str) -> None:
+    """A reason is stored, and shown, on one line and clipped, also one that was stored before."""
+    with journal_of(new_item(), new_item("0002")) as journal:
+        journal.move(journal.entry(1), State.QUEUED, State.QUEUED, by=None, reason=text)
+        with closing(sqlite3.connect(journal.path, isolation_level=None)) as db:
+            db.execute("UPDATE items SET reason = ? WHERE number = 2", (text,))
+            size: int = db.execute("SELECT sum(length(reason)) FROM items").fetchone()[0]
+        assert size < len(text) + 2100
+        for entry in journal.entries():
+            assert entry.reason is not None
+            assert entry.reason.isprintable()
+            assert len(entry.reason) < 2100
+
+
+def test_a_failed_journal_arms_nothing_more(tmp_path: Path) -> None:
+    """Once the journal could not be written, no item is armed, whether it can be written again."""
+    items = [new_item(), new_item("0002")]
+    with Journal.create(tmp_path, SERVICE.require_base_url(), items, patience=0) as journal:
+        first, second = (journal.take("one", creates=True) for _ in range(2))
+        assert first is not None
+        assert second is not None
+        with closing(sqlite3.connect(journal.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(JournalUnusable, match="Another process is writing"):
+                journal.move(first, State.CLAIMED, State.ARMED, by="one")
+        with pytest.raises(JournalUnusable, match="Nothing more is sent"):
+            journal.move(second, State.CLAIMED, State.ARMED, by="one")
+        journal.move(second, State.CLAIMED, State.QUEUED, by="one", owner=None)
+    with Journal(tmp_path) as again:
+        entry = again.take("two", creates=True)
+        assert entry is not None
+        again.move(entry, State.CLAIMED, State.ARMED, by="two")
+
+
+def _blob(db: sqlite3.Connection) -> None:
+    db.execute("UPDATE items SET name = CAST(x'ff' AS TEXT), token = CAST(x'7bff' AS TEXT)")
+
+
+def _no_json(db: sqlite3.Connection) -> None:
+    db.execute("UPDATE items SET body = '[', result = '{', token = '{}', path = 'h.png'")
+
+
+def _no_family(db: sqlite3.Connection) -> None:
+    db.execute("UPDATE items SET family = 'imgz', path = 'h.png'")
+
+
+@pytest.mark.parametrize("spoil", [_blob, _no_json, _no_family])
+def test_a_spoilt_row_is_shown(spoil: Callable[[sqlite3.Connection], None], tmp_path: Path) -> None:
+    """A row whose values mean nothing is an item that cannot be shown, and no more."""
+    Journal.create(tmp_path, SERVICE.require_base_url(), [new_item()]).close()
+    with closing(sqlite3.connect(tmp_path / "journal" / "journal.sqlite3")) as db:
+        spoil(db)
+        db.commit()
+    check_shown(tmp_path)
