@@ -207,7 +207,7 @@ def test_adopting(run: Run, tmp_path: Path) -> None:
         with pytest.raises(batch.CannotResolve, match="is item 2"):
             batch.adopt(out, "h1", server.accepted["horse 2"][0])
         with pytest.raises(ValueError, match="task id"):
-            batch.adopt(out, "h1", "../etc")
+            batch.adopt(out, "h1", "..")
         assert batch.adopt(out, "h1", server.accepted["horse 1"][0]).state is State.SUBMITTED
         report = run(server, None)
         assert report.counts == {State.DOWNLOADED: 2}
