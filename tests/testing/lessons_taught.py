@@ -260,7 +260,7 @@ ROWS: list[Row] = [
         {"first": [read_request, reset]},
         ["a whole reply", "has to close its connection"],
     ),
-    (sending.MissesClosing, "test_closed_while_idle", {}, ["Reason.CLOSED", "without a word"]),
+    (sending.MissesClosing, "test_closed_while_idle", {}, ["Reason.CLOSED", "for nothing"]),
     (
         sending.MissesClosing,
         "test_last_reply",
