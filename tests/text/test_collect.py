@@ -93,6 +93,114 @@ def test_the_last_said_counts() -> None:
     }
 
 
+def citations(*places: tuple[int, int]) -> dict[str, Any]:
+    return {"citationSources": [{"startIndex": begin, "endIndex": end} for begin, end in places]}
+
+
+def test_citations_come_in_pieces() -> None:
+    """Each chunk cites the sources of its own text, and all of them are kept."""
+    whole = collected(
+        chunk({"text": "a"}),
+        chunk({"text": "b"}, citationMetadata=citations((118, 262), (146, 401))),
+        chunk({"text": "c"}, citationMetadata=citations((164, 401))),
+        chunk({"text": "d"}),
+        chunk({"text": "e"}, finishReason="STOP", citationMetadata=citations((712, 869))),
+    )
+    (candidate,) = whole["candidates"]
+    assert candidate["citationMetadata"] == citations(
+        (118, 262), (146, 401), (164, 401), (712, 869)
+    )
+    for name in ("citations", "citationSources"):
+        parts = [{"citationMetadata": {name: [{"uri": uri}]}} for uri in "abc"]
+        (candidate,) = collected(*(chunk(**part) for part in parts))["candidates"]
+        assert candidate["citationMetadata"] == {name: [{"uri": uri} for uri in "abc"]}
+
+
+def test_probabilities_come_in_pieces() -> None:
+    """The probabilities of tokens are those of the whole text, in its order."""
+
+    def logprobs(*tokens: str) -> dict[str, Any]:
+        said = [{"token": token, "logProbability": -0.5} for token in tokens]
+        return {"topCandidates": [{"candidates": [one]} for one in said], "chosenCandidates": said}
+
+    for pieces in (["a"], ["b", "c"], ["d"]), (["a"], ["a", "b"], ["a"]), (["a", "b"], ["b"]):
+        chunks = [chunk({"text": "t"}, logprobsResult=logprobs(*piece)) for piece in pieces]
+        (candidate,) = collected(*chunks)["candidates"]
+        assert candidate["logprobsResult"] == logprobs(*(token for one in pieces for token in one))
+
+
+def test_cumulative_lists_are_not_doubled() -> None:
+    """Where each chunk repeats what came before it, the last one has it all."""
+    for pieces in (["ab", "abc", "abc"], ["", "a"], ["a", "a"]):
+        (candidate,) = collected(
+            *(chunk(citationMetadata=citations(*((ord(c), 0) for c in piece))) for piece in pieces)
+        )["candidates"]
+        assert candidate["citationMetadata"] == citations(*((ord(c), 0) for c in pieces[-1]))
+
+
+def test_grounding_comes_in_pieces() -> None:
+    """Objects are merged at any depth: lists are joined, of other values the last counts."""
+    whole = collected(
+        chunk({"text": "a"}, groundingMetadata={}, urlContextMetadata={"urlMetadata": [{"u": 1}]}),
+        chunk({"text": "b"}, groundingMetadata={"webSearchQueries": ["q"], "retrieval": {"x": 1}}),
+        chunk(
+            {"text": "c"},
+            groundingMetadata={
+                "webSearchQueries": ["r"],
+                "searchEntryPoint": {"renderedContent": "<p>"},
+                "retrieval": {"y": None, "x": 2},
+                "groundingChunks": [{"web": {"uri": "u"}}],
+            },
+            urlContextMetadata=None,
+        ),
+        chunk(groundingMetadata={"retrieval": {"y": 3}, "webSearchQueries": None}),
+    )
+    (candidate,) = whole["candidates"]
+    assert candidate["groundingMetadata"] == {
+        "webSearchQueries": ["q", "r"],
+        "searchEntryPoint": {"renderedContent": "<p>"},
+        "retrieval": {"x": 2, "y": 3},
+        "groundingChunks": [{"web": {"uri": "u"}}],
+    }
+    assert candidate["urlContextMetadata"] == {"urlMetadata": [{"u": 1}]}
+
+
+def test_what_is_of_the_moment() -> None:
+    """Safety ratings and counts of tokens are of the whole so far: the last ones count."""
+    first, last = [{"category": "A", "probability": "LOW"}], [{"category": "B"}]
+    counted: dict[str, Any] = {"promptTokenCount": 1, "details": [1]}
+    whole = collected(
+        {**chunk({"text": "a"}, safetyRatings=first), "usageMetadata": counted},
+        {**chunk({"text": "b"}, safetyRatings=last), "usageMetadata": {"details": [2]}},
+    )
+    assert whole["candidates"][0]["safetyRatings"] == last
+    assert whole["usageMetadata"] == {"details": [2]}
+
+
+def test_fields_that_change_their_type() -> None:
+    """Where a field has values of several types, the last counts."""
+    for values in ([1], {"a": 1}), ({"a": 1}, [1]), ({"a": 1}, 5, {"b": 1}), ([1], "x", [2]):
+        (candidate,) = collected(*(chunk(x=value) for value in values))["candidates"]
+        assert candidate["x"] == values[-1]
+
+
+lists = st.lists(st.integers(0, 3) | st.dictionaries(st.just("uri"), st.integers(0, 3)), max_size=4)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["a", "b"]), lists, max_size=2), max_size=4))
+def test_nothing_of_a_list_is_lost(metadata: list[dict[str, Any]]) -> None:
+    """Every item that any chunk holds is in the whole, and the chunks are left as they were."""
+    chunks = [chunk({"text": "t"}, metadata={"inner": piece}) for piece in metadata]
+    before = copy.deepcopy(chunks)
+    whole = collected(*chunks)
+    assert chunks == before
+    for piece in metadata:
+        for name, items in piece.items():
+            found = whole["candidates"][0]["metadata"]["inner"][name]
+            assert all(item in found for item in items)
+    assert collected(whole) == whole
+
+
 def test_nothing_collected() -> None:
     """No chunks make an empty response, and a blocked prompt stays one."""
     assert collected() == {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from typing import Any, Self
 
 import attrs
@@ -257,8 +257,14 @@ class GenerateContentChunk(GenerateContentResponse):
 def collect(chunks: Iterable[GenerateContentResponse]) -> GenerateContentResponse:
     """Return one response with what *chunks* of a stream hold together.
 
-    Text that goes on is joined to one part; all other parts are kept one by one. Of everything
-    else the last that was said counts.
+    Text that continues is joined to one part; all other parts are kept one by one. Further fields
+    of a candidate, such as `citationMetadata`, may come in pieces:
+
+    - Objects are merged, field by field.
+    - Lists are joined, unless each begins with the one before: then the last has it all.
+    - Of other values, and of `safetyRatings`, the last counts. A null says nothing.
+
+    Of the fields beside the candidates, such as `usageMetadata`, the last counts as a whole.
     """
     whole: JsonObject = {}
     candidates: dict[int, _CandidatePieces] = {}
@@ -280,12 +286,13 @@ class _CandidatePieces:
     """What the chunks of a stream hold of one candidate."""
 
     def __init__(self) -> None:
-        self._fields: JsonObject = {}
+        self._fields: dict[str, list[Any]] = {}
         self._content: JsonObject = {}
         self._parts: list[Any] = []
 
     def add(self, piece: JsonObject) -> None:
-        _tell(self._fields, piece)
+        for name, value in piece.items():
+            self._fields.setdefault(name, []).append(value)
         content = as_object(piece.get("content"))
         if content is not None:
             _tell(self._content, content)
@@ -301,7 +308,33 @@ class _CandidatePieces:
                 text = "".join([first["text"], *(other["text"] for other in others)])
                 parts.append({**first, "text": _whole_characters(text)})
         content = {**self._content, "parts": parts} if parts else self._content
-        return {**self._fields, "content": content} if content else self._fields
+        return {
+            name: content if name == "content" and content else _merged(name, values)
+            for name, values in self._fields.items()
+        }
+
+
+_POINT_IN_TIME = ("safetyRatings",)
+"""Lists that are of the moment, and not pieces of a longer one."""
+
+
+def _merged(name: str, values: list[Any]) -> Any:
+    """Return what *values*, which the chunks hold in the field *name*, are together."""
+    said = [value for value in values if value is not None]
+    if len(said) <= 1 or name in _POINT_IN_TIME:
+        return said[-1] if said else None
+    records = _records(said)
+    if len(records) == len(said):
+        pieces: dict[str, list[Any]] = {}
+        for record in records:
+            for field, value in record.items():
+                pieces.setdefault(field, []).append(value)
+        return {field: _merged(field, several) for field, several in pieces.items()}
+    if all(isinstance(value, list) for value in said) and not all(
+        later[: len(earlier)] == earlier for earlier, later in pairwise(said)
+    ):
+        return [*chain.from_iterable(said)]
+    return said[-1]
 
 
 def _kind_of_text(part: Any) -> str | None:
