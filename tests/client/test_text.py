@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,18 @@ from muybridge.clock import SystemClock
 from muybridge.local import LocalService
 from transport.scripted_server import ScriptedServer, serve
 
-from .answers import ASKED, MODEL, PLAIN, PROMPT, STREAMS, answering, ask, spend
+from .answers import (
+    ASKED,
+    MODEL,
+    PLAIN,
+    PROMPT,
+    STREAMS,
+    answering,
+    ask,
+    event,
+    spend,
+    streaming,
+)
 from .drivers import AnyClient, MakeClient
 from .in_process import PNG, World
 
@@ -266,3 +278,56 @@ def test_headers(make_client: MakeClient, method: str) -> None:
         "accept", "accept-encoding", "authorization", "content-length", "content-type", "host",
         "user-agent",
     ]  # fmt: skip
+
+
+def test_a_limit_by_its_python_name(client: AnyClient) -> None:
+    """A limit of tokens in a mapping is kept, whichever of its names it has."""
+    for name in ("max_output_tokens", "maxOutputTokens"):
+        limit = {name: 5}
+        plain = client.generate_content(MODEL, PROMPT, generation_config=limit)
+        assert plain.finish_reason is FinishReason.MAX_TOKENS
+        with client.stream_generate_content(MODEL, PROMPT, generation_config=limit) as stream:
+            assert stream.collect().finish_reason is FinishReason.MAX_TOKENS
+    with pytest.raises(InvalidRequest, match="use maxOutputTokens"):
+        client.generate_content(MODEL, PROMPT, generation_config={"max_tokens": 5})
+
+
+def test_a_system_instruction_on_the_wire(client: AnyClient) -> None:
+    """A system instruction may be a turn in its form on the wire."""
+    said = {"parts": [{"text": "Be terse."}]}
+    plain = client.generate_content(MODEL, PROMPT, system_instruction=said)
+    assert plain.text == client.generate_content(MODEL, PROMPT, system_instruction="Be terse.").text
+
+
+EMPTY_PART = {"candidates": [{"content": {"parts": [{}, {"text": "A horse."}]}, "index": 0}]}
+
+
+def test_an_empty_part_in_an_answer(make_client: MakeClient) -> None:
+    """A conversation goes on after an answer with an empty part, whole or streamed."""
+    stopped = {"candidates": [{"finishReason": "STOP", "index": 0}]}
+    talk = Conversation().say(PROMPT)
+    with (
+        ScriptedServer(streaming(event(EMPTY_PART), event(stopped))) as server,
+        make_client(server.url).stream_generate_content(MODEL, talk) as stream,
+    ):
+        streamed = stream.collect().content
+    with ScriptedServer(serve(200, json.dumps(EMPTY_PART).encode())) as server:
+        client = make_client(server.url)
+        for answer in (streamed, client.generate_content(MODEL, talk).content):
+            assert [part.text for part in answer.parts] == [None, "A horse."]
+            talk = talk.hear(answer).say("Whose?")
+            assert client.generate_content(MODEL, talk).text == "A horse."
+        assert server.posts == 3
+
+
+def test_citations_of_a_stream(make_client: MakeClient) -> None:
+    """`collect()` keeps what each chunk cites."""
+    cited = [{"citationMetadata": {"citations": [{"uri": uri}]}} for uri in "abc"]
+    chunks: list[Any] = [{"candidates": [{**EMPTY_PART["candidates"][0], **one}]} for one in cited]
+    chunks.append({"candidates": [{"finishReason": "STOP"}]})
+    with (
+        ScriptedServer(streaming(*map(event, chunks))) as server,
+        make_client(server.url).stream_generate_content(MODEL, PROMPT) as stream,
+    ):
+        (candidate,) = stream.collect().raw["candidates"]
+    assert candidate["citationMetadata"] == {"citations": [{"uri": uri} for uri in "abc"]}

@@ -25,6 +25,7 @@ from muybridge_protocol.text.content import (
     as_turns,
     decode_base64,
 )
+from muybridge_protocol.text.request import GenerateContentRequest
 
 PNG = b"\x89PNG\r\n\x1a\n\xff\xfe"
 STANDARD = base64.b64encode(PNG).decode()
@@ -250,3 +251,40 @@ def test_an_empty_answer_is_not_heard() -> None:
         talk.hear(Content((), "model"))
     odd = Content((), "model", extra={"parts": "a"})
     assert talk.hear(odd).turns[1] == odd
+
+
+HOLLOW: list[dict[str, Any]] = [
+    {},
+    {"thought": True},
+    {"text": None},
+    {"functionCall": None},
+    {"inlineData": {"mimeType": "image/png", "data": ""}},
+]
+
+
+@pytest.mark.parametrize("hollow", HOLLOW, ids=str)
+def test_parts_that_hold_nothing_are_not_sent_back(hollow: dict[str, Any]) -> None:
+    """A part of an answer that holds nothing is left out of the next request, not of the answer."""
+    record = {"role": "model", "parts": [hollow, {"text": "a horse", "thought": None}, hollow]}
+    before = copy.deepcopy(record)
+    answer = Content.from_record(record)
+    talk = Conversation().say("what is it?").hear(answer).say("whose?")
+    request = GenerateContentRequest.build("textg-2.5-pro", talk)
+    assert json.loads(request.body)["contents"][1] == {
+        "role": "model", "parts": [{"text": "a horse"}],
+    }  # fmt: skip
+    assert record == before
+    assert len(answer.parts) == 3
+    with pytest.raises(InvalidRequest, match="the answer is empty"):
+        Conversation().say("what is it?").hear(Content.from_record({"parts": [hollow]}))
+
+
+def test_what_is_sent_back_as_it_came() -> None:
+    """Empty texts with a signature, and parts of other kinds, go back as they came."""
+    parts: list[dict[str, Any]] = [
+        {"text": ""},
+        {"text": "", "thoughtSignature": "c2ln"},
+        {"functionCall": {"name": "gallop", "args": {"speed": None}}},
+    ]
+    talk = Conversation().say("x").hear(Content.from_record({"role": 5, "parts": parts}))
+    assert talk.turns[-1].to_record() == {"role": "model", "parts": parts}

@@ -452,3 +452,75 @@ def test_anything_is_sent_as_json_or_refused(
         sent = read_json(request.body)
         assert sent["contents"]
         assert all(turn["parts"] for turn in sent["contents"])
+
+
+# Settings, and a system instruction, as mappings.
+
+
+@pytest.mark.parametrize(
+    ("given_", "sent"),
+    [
+        ({"max_output_tokens": 3}, {"maxOutputTokens": 3}),
+        ({"top_p": 0.5, "temperature": 1, "maxOutputTokens": 3},
+         {"topP": 0.5, "temperature": 1, "maxOutputTokens": 3}),
+        ({"max_output_tokens": None, "candidateCount": 2}, {"candidateCount": 2}),
+        ({"thinking_config": {"a": 1}, "topK": 5, "stopSequences": ["x"], "seed": 1},
+         {"thinking_config": {"a": 1}, "topK": 5, "stopSequences": ["x"], "seed": 1}),
+    ],
+)  # fmt: skip
+def test_settings_by_either_name(given_: dict[str, Any], sent: dict[str, Any]) -> None:
+    """A mapping of settings may use Python's names; what is sent has the names on the wire."""
+    assert body(generation_config=given_)["generationConfig"] == sent
+    assert body(generation_config=MappingProxyType(given_))["generationConfig"] == sent
+
+
+def test_settings_by_both_names() -> None:
+    """A setting that is given under both names is refused, for they may differ."""
+    for name, wire in (("top_p", "topP"), ("max_output_tokens", "maxOutputTokens")):
+        (problem,) = problems(generation_config={name: 1, wire: 1})
+        assert f"generationConfig.{name}" in problem
+        assert "known field" in problem
+        (problem,) = problems(generation_config=settings(extra={name: 1}))
+        assert f"generationConfig.{name}" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("maxOutputToken", "maxOutputTokens"),
+        ("max_outputTokens", "maxOutputTokens"),
+        ("MAX_OUTPUT_TOKENS", "maxOutputTokens"),
+        ("max_tokens", "maxOutputTokens"),
+        ("maxTokens", "maxOutputTokens"),
+        ("topp", "topP"),
+        ("temprature", "temperature"),
+    ],
+)
+def test_misspelled_settings(name: str, meant: str) -> None:
+    """A name that looks like a known setting is refused, as a limit may depend on it."""
+    (problem,) = problems(generation_config={name: 3})
+    assert f"generationConfig.{name}" in problem
+    assert f"use {meant};" in problem
+    sent = body(generation_config=GenerationConfig(extra={name: 3}))
+    assert sent["generationConfig"] == {name: 3}
+    found = problems(generation_config={name: 3, "topP": "x"}, model="none")
+    assert len(found) == 3
+    assert any("is not a known text model" in problem for problem in found)
+
+
+@pytest.mark.parametrize("name", ["system_instruction", "generation_config", "systemInstruction"])
+def test_known_fields_are_not_extra(name: str) -> None:
+    """A field that has an argument is refused in `extra`, under each of its names."""
+    (problem,) = problems(extra={name: {}})
+    assert "known field" in problem
+
+
+def test_a_system_instruction_as_a_mapping() -> None:
+    """A system instruction may be a turn in its form on the wire; its role is left out."""
+    record = {"parts": [{"text": "Be terse."}], "role": "system"}
+    for contents in ("x", Conversation(record).say("x")):
+        given_: dict[str, Any] = {} if isinstance(contents, Conversation) else {"x": record}
+        sent = body(contents, system_instruction=given_.get("x"))
+        assert sent["systemInstruction"] == {"parts": [{"text": "Be terse."}]}
+    (problem,) = problems(system_instruction={"text": "Be terse."})
+    assert "systemInstruction.parts is required" in problem.replace(": ", " ")

@@ -61,7 +61,7 @@ class StreamBounds(Bounds):
 class Said(TypedDict):
     """What a request in the native protocol says beside its model and its contents."""
 
-    system_instruction: str | Content | None
+    system_instruction: str | Content | Mapping[str, Any] | None
     generation_config: GenerationConfig | Mapping[str, Any] | None
     extra: Mapping[str, Any] | None
 

@@ -139,7 +139,7 @@ class TrioTextClient:
         model: str | Unlisted,
         contents: Contents,
         *,
-        system_instruction: str | Content | None = None,
+        system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,  # noqa: ASYNC109  as in `TextClient`
@@ -151,9 +151,10 @@ class TrioTextClient:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer: a string, a part, a turn, several of them, or a
                 `Conversation`.
-            system_instruction: What the model is told about its task, or None.
-            generation_config: Settings for the answer, or None. A mapping is in its form on the
-                wire.
+            system_instruction: What the model is told about its task, or None. A mapping is a turn
+                in its form on the wire.
+            generation_config: Settings for the answer, or None. A mapping has them by their names
+                on the wire or in `GenerationConfig`.
             extra: Other fields of the request by their names on the wire.
             timeout: Seconds that it may take, with all its tries.
             size_limit: Most bytes of the reply.
@@ -180,7 +181,7 @@ class TrioTextClient:
         model: str | Unlisted,
         contents: Contents,
         *,
-        system_instruction: str | Content | None = None,
+        system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
         timeout: float = TEXT_TIMEOUT,
@@ -198,9 +199,10 @@ class TrioTextClient:
         Args:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer, as for `generate_content`.
-            system_instruction: What the model is told about its task, or None.
-            generation_config: Settings for the answer, or None. A mapping is in its form on the
-                wire.
+            system_instruction: What the model is told about its task, or None. A mapping is a turn
+                in its form on the wire.
+            generation_config: Settings for the answer, or None. A mapping has them by their names
+                on the wire or in `GenerationConfig`.
             extra: Other fields of the request by their names on the wire.
             timeout: Seconds until the end of the reply, with all tries.
             size_limit: Most bytes of the reply in all.

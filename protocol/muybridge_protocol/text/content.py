@@ -204,6 +204,14 @@ def _as_turn(turn: object) -> object:
     return turn
 
 
+SETTINGS: Mapping[str, str] = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "max_output_tokens": "maxOutputTokens",
+}
+"""The names on the wire of the settings that the specification shows."""
+
+
 @attrs.frozen(kw_only=True)
 class GenerationConfig:
     """Settings for the answer (spec, "Text request and response"). Only what is set is sent.
@@ -222,24 +230,23 @@ class GenerationConfig:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the settings that *record*, in its form on the wire, stands for."""
+        """Return the settings that *record* stands for.
+
+        Their names are those on the wire or those of the arguments. A setting that is given under
+        both names keeps one of them in `extra`, for a request to refuse.
+        """
         extra = dict(record)
-        return cls(
-            temperature=extra.pop("temperature", None),
-            top_p=extra.pop("topP", None),
-            max_output_tokens=extra.pop("maxOutputTokens", None),
-            extra=extra,
-        )
+        known = {
+            name: extra.pop(next((given for given in (wire, name) if given in extra), name), None)
+            for name, wire in SETTINGS.items()
+        }
+        return cls(**known, extra=extra)
 
     @property
     def known(self) -> JsonObject:
         """The settings that the specification shows and that are set, in their form on the wire."""
-        values = {
-            "temperature": self.temperature,
-            "topP": self.top_p,
-            "maxOutputTokens": self.max_output_tokens,
-        }
-        return {name: value for name, value in values.items() if value is not None}
+        values = {wire: getattr(self, name) for name, wire in SETTINGS.items()}
+        return {wire: value for wire, value in values.items() if value is not None}
 
     def to_record(self) -> JsonObject:
         """Return the settings in their form on the wire."""
@@ -259,7 +266,9 @@ class Conversation:
         turns: What was said.
     """
 
-    system_instruction: str | Content | None = None
+    system_instruction: str | Content | Mapping[str, Any] | None = attrs.field(
+        default=None, hash=False
+    )
     turns: tuple[Content, ...] = attrs.field(default=(), converter=as_turns)
 
     def say(self, turns: Turn | Iterable[Turn]) -> Self:
@@ -269,12 +278,27 @@ class Conversation:
     def hear(self, answer: Content) -> Self:
         """Return the conversation after the model's *answer*, `response.content`.
 
+        Parts that hold nothing, and fields that are null, are left out: no request may send them.
+
         Raises:
             InvalidRequest: It has no parts, with which no request would be accepted.
         """
-        if not answer.parts and "parts" not in answer.extra:
+        parts = [part for part in map(_without_nulls, answer.parts) if _holds_anything(part)]
+        if not parts and "parts" not in answer.extra:
             field = f"contents[{len(self.turns)}].parts"
             hint = "look at the response's finish_reason, and ask again without it"
             problem = Problem(field, None, "required", "is missing: the answer is empty", hint)
             raise InvalidRequest("text", [problem])
-        return attrs.evolve(self, turns=(*self.turns, attrs.evolve(answer, role=MODEL)))
+        extra = {name: value for name, value in answer.extra.items() if name != "role"}
+        turn = attrs.evolve(answer, parts=parts, role=MODEL, extra=extra)
+        return attrs.evolve(self, turns=(*self.turns, turn))
+
+
+def _without_nulls(part: Part) -> Part:
+    extra = {name: value for name, value in part.extra.items() if value is not None}
+    return attrs.evolve(part, extra=extra)
+
+
+def _holds_anything(part: Part) -> bool:
+    has_file = part.inline_data is not None and part.inline_data.data != b""
+    return part.text is not None or has_file or bool(part.extra)

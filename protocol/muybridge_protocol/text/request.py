@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, cast
 
 import attrs
@@ -15,6 +16,7 @@ from muybridge_protocol.rules import Kind, Problem, either, shown, unwritable, w
 from muybridge_protocol.text.content import (
     MODEL,
     ROLES,
+    SETTINGS,
     USER,
     Blob,
     Content,
@@ -35,7 +37,18 @@ _SETTINGS = {
     "topP": Kind.NUMBER,
     "maxOutputTokens": Kind.INTEGER,
 }
-_FIELDS = ("contents", "systemInstruction", "generationConfig")
+_FIELDS = (
+    "contents",
+    "systemInstruction",
+    "system_instruction",
+    "generationConfig",
+    "generation_config",
+)
+_SPELLINGS = {name.replace("_", ""): wire for name, wire in SETTINGS.items()} | {
+    "maxtokens": "maxOutputTokens",
+    "maxcompletiontokens": "maxOutputTokens",
+}
+"""Settings by their names in small letters alone, and what other services call them."""
 _TYPES: Mapping[str, tuple[type, str]] = {
     "role": (str, "a string"),
     "parts": (list, "an array of parts"),
@@ -76,14 +89,16 @@ class GenerateContentRequest:
         model: str | Unlisted,
         contents: Contents,
         *,
-        system_instruction: str | Content | None = None,
+        system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> GenerateContentRequest:
         """Return the request, given as a user writes it; see the class for its arguments.
 
         A `Conversation` as *contents* brings its own system instruction, unless one is given. A
-        mapping as *generation_config* is in its form on the wire.
+        mapping as *system_instruction* is a turn in its form on the wire. One as
+        *generation_config* has settings by their names on the wire or in `GenerationConfig`;
+        unknown ones travel as they are, unless they look like a known one misspelled.
 
         Raises:
             InvalidRequest: The service would not accept it.
@@ -94,15 +109,28 @@ class GenerateContentRequest:
             contents = contents.turns
         if isinstance(system_instruction, str):
             system_instruction = Content(system_instruction, None)
+        elif isinstance(system_instruction, Mapping):
+            system_instruction = Content.from_record(system_instruction)
+        problems: list[Problem] = []
         if isinstance(generation_config, Mapping):
+            problems += _misspelled_settings(generation_config)
             generation_config = GenerationConfig.from_record(generation_config)
-        return cls(
-            model=model,
-            contents=contents,
-            system_instruction=system_instruction,
-            generation_config=generation_config,
-            extra={} if extra is None else extra,
-        )
+        try:
+            request = cls(
+                model=model,
+                contents=contents,
+                system_instruction=system_instruction,
+                generation_config=generation_config,
+                extra={} if extra is None else extra,
+            )
+        except InvalidRequest as error:
+            if not problems:
+                raise
+            problems[:0] = error.problems
+        else:
+            if not problems:
+                return request
+        raise InvalidRequest("text", problems)
 
     def __attrs_post_init__(self) -> None:
         problems = list(self._problems())
@@ -214,7 +242,19 @@ def _config_problems(config: object) -> Iterable[Problem]:
         return
     for name, value in config.known.items():
         yield from _value_problems(value, _SETTINGS[name], f"{field}.{name}")
-    yield from _extra_problems(config.extra, _SETTINGS, field)
+    yield from _extra_problems(config.extra, {*SETTINGS, *SETTINGS.values()}, field)
+
+
+def _misspelled_settings(given: Mapping[Any, object]) -> Iterable[Problem]:
+    """Yield the names in *given* that look like a known setting: a limit may depend on them."""
+    for name, value in given.items():
+        if name in SETTINGS or name in _SETTINGS or not isinstance(name, str):
+            continue
+        plain = name.replace("_", "").lower()[:100]  # comparing takes its time
+        for close in get_close_matches(plain, _SPELLINGS, n=1, cutoff=0.85):
+            hint = f"use {_SPELLINGS[close]}; GenerationConfig(extra=...) sends another on purpose"
+            message = "is not a known setting, and looks like one"
+            yield Problem(f"generationConfig.{name}", value, "unknown_field", message, hint)
 
 
 def _value_problems(value: object, kind: Kind, field: str) -> Iterable[Problem]:
