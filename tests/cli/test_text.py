@@ -153,7 +153,7 @@ def test_serve_sets_the_environment(start: Start) -> None:
         (("textg-2.5-por", "x"), "MODEL (model): 'textg-2.5-por' is not a known text model"),
         (("textg-2.5-por", "x"), "--unlisted-model sends another on purpose"),
         (("textg-2.5-flash-lite-low", "x"), "textg-2.5-flash-lite has no variant -low"),
-        (("../x", "x", "--unlisted-model"), "is no model name"),
+        (("../x", "x", "--unlisted-model"), "is not a valid model name"),
         ((" ", "x", "--unlisted-model"), "MODEL (model): ' ' is not a known text model"),
         (("textg-2.5-pro", " \n"), "PROMPT (contents): is blank"),
         ((*ASK[1:], "--temperature", "hot"), "--temperature (generationConfig.temperature): 'hot'"),

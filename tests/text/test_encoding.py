@@ -154,7 +154,7 @@ def test_addresses() -> None:
     without = Service(base_url="https://api.example.com")
     with pytest.raises(InvalidAddress, match="MUYBRIDGE_TEXT_BASE_URL"):
         encode_content(SMALLEST, without)
-    with pytest.raises(InvalidIdentifier, match="no model name"):
+    with pytest.raises(InvalidIdentifier, match="not a valid model name"):
         encode_content(build(Unlisted("../x"), "hi"), SERVICE)
 
 

@@ -215,7 +215,7 @@ def test_responses_are_values() -> None:
         (FULL, "<GenerateContentResponse STOP 'A horse'>"),
         ({}, "<GenerateContentResponse unfinished ''>"),
         (candidate({"text": "a\x1b\nb\ud800" + "x" * 999}, finishReason="y" * 99),
-         "<GenerateContentResponse " + "y" * 40 + "... 'a  b " + "x" * 55 + "...'>"),
+         "<GenerateContentResponse " + "y" * 40 + "... 'a  b\ufffd" + "x" * 55 + "...'>"),
     ],
     ids=["full", "empty", "odd"],
 )  # fmt: skip
