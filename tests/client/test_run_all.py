@@ -176,8 +176,8 @@ def test_a_lost_reply_is_ambiguous_and_costs_one_post() -> None:
     assert len(world.posts) == 5
 
 
-def test_what_a_transport_should_never_raise_leaves_a_paid_request_ambiguous() -> None:
-    """A bug below does not stop the run, and is not taken for a request that was not sent."""
+def test_a_defect_of_a_transport_ends_the_run() -> None:
+    """A defect comes out as itself, with what may have been accepted and what was not sent."""
     world = World()
     inside = InProcessTransport(world)
     streams = inside.stream
@@ -192,13 +192,16 @@ def test_what_a_transport_should_never_raise_leaves_a_paid_request_ambiguous() -
     inside.stream = stream  # type: ignore[method-assign]  # the bug
     with (
         Client(KEY, world.url, transport=inside, clock=world.clock) as client,
+        pytest.raises(ZeroDivisionError) as caught,
         client.run_all([HORSE] * 3, concurrency=1) as outcomes,
     ):
-        seen = {outcome.key: outcome for outcome in outcomes}
-    error = seen[0].error
-    assert isinstance(error, CreateAmbiguous)
-    assert "ZeroDivisionError" in error.reason
-    assert len(world.posts) == 2
+        list(outcomes)
+    notes = "\n".join(caught.value.__notes__)
+    assert "request 0: The request may have been accepted" in notes
+    assert "2 not sent" in notes
+    assert "network" not in notes
+    assert len(outcomes.unsent) == 2
+    assert not world.posts
 
 
 def test_left_early_it_tells_what_is_out(client: Client) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from muybridge.interrupts import HeldInterrupt, hide_frames, ignoring_errors
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event, Polled, Submitted
-from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation
 from muybridge_protocol.tasks import Result, Task
 from muybridge_protocol.values import frozen
@@ -27,6 +27,7 @@ TEXT_UNDER_WAY = (
     "A text request was under way: it may have been charged. "
     "Its answer is lost; asking again may cost again."
 )
+NOT_SENT = "The request was not sent, and nothing was charged: it can be sent again."
 
 
 @frozen
@@ -80,7 +81,7 @@ class Listeners:
             finally:
                 if log is not None:
                     for event in events:
-                        with suppress(Exception):  # of a handler: a log breaks no call off
+                        with ignoring_errors():  # of a log handler: logging ends no call
                             log.write(event)
                 if self.on_event is not None:
                     for event in events:
@@ -198,14 +199,15 @@ class Ledger:
     def __init__(self) -> None:
         self._operation: Operation[Any] | None = None
         self._under_way = False
+        self._unsent = False
 
     def begin(self, request: HttpRequest) -> None:
         """Book that *request* is about to be sent."""
-        self._under_way = request.paid
+        self._under_way, self._unsent = request.paid, False
 
     def withdraw(self) -> None:
         """Book that it was not sent."""
-        self._under_way = False
+        self._under_way, self._unsent = False, True
 
     def book(self, operation: Operation[Any]) -> None:
         """Book what came of it."""
@@ -217,28 +219,78 @@ class Ledger:
         if isinstance(error, ServiceError):
             return
         said = None if self._operation is None else _outcome(self._operation)
-        for note in (said, UNDER_WAY if self._under_way else None):
-            if note is not None and note not in getattr(error, "__notes__", ()):
-                error.add_note(note)
+        _add_note(error, said)
+        _add_note(error, UNDER_WAY if self._under_way else None)
+        _add_note(error, NOT_SENT if self._unsent and said is None else None)
 
 
-def note_under_way(error: BaseException, request: HttpRequest) -> None:
-    """Note with *error*, which breaks *request* off, what that may have cost."""
+def _add_note(error: BaseException, note: str | None) -> None:
+    if note is not None and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def break_off(
+    error: BaseException,
+    operation: Operation[Any],
+    request: HttpRequest,
+    stream: object,
+    *,
+    followed: Unfollowed,
+    now: float,
+    ledger: Ledger | None = None,
+    unless_told: bool = True,
+) -> None:
+    """Tell everybody that an exchange ended with what is no failure of the network.
+
+    Ctrl-C and a cancellation are such, and so are a defect and what a signal handler raises.
+
+    Args:
+        error: The exception. Afterwards what is known is in its notes, and it can be raised again.
+        operation: What the exchange was for. It may write down what is known.
+        request: What was to be sent.
+        stream: What the transport's `stream` returned. Its `sent`, where it has one, says whether
+            a byte was handed to the network.
+        followed: What tells of the call.
+        now: Seconds on the driver's clock.
+        ledger: Where the request is booked, or None.
+        unless_told: What to assume where the stream does not say it.
+    """
+    sent = bool(getattr(stream, "sent", unless_told))
+    failure = TransportFailure(
+        phase=Phase.SEND if sent else Phase.CONNECT,
+        sent=sent,
+        reason=Reason.INTERRUPTED,
+        detail=type(error).__name__,
+    )
+    followed.failed(failure, now)
     if request.paid:
-        error.add_note(TEXT_UNDER_WAY if request.interruptible else UNDER_WAY)
+        if not sent and ledger is not None:
+            ledger.withdraw()
+        under_way = TEXT_UNDER_WAY if request.interruptible else UNDER_WAY
+        _add_note(error, under_way if sent else NOT_SENT)
+        try:
+            after = operation.fail(failure, now)
+            followed.tell_end(after.events if sent else ())
+        except Exception as other:  # noqa: BLE001  a journal's or a listener's: one can be raised
+            _add_note(error, f"{type(other).__name__} besides: {other}")
+    hide_frames(error)
 
 
 def accepted(task: Task) -> str:
     """Return the note that goes with whatever ends a call after *task* was created."""
-    return f"Task {task.id} was accepted and goes on: wait({task.id!r}) asks for its result."
+    return f"Task {task.id} was accepted and is still running; to resume: wait({task.id!r})."
 
 
-def interrupted(operation: Operation[Any]) -> KeyboardInterrupt:
+def note_task(error: BaseException, task: Task) -> None:
+    """Note with *error*, which ends the wait for *task*, that the task is still running."""
+    if not isinstance(error, ServiceError):
+        _add_note(error, accepted(task))
+
+
+def interrupted(operation: Operation[Any], held: HeldInterrupt) -> KeyboardInterrupt:
     """Return the interruption that was held back during a paid request, with what it led to."""
-    interrupt = KeyboardInterrupt()
-    note = _outcome(operation)
-    if note is not None:
-        interrupt.add_note(note)
+    interrupt = held.interrupt()
+    _add_note(interrupt, _outcome(operation))
     return interrupt
 
 

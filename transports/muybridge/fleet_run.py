@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 from muybridge.announcing import Listeners, Unfollowed
 from muybridge.calls import Calls
 from muybridge_protocol.errors import PollingTooOften
-from muybridge_protocol.events import Submitted
+from muybridge_protocol.events import Event, Submitted
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
@@ -32,13 +32,18 @@ class Answer:
     It takes the place of an operation where a client exchanges a request for a reply.
     """
 
+    events: tuple[Event, ...] = ()
+    """What it made known: nothing. The run tells it when it takes the answer."""
+
     def __init__(self) -> None:
         self.response: HttpResponse | None = None
         self.failure: TransportFailure | None = None
 
     def as_operation(self) -> Operation[Any]:
         """Return this, as what a client's exchange calls on."""
-        return cast("Operation[Any]", self)  # of an operation it calls only `receive` and `fail`
+        return cast(
+            "Operation[Any]", self
+        )  # of an operation it needs `receive`, `fail` and `events`
 
     def receive(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  an operation's
         """Keep a whole reply."""
@@ -226,11 +231,8 @@ _GIVEN_BACK = TransportFailure(
 )
 
 
-def odd_failure(error: Exception) -> TransportFailure:
-    """Return the failure of an exchange that broke off in a way that no transport should."""
-    return TransportFailure(
-        phase=Phase.SEND, sent=True, reason=Reason.OTHER, detail=type(error).__name__
-    )
+INTERRUPTED = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.INTERRUPTED)
+"""How an exchange ended that something broke off which is no failure of the network."""
 
 
 def _task_of(work: MediaRequest | Task) -> Task:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import attrs
 
 from muybridge.announcing import Unfollowed, find_log
+from muybridge.interrupts import ignoring_errors
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import (
@@ -163,7 +163,7 @@ class Followed(Unfollowed):
             return
         self._ended = True
         if isinstance(outcome, BaseException):
-            with suppress(Exception):  # a listener's error: the one that ends the call goes first
+            with ignoring_errors():  # a listener's: the error that ends the call goes first
                 self._tell_end_of_call(outcome)
         else:
             self._tell_end_of_call(outcome)

@@ -1,4 +1,8 @@
-"""Holding Ctrl-C back while the reply to a paid request is on its way."""
+"""What interrupts a call from outside: signals, and what signal handlers raise.
+
+Ctrl-C is held back while the response to a paid request is on its way. What a handler of the
+user's own raises is recognised, so that nothing takes it for a failure of the network.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,45 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from types import FrameType
+from inspect import CO_VARARGS
+from types import FrameType, TracebackType
 from typing import Final
 
 _TRIO = "trio._core._ki"
+_TERMINATION: Final = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+_HELD: Final = (signal.SIGINT, *_TERMINATION)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP arrived; the command handles it as it handles Ctrl-C.
+
+    Args:
+        number: The signal's number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number: int = number
 
 
 class HeldInterrupt:
     """Whether Ctrl-C was pressed while it was held back, and is now to be raised."""
 
-    seen = False
+    number: int | None = None
+    """The signal that arrived, or None."""
+
+    @property
+    def seen(self) -> bool:
+        """Whether one arrived."""
+        return self.number is not None
+
+    def interrupt(self) -> KeyboardInterrupt:
+        """Return what is to be raised for it."""
+        if self.number is None or self.number == signal.SIGINT:
+            return KeyboardInterrupt()
+        return Terminated(self.number)
 
 
 _NOTHING_HELD: Final = nullcontext(HeldInterrupt())
@@ -25,10 +58,12 @@ _NOTHING_HELD: Final = nullcontext(HeldInterrupt())
 def hold_interrupts(*, when: bool) -> AbstractContextManager[HeldInterrupt]:
     """Hold the first Ctrl-C back until the block ends; a second one interrupts at once.
 
-    Breaking off between a paid request and its reply would lose the task's id. Python raises
+    An interruption between a paid request and its response would lose the task's id. Python raises
     `KeyboardInterrupt` in the main thread alone, and where a program has a handler of its own it
     decides itself, so that elsewhere there is nothing to hold. Under trio several blocks may be
     open at a time; the first one to end is then told.
+
+    Within `terminating_on_signals` SIGTERM and SIGHUP are held back too.
 
     Args:
         when: Whether to do so.
@@ -48,7 +83,10 @@ def _holding() -> Generator[HeldInterrupt, None, None]:
     try:
         yield held
     finally:
-        held.seen = _interrupts.release(ticket)
+        held.number = _interrupts.release(ticket)
+
+
+_Handler = Callable[[int, FrameType | None], object]
 
 
 class _Interrupts:
@@ -58,48 +96,131 @@ class _Interrupts:
         self._holders = 0
         self._round = 0
         """Goes up when all that is held is given up."""
-        self._pressed = False
-        self._usual: Callable[[int, FrameType | None], object] = signal.default_int_handler
+        self._pressed: int | None = None
+        self._usual: dict[int, _Handler] = {}
 
     def hold(self) -> int | None:
         """Begin to hold Ctrl-C back, and return a ticket, or None if that is not for us to do."""
         if not self._holders:
-            usual = signal.getsignal(signal.SIGINT)
-            if not callable(usual) or not (
-                usual is signal.default_int_handler or usual.__module__ == _TRIO
-            ):
+            self._usual = {
+                number: usual
+                for number in _HELD
+                if callable(usual := signal.getsignal(number)) and _interrupts_only(usual)
+            }
+            if not self._usual:
                 return None
-            self._usual, self._pressed = usual, False
-            signal.signal(signal.SIGINT, self._handle)
+            self._pressed = None
+            for number in self._usual:
+                signal.signal(number, self._handle)
         self._holders += 1
         return self._round
 
-    def release(self, ticket: int) -> bool:
-        """Hold it no longer, and return whether it was pressed; only one holder is told so."""
+    def release(self, ticket: int) -> int | None:
+        """Hold it no longer, and return which signal arrived; only one holder is told so."""
         if ticket != self._round:
-            return False
+            return None
         self._holders -= 1
         if not self._holders:
-            signal.signal(signal.SIGINT, self._usual)
-        pressed, self._pressed = self._pressed, False
+            self._restore()
+        pressed, self._pressed = self._pressed, None
         return pressed
 
+    def _restore(self) -> None:
+        for number, usual in self._usual.items():
+            signal.signal(number, usual)
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._pressed:
+        if self._pressed is not None:
             # Here, and not by the holders: what is raised may keep them from it.
-            signal.signal(signal.SIGINT, self._usual)
-            self._round, self._holders, self._pressed = self._round + 1, 0, False
-            self._usual(number, frame)
+            self._restore()
+            self._round, self._holders, self._pressed = self._round + 1, 0, None
+            self._usual[number](number, frame)
             return  # trio's raises later
-        self._pressed = True
-        # An error in here would break the request off, whatever is wrong with the screen.
-        with suppress(Exception):
-            if sys.stderr is not None:  # print would turn to the standard output
-                print(  # noqa: T201  the one who pressed it must know why nothing happens yet
-                    "muybridge: waiting for the reply to a paid request, so that its id is not "
-                    "lost; Ctrl-C again gives it up",
-                    file=sys.stderr,
-                )
+        self._pressed = number
+        tell(
+            "waiting for the response to a paid request, so that its id is not lost; press Ctrl-C "
+            "again to stop at once"
+        )
+
+
+def _interrupts_only(handler: _Handler) -> bool:
+    """Whether *handler* does no more than to raise KeyboardInterrupt, now or soon."""
+    return handler in (signal.default_int_handler, _terminate) or handler.__module__ == _TRIO
+
+
+def tell(message: str) -> None:
+    """Print *message* for the one who interrupts, who must know why nothing happens yet."""
+    # An error in here would break a paid request off, whatever is wrong with the screen.
+    with suppress(Exception):
+        if sys.stderr is not None:  # print would turn to the standard output
+            print(f"muybridge: {message}", file=sys.stderr)  # noqa: T201  as said
 
 
 _interrupts = _Interrupts()
+
+
+def _terminate(number: int, _: FrameType | None) -> None:
+    raise Terminated(number)
+
+
+@contextmanager
+def terminating_on_signals() -> Generator[None, None, None]:
+    """Within the block SIGTERM and SIGHUP interrupt as Ctrl-C does, by raising `Terminated`.
+
+    It is for the command. A signal that is ignored, as SIGHUP is under nohup, stays ignored, and
+    a handler that is already there stays in place.
+    """
+    taken = [one for one in _TERMINATION if signal.getsignal(one) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, _terminate)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def raised_by_handler(error: BaseException) -> bool:
+    """Whether *error* was raised by a signal handler, and so by nothing that was being done."""
+    return _handler_traceback(error) is not None
+
+
+def _handler_traceback(error: BaseException) -> TracebackType | None:
+    """Return the part of the traceback that begins in a signal handler, if there is one."""
+    below = error.__traceback__
+    while below is not None and not _was_handed_a_frame(below.tb_frame):
+        below = below.tb_next
+    return below
+
+
+def _was_handed_a_frame(frame: FrameType) -> bool:
+    """Whether one of the arguments is a frame: Python calls signal handlers so, and nobody else."""
+    code, values = frame.f_code, frame.f_locals
+    named = code.co_argcount + code.co_kwonlyargcount
+    if any(isinstance(values.get(name), FrameType) for name in code.co_varnames[:named]):
+        return True
+    if not code.co_flags & CO_VARARGS:
+        return False
+    rest: tuple[object, ...] = values.get(code.co_varnames[named], ())
+    return any(isinstance(value, FrameType) for value in rest)
+
+
+def hide_frames(error: BaseException) -> None:
+    """Take our frames and those of libraries, which may show the key, out of the traceback.
+
+    A signal handler's own frames stay.
+    """
+    error.__traceback__ = _handler_traceback(error)
+    if error.__traceback__ is None:
+        error.__cause__ = None
+    error.__suppress_context__ = True
+
+
+@contextmanager
+def ignoring_errors() -> Generator[None, None, None]:
+    """Ignore every exception of the block but those that a signal handler raises."""
+    try:
+        yield
+    except Exception as error:
+        if raised_by_handler(error):
+            raise

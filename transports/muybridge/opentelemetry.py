@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 import attrs
 
 from muybridge import __version__
 from muybridge.facts import Fact, facts
+from muybridge.interrupts import ignoring_errors
 from muybridge_protocol.events import DownloadProgress
 from muybridge_protocol.observations import (
     AnyEvent,
@@ -119,7 +119,7 @@ class Tracing:
             BaseException: The other listener has raised it.
         """
         if event.call is not None:
-            with suppress(Exception):  # of a span processor: tracing breaks no call off
+            with ignoring_errors():  # of a span processor: tracing ends no call
                 self._record(event, event.call)
         if self._next is None:
             return
@@ -127,7 +127,7 @@ class Tracing:
             self._next(event)
         except BaseException as error:
             if event.call is not None:
-                with suppress(Exception):  # the listener's error is the one that comes out
+                with ignoring_errors():  # the listener's error is the one that comes out
                     self._break_off(event, event.call, type(error).__name__)
             raise
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from muybridge.announcing import Changes, Ledger, Listeners
+from muybridge.announcing import Changes, Ledger, Listeners, note_task
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
+from muybridge.interrupts import raised_by_handler
 from muybridge.sync_driver import Driver
 from muybridge.sync_text import TextClient
 from muybridge.wire.transport import Transport
@@ -178,11 +179,14 @@ class Client(TextClient):
             while True:
                 try:
                     event = next(driven)
+                    if on_update is not None and isinstance(event, Polled):
+                        on_update(event.result)
                 except StopIteration as end:
                     result: Result = end.value
                     return result
-                if on_update is not None and isinstance(event, Polled):
-                    on_update(event.result)
+                except BaseException as error:
+                    note_task(error, poll.task)
+                    raise
 
     def watch(
         self, task: Task | Result | str, *, timeout: float | None = WAIT_TIMEOUT
@@ -324,6 +328,8 @@ class Client(TextClient):
                 saved = self._driver.download(operation, part)
                 return part.finish(saved.content_type)
         except OSError as error:
+            if raised_by_handler(error):
+                raise
             raise unsaved(path, error, task) from error
 
     def delete_asset(self, asset_id: str) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Generator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from muybridge.announcing import Ledger, Listeners, Unfollowed, interrupted, note_under_way
+from muybridge.announcing import Ledger, Listeners, Unfollowed, break_off, interrupted
 from muybridge.clock import Clock
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
-from muybridge.wire.transport import StreamedReply, Transport, TransportError, beginning, exchange
+from muybridge.wire.transport import StreamedReply, Transport, TransportError, beginning, whole
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Fetch, Operation, Send, Wait
@@ -96,11 +96,11 @@ class Driver:
                     with hold_interrupts(when=request.shielded) as held:
                         followed.sending(request, now)
                         ledger.begin(request)
-                        operation = self.exchange(operation, request, deadline, followed)
+                        operation = self.exchange(operation, request, deadline, followed, ledger)
                         ledger.book(operation)
                         followed.tell_end(operation.events)
                     if held.seen:
-                        raise interrupted(operation)
+                        raise interrupted(operation, held)
                     yield from operation.events
                 case Wait(until):
                     self._sleep(until)
@@ -180,21 +180,23 @@ class Driver:
         request: HttpRequest,
         deadline: float,
         followed: Unfollowed,
+        ledger: Ledger | None = None,
     ) -> Op:
         """Send *request* and return the operation after what came of it."""
+        stream: object = None
         try:
-            response = exchange(
-                self.transport,
+            stream = entering = self.transport.stream(
                 request,
                 timeout=deadline - self.clock.monotonic(),
                 authorization=self.credentials.authorization_for(request),
             )
+            response = whole(entering)
         except TransportError as error:
             failure = self.credentials.redact_failure(error.failure)
-        except BaseException as error:  # noqa: BLE001  it is raised again
-            note_under_way(error, request)
-            # The frames of the libraries below have the key in their variables.
-            raise error.with_traceback(None) from None
+        except BaseException as error:
+            now = self.clock.monotonic()
+            break_off(error, operation, request, stream, followed=followed, now=now, ledger=ledger)
+            raise
         else:
             response = self.credentials.redact_response(response)
             now = self.clock.monotonic()
@@ -253,11 +255,14 @@ class Driver:
         """Send *request*; return the operation after the head, and the reply if it is a stream."""
         timeout = deadline - self.clock.monotonic()
         authorization = self.credentials.authorization_for(request)
+        stream: object = None
+        before = operation
         try:
             with ExitStack() as opening:
-                reply = opening.enter_context(
-                    self.transport.stream(request, timeout=timeout, authorization=authorization)
+                stream = entering = self.transport.stream(
+                    request, timeout=timeout, authorization=authorization
                 )
+                reply = opening.enter_context(entering)
                 now = self.clock.monotonic()
                 operation = operation.accept(reply.head, now)
                 if operation.settled is not None:
@@ -267,10 +272,10 @@ class Driver:
                 body = beginning(reply)
         except TransportError as error:
             failure = self.credentials.redact_failure(error.failure)
-        except BaseException as error:  # noqa: BLE001  it is raised again
-            note_under_way(error, request)
-            # The frames of the libraries below have the key in their variables.
-            raise error.with_traceback(None) from None
+        except BaseException as error:
+            now = self.clock.monotonic()
+            break_off(error, before, request, stream, followed=followed, now=now)
+            raise
         else:
             response = HttpResponse(reply.head.status, reply.head.headers, body)
             response = self.credentials.redact_response(response)

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from muybridge.announcing import Unfollowed
 from muybridge.clock import Clock, SystemClock
-from muybridge.fleet_run import Answer, FleetRun, Outcome, odd_failure
+from muybridge.fleet_run import INTERRUPTED, Answer, FleetRun, Outcome
 from muybridge.interrupts import hold_interrupts
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
@@ -104,7 +104,7 @@ class Outcomes:
             self._leave_note(impatience)
             raise
         if held.seen and not isinstance(error, KeyboardInterrupt):
-            interrupt = KeyboardInterrupt()
+            interrupt = held.interrupt()
         if interrupt is not None or error is not None:
             self._leave_note(interrupt or error)
         if interrupt is not None:
@@ -205,8 +205,11 @@ class Outcomes:
                 self._exchange(
                     answer.as_operation(), job.request, job.deadline, self._run.unfollowed
                 )
-            except Exception as error:  # noqa: BLE001  whatever it is, one task must not stop the others
-                answer.fail(odd_failure(error), self._clock.monotonic())
+            except BaseException as error:  # noqa: BLE001  a defect's; the loop raises it
+                with self._changed:
+                    self._break_off(error)
+                if answer.failure is None:
+                    answer.fail(INTERRUPTED, self._clock.monotonic())
             with self._changed:
                 if not self._over:
                     self._take(job, answer)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from muybridge.announcing import TEXT_UNDER_WAY
 from muybridge.calls import Calls
+from muybridge.interrupts import hide_frames
 from muybridge.sync_driver import Driver
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
@@ -86,9 +87,10 @@ class TextStream(Generic[T]):
                 return chunk
         except (TransportError, ServiceError) as error:
             interruption = self._call.interruption(error)
-        except BaseException as error:  # noqa: BLE001  it is raised again
+        except BaseException as error:
             error.add_note(TEXT_UNDER_WAY)
-            raise error.with_traceback(None) from None
+            hide_frames(error)
+            raise
         self._call.tell_end_of_reply(interruption)
         # Outside of the handler, so that no frame of a foreign library hangs on the error.
         if interruption is not None:

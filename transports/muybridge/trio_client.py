@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 import trio
 
-from muybridge.announcing import Changes, Ledger, Listeners
+from muybridge.announcing import Changes, Ledger, Listeners, note_task
 from muybridge.calls import Calls, Moment, link_of
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
+from muybridge.interrupts import raised_by_handler
 from muybridge.saving import PartFile, SaveTarget, unsaved
 from muybridge.trio_driver import Driven, Driver, trio_now
 from muybridge.trio_fleet import TrioOutcomes
@@ -187,11 +188,15 @@ class TrioClient(TrioTextClient):
             Refused: The service refused.
             ProtocolViolation: The reply cannot be one.
         """
-        driven = Driven(self._driver, self._calls.wait(task, timeout=timeout, **self._moment()))
+        poll = self._calls.wait(task, timeout=timeout, **self._moment())
+        driven = Driven(self._driver, poll)
         try:
             async for event in driven:
                 if on_update is not None and isinstance(event, Polled):
                     on_update(event.result)
+        except BaseException as error:
+            note_task(error, poll.task)
+            raise
         finally:
             driven.leave()
         return driven.outcome()
@@ -332,6 +337,8 @@ class TrioClient(TrioTextClient):
                 # In a thread, because it waits for the disk.
                 return await trio.to_thread.run_sync(part.finish, saved.content_type)
         except OSError as error:
+            if raised_by_handler(error):
+                raise
             raise unsaved(path, error, task) from error
 
     async def delete_asset(self, asset_id: str) -> None:

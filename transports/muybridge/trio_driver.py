@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import trio
 
-from muybridge.announcing import Ledger, Listeners, Unfollowed, interrupted, note_under_way
+from muybridge.announcing import Ledger, Listeners, Unfollowed, break_off, interrupted
 from muybridge.credentials import Credentials
 from muybridge.interrupts import hold_interrupts
 from muybridge.saving import PartFile
@@ -21,7 +21,7 @@ from muybridge.wire.async_transport import (
     AsyncStreamedReply,
     AsyncTransport,
     beginning,
-    exchange,
+    whole,
 )
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.events import Event
@@ -149,24 +149,38 @@ class Driver:
             raise
 
     async def exchange(
-        self, operation: Op, request: HttpRequest, deadline: float, followed: Unfollowed
+        self,
+        operation: Op,
+        request: HttpRequest,
+        deadline: float,
+        followed: Unfollowed,
+        ledger: Ledger | None = None,
     ) -> Op:
         """Send *request* and return the operation after what came of it."""
+        stream: object = None
         try:
-            response = await exchange(
-                self.transport,
+            stream = entering = self.transport.stream(
                 request,
                 timeout=deadline - trio.current_time(),
                 authorization=self.credentials.authorization_for(request),
             )
+            response = await whole(entering)
         except TransportError as error:
             failure = self.credentials.redact_failure(error.failure)
-        except trio.Cancelled:
-            raise  # from before the first byte, where the request is a shielded one
-        except BaseException as error:  # noqa: BLE001  it is raised again
-            note_under_way(error, request)
-            # The frames of the libraries below may have the key in their variables.
-            raise error.with_traceback(None) from None
+        except BaseException as error:
+            # A shielded request is cancelled before its first byte, or not at all.
+            unshielded = not (isinstance(error, trio.Cancelled) and request.shielded)
+            break_off(
+                error,
+                operation,
+                request,
+                stream,
+                followed=followed,
+                now=trio.current_time(),
+                ledger=ledger,
+                unless_told=unshielded,
+            )
+            raise
         else:
             response = self.credentials.redact_response(response)
             now = trio.current_time()
@@ -225,11 +239,14 @@ class Driver:
         """Send *request*; return the operation after the head, and the reply if it is a stream."""
         timeout = deadline - trio.current_time()
         authorization = self.credentials.authorization_for(request)
+        stream: object = None
+        before = operation
         try:
             async with AsyncExitStack() as opening:
-                reply = await opening.enter_async_context(
-                    self.transport.stream(request, timeout=timeout, authorization=authorization)
+                stream = entering = self.transport.stream(
+                    request, timeout=timeout, authorization=authorization
                 )
+                reply = await opening.enter_async_context(entering)
                 now = trio.current_time()
                 operation = operation.accept(reply.head, now)
                 if operation.settled is not None:
@@ -239,12 +256,10 @@ class Driver:
                 body = await beginning(reply)
         except TransportError as error:
             failure = self.credentials.redact_failure(error.failure)
-        except trio.Cancelled:
+        except BaseException as error:
+            now = trio.current_time()
+            break_off(error, before, request, stream, followed=followed, now=now)
             raise
-        except BaseException as error:  # noqa: BLE001  it is raised again
-            note_under_way(error, request)
-            # The frames of the libraries below may have the key in their variables.
-            raise error.with_traceback(None) from None
         else:
             response = HttpResponse(reply.head.status, reply.head.headers, body)
             response = self.credentials.redact_response(response)
@@ -309,17 +324,16 @@ class Driven(Generic[T]):
                 followed.sending(request, now)
                 self._ledger.begin(request)
                 operation = await self._driver.exchange(
-                    self._operation, request, deadline, followed
+                    self._operation, request, deadline, followed, self._ledger
                 )
                 self._ledger.book(operation)
                 followed.tell_end(operation.events)
         except trio.Cancelled:
-            self._ledger.withdraw()
             if held is not None and held.seen:
-                raise KeyboardInterrupt from None
+                raise held.interrupt() from None
             raise
         if held.seen:
-            raise interrupted(operation)
+            raise interrupted(operation, held)
         self._operation = operation
         self._events.extend(operation.events)
 

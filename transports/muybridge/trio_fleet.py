@@ -10,10 +10,10 @@ from typing import Any, Self, cast
 import trio
 
 from muybridge.announcing import Unfollowed
-from muybridge.fleet_run import Answer, FleetRun, Outcome, odd_failure
+from muybridge.fleet_run import INTERRUPTED, Answer, FleetRun, Outcome
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
-from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
+from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Operation, Wait
 from muybridge_protocol.tasks import Task
 
@@ -167,13 +167,17 @@ class TrioOutcomes:
                 answer.as_operation(), sent.request, sent.deadline, self._run.unfollowed
             )
         except trio.Cancelled:
-            # Of a request that may be charged it means that nothing was sent.
-            answer.fail(_CANCELLED, trio.current_time())
             if sent.request.paid:
                 self._take(sent, answer)
             raise
-        except Exception as error:  # noqa: BLE001  whatever it is, one task must not stop the others
-            answer.fail(odd_failure(error), trio.current_time())
+        except BaseException as error:
+            if answer.failure is None:
+                answer.fail(INTERRUPTED, trio.current_time())
+            self._take(sent, answer)
+            if not isinstance(error, Exception):
+                raise
+            self._break_off(error)  # a defect's or a signal handler's; the loop raises it
+            return
         self._take(sent, answer)
 
     def _take(self, sent: Dispatch[int], answer: Answer) -> None:
@@ -196,8 +200,3 @@ def _other_than_cancelled(error: BaseException | None) -> BaseException | None:
         found = map(_other_than_cancelled, group.exceptions)
         return next((one for one in found if one is not None), None)
     return None if isinstance(error, trio.Cancelled) else error
-
-
-_CANCELLED = TransportFailure(
-    phase=Phase.CONNECT, sent=False, reason=Reason.INTERRUPTED, detail="cancelled"
-)

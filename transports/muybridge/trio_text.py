@@ -12,6 +12,7 @@ import trio
 
 from muybridge.announcing import TEXT_UNDER_WAY
 from muybridge.calls import Calls
+from muybridge.interrupts import hide_frames
 from muybridge.trio_driver import Driver, trio_now
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
@@ -90,9 +91,10 @@ class TrioTextStream(Generic[T]):
             interruption = self._call.interruption(error)
         except trio.Cancelled:
             raise
-        except BaseException as error:  # noqa: BLE001  it is raised again
+        except BaseException as error:
             error.add_note(TEXT_UNDER_WAY)
-            raise error.with_traceback(None) from None
+            hide_frames(error)
+            raise
         self._call.tell_end_of_reply(interruption)
         # Outside of the handler, so that no frame of a foreign library hangs on the error.
         if interruption is not None:

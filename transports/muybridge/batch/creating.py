@@ -25,7 +25,7 @@ from muybridge_protocol.errors import (
     Unauthorized,
 )
 from muybridge_protocol.families import MediaRequest, find_family
-from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.http import HttpResponse, Reason, TransportFailure
 from muybridge_protocol.operations import Create, Send, Settled, Wait
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Task
@@ -100,6 +100,8 @@ class ItemRecord:
         self._entry = entry
         self._slot = slot
         self._attempt = entry.attempt
+        self.interrupted: bool = False
+        """Whether something other than the network broke the request off."""
 
     def arm(self) -> None:
         """Write down that the request is about to be sent.
@@ -122,6 +124,7 @@ class ItemRecord:
 
     def conclude(self, create: Create, failure: TransportFailure | None = None) -> None:
         """Write down what a reply or a failure has led to."""
+        self.interrupted = failure is not None and failure.reason is Reason.INTERRUPTED
         after, facts = verdict(create)
         if failure is not None and after is State.AMBIGUOUS:
             facts |= {"reply_status": failure.status, "reply": failure.partial[:RAW_LIMIT]}

@@ -107,13 +107,14 @@ class ItemWork:
         self._journal = run.journal
         self._slot = run.runner.new_slot()
         self._entry: Entry
+        self._record: ItemRecord | None = None
 
     def steps(self, entry: Entry) -> Steps:
         """Take *entry* as far as it goes.
 
         A failure to save, record or show it is its own, and ends nothing else.
         """
-        self._entry = entry
+        self._entry, self._record = entry, None
         try:
             yield from self._steps(entry)
         except (Stopped, JournalUnusable, ClaimLost):
@@ -174,7 +175,7 @@ class ItemWork:
         with self._run.lock:  # it silences warnings, for which Python has one switch
             request = request_of(entry)
         create = self._calls.create(request, **self._moment())
-        record = ItemRecord(self._journal, entry, self._slot)
+        record = self._record = ItemRecord(self._journal, entry, self._slot)
         self._run.event(entry, What.SENDING)
         try:
             task: Task = yield Finish(JournaledCreate.of(create, record))
@@ -217,7 +218,8 @@ class ItemWork:
             Exception: It is *error*, which broke a paid request off: others would meet it too.
         """
         before = self._journal.entry(entry.number)
-        if before.state is State.ARMED and before.reply_status is None:
+        interrupted = self._record is not None and self._record.interrupted
+        if interrupted or (before.state is State.ARMED and before.reply_status is None):
             raise error
         kind = "" if isinstance(error, MuybridgeError) else f"{type(error).__name__}: "
         reason = f"it cannot be saved, recorded or shown: {kind}{error}"

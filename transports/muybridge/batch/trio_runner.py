@@ -16,6 +16,7 @@ from muybridge.batch.journal import PATIENCE
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.opening import CONCURRENCY, HOW_TO_GO_ON, Settings, opened, status
 from muybridge.batch.run_state import Run, Stopped
+from muybridge.interrupts import raised_by_handler
 from muybridge.trio_client import TrioClient
 from muybridge.trio_driver import trio_now
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
@@ -118,7 +119,9 @@ class _TrioWorker(TrioClient):
             while True:
                 try:
                     told = await self._do(job)
-                except Exception as error:  # noqa: BLE001  the steps decide whose it is
+                except Exception as error:
+                    if raised_by_handler(error):
+                        raise
                     job = steps.throw(error)
                 else:
                     job = steps.send(told)

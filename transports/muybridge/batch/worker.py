@@ -11,6 +11,7 @@ from muybridge.batch.item_work import Await, Block, Finish, ItemWork, Job, Save,
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.clock import Clock
+from muybridge.interrupts import raised_by_handler
 from muybridge.sync_client import Client
 
 _LONGEST_SLEEP = 0.25
@@ -91,7 +92,9 @@ class Worker(Client):
             while True:
                 try:
                     told = self._do(job)
-                except Exception as error:  # noqa: BLE001  the steps decide whose it is
+                except Exception as error:
+                    if raised_by_handler(error):
+                        raise
                     job = steps.throw(error)
                 else:
                     job = steps.send(told)

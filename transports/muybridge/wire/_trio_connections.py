@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import trio
 
+from muybridge.interrupts import raised_by_handler
 from muybridge.wire._addressing import Origin, Proxy
 from muybridge.wire._environment import proxy_for
 from muybridge.wire._reply_body import PIECE
@@ -306,8 +307,10 @@ async def _first_that_answers(
             failed = TimeoutError("the address did not answer")
             raw.close()
         except OSError as error:
-            failed = error
             raw.close()
+            if raised_by_handler(error):
+                raise
+            failed = error
         except BaseException:
             raw.close()
             raise

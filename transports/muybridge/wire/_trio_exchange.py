@@ -11,6 +11,7 @@ twice as dear.
 from __future__ import annotations
 
 import ssl
+import sys
 from collections.abc import AsyncIterator, Iterator
 from io import BytesIO
 from types import TracebackType
@@ -18,6 +19,8 @@ from typing import Final, NoReturn, Self
 
 import trio
 
+from muybridge.interrupts import raised_by_handler
+from muybridge.wire._network_errors import network_error
 from muybridge.wire._reply_body import LARGE_PIECE, PIECE, Framing, Inflation
 from muybridge.wire._reply_reader import ReplyReader
 from muybridge.wire._trio_connections import Connection, Route
@@ -139,6 +142,11 @@ class Exchange:
         self._close()
 
     @property
+    def sent(self) -> bool:
+        """Whether any byte of the request may have been handed to the network."""
+        return self._progress.sent
+
+    @property
     def head(self) -> HttpHead:
         """The status line and headers."""
         if self._head is None:
@@ -170,6 +178,7 @@ class Exchange:
 
         A failure is returned and not raised, so that no frame of a library stays in a traceback.
         """
+        handled = sys.exception()
         try:
             request, route = self._request, self._prepare()
             self._connection = route.take(
@@ -180,13 +189,14 @@ class Exchange:
                 self._is_spare = route.has_idle
                 await self._connect(route)
             await self._converse()
-        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
-            self._close()
-            return self._progress.failure(error)
-        except BaseException:
-            self._close()
-            raise
+        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+            return self._failure(error, handled)
         return None
+
+    def _failure(self, error: BaseException, handled: BaseException | None) -> TransportFailure:
+        """Return what *error* means for the exchange, or raise what is not the network's."""
+        self._close()
+        return self._progress.failure(network_error(error, handled))
 
     def _prepare(self) -> Route:
         self._deadline = trio.current_time() + self._timeout
@@ -230,6 +240,8 @@ class Exchange:
                 progress.bytes_sent += count
                 rest = rest[count:]
         except (OSError, trio.BrokenResourceError) as error:
+            if raised_by_handler(error) or raised_by_handler(error.__cause__ or error):
+                raise
             if not progress.bytes_sent and connection.took_nothing(error):
                 progress.sent = False
             if not progress.sent:
@@ -346,14 +358,11 @@ class Exchange:
         """Return the next piece, nothing at the body's end, or what went wrong."""
         if self._complete:
             return b""
+        handled = sys.exception()
         try:
             piece = await self._decoded()
-        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
-            self._close()
-            return self._progress.failure(error)
-        except BaseException:
-            self._close()
-            raise
+        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+            return self._failure(error, handled)
         self._size += len(piece)
         progress, limit = self._progress, self._request.body_limit
         if len(progress.arrived) < PARTIAL_LIMIT:

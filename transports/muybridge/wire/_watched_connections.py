@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.connection import allowed_gai_family
 
+from muybridge.interrupts import raised_by_handler
 from muybridge.wire._watched_exchange import (
     Exchange,
     Fault,
@@ -190,9 +191,11 @@ class WatchedConnection(HTTPConnection):
                 sock.settimeout(wait)
                 sock.connect(address)
             except OSError as error:
-                failed = error
                 if sock is not None:
                     sock.close()
+                if raised_by_handler(error):
+                    raise
+                failed = error
             except BaseException:
                 if sock is not None:
                     sock.close()
@@ -247,7 +250,8 @@ class WatchedConnection(HTTPConnection):
         except OSError as error:
             # What has broken is one direction. A reply may have come by the other one, if there
             # was anything to reply to.
-            if not exchange.sent or error.errno not in _BROKEN or self.is_closed:
+            lost = exchange.sent and error.errno in _BROKEN and not self.is_closed
+            if not lost or raised_by_handler(error):
                 raise
         exchange.phase = Phase.HEAD
         reply = WatchedReply(self.sock, method=method)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 
+from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 
 if TYPE_CHECKING:
@@ -202,15 +203,15 @@ def early_fault(early: bytes) -> Fault:
 def took_nothing(carrier: object, error: Exception) -> bool:
     """Whether *error* says that a call to send handed nothing to the network.
 
-    A lost connection, told by the system of a socket without TLS, does. TLS may have written a
-    part, and what a handler of signals raises comes when all may have been sent.
+    A lost connection, reported by the system for a socket without TLS, does. TLS may have written
+    a part, and what a signal handler raises comes when everything may have been sent.
 
     Args:
         carrier: The socket or stream that the call was made on.
         error: What it raised.
     """
     told = isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
-    return told and not isinstance(carrier, ssl.SSLSocket)
+    return told and not isinstance(carrier, ssl.SSLSocket) and not raised_by_handler(error)
 
 
 def reason_of(error: Exception) -> Reason:

@@ -64,13 +64,11 @@ class AsyncTransport(Protocol):
         ...
 
 
-class Exchanging(Protocol):
-    """The method `exchange` that a transport may have, too, if it does it faster than `stream`."""
+class Whole(Protocol):
+    """The method `whole` that what `stream` returns may have, too, if that is faster."""
 
-    def __call__(
-        self, request: HttpRequest, *, timeout: float, authorization: str | None
-    ) -> Awaitable[HttpResponse]:
-        """Send *request* and return its whole reply, as the function `exchange` does."""
+    def __call__(self) -> Awaitable[HttpResponse]:
+        """Do all of the exchange, without the context, and return the whole reply."""
         ...
 
 
@@ -106,10 +104,17 @@ def exchange(
     Raises:
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
-    whole: Exchanging | None = getattr(transport, "exchange", None)
-    if whole is not None:
-        return whole(request, timeout=timeout, authorization=authorization)
-    return _whole(transport.stream(request, timeout=timeout, authorization=authorization))
+    return whole(transport.stream(request, timeout=timeout, authorization=authorization))
+
+
+def whole(stream: AbstractAsyncContextManager[AsyncStreamedReply]) -> Awaitable[HttpResponse]:
+    """Enter *stream*, which a transport has returned, and read the whole reply.
+
+    Raises:
+        TransportError: There is no whole reply; what had arrived is kept in its failure.
+    """
+    at_once: Whole | None = getattr(stream, "whole", None)
+    return _whole(stream) if at_once is None else at_once()
 
 
 async def _whole(stream: AbstractAsyncContextManager[AsyncStreamedReply]) -> HttpResponse:

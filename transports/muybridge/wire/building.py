@@ -7,6 +7,7 @@ out, and `fields_of` the header fields that go out. `docs/write-a-transport.md` 
 from __future__ import annotations
 
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import NoReturn, Self
 import attrs
 
 from muybridge.wire._addressing import METHODS_WITH_BODY, Origin, check_fields, split_url
+from muybridge.wire._network_errors import network_error
 from muybridge.wire._reply_body import PIECE, Framing, Inflation
 from muybridge.wire._watched_exchange import Fault, reason_of, refuse_early_bytes
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
@@ -206,13 +208,14 @@ class Opened:
 class Reply:
     """What a blocking transport's `stream` returns: sent on entering, ended on leaving.
 
-    It turns whatever a library raises into a `TransportError`, notices a body that is shorter
-    than its length, undoes the content coding in small pieces, keeps the body within
-    `HttpRequest.body_limit`, and keeps no key.
+    It turns whatever a library raises into a `TransportError`, and nothing else: what a signal
+    handler raises, and a `TypeError` or another sign of a defect, comes out as itself. It notices a
+    body that is shorter than its length, undoes the content coding in small pieces, keeps the body
+    within `HttpRequest.body_limit`, and keeps no key.
 
     Args:
         send: Sends the account's request with a value for `Authorization`, or none, and returns
-            the reply. It may raise what it likes.
+            the reply. It may raise what the HTTP library raises.
         account: The account of the exchange.
         authorization: The value of the `Authorization` header, or None.
     """
@@ -252,6 +255,11 @@ class Reply:
         self._close()
 
     @property
+    def sent(self) -> bool:
+        """Whether any byte of the request may have been handed to the network."""
+        return self._account.sent
+
+    @property
     def head(self) -> HttpHead:
         """The status line and headers."""
         return self._head
@@ -264,7 +272,7 @@ class Reply:
                 exchange may, or grew over the request's limit.
         """
         while True:
-            piece = self._next()
+            piece = self._next(sys.exception())
             if isinstance(piece, TransportFailure):
                 raise TransportError(piece)
             if not piece:
@@ -273,6 +281,7 @@ class Reply:
 
     def _enter(self) -> TransportFailure | None:
         account, authorization, self._authorization = self._account, self._authorization, None
+        handled = sys.exception()
         try:
             account.remaining()
             opened = self._opened = self._send(account, authorization)
@@ -280,15 +289,11 @@ class Reply:
             self._head = opened.head
             self._body = _decoded(account.request.method, opened)
             account.phase = Phase.BODY
-        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
-            self._close()
-            return account.failure(error)
-        except BaseException:
-            self._close()
-            raise
+        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+            return self._failure(error, handled)
         return None
 
-    def _next(self) -> bytes | TransportFailure:
+    def _next(self, handled: BaseException | None) -> bytes | TransportFailure:
         """Return the next piece, nothing at the body's end, or what went wrong."""
         account, limit = self._account, self._account.request.body_limit
         try:
@@ -297,12 +302,16 @@ class Reply:
             account.keep(piece)
             if limit is not None and self._size > limit:
                 raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")  # noqa: TRY301  # one way out for all
-        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
-            self._close()
-            return account.failure(error)
+        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+            return self._failure(error, handled)
         if not piece:
             self._close()
         return piece
+
+    def _failure(self, error: BaseException, handled: BaseException | None) -> TransportFailure:
+        """Return what *error* means for the exchange, or raise what is not the network's."""
+        self._close()
+        return self._account.failure(network_error(error, handled, any_library=True))
 
     def _close(self) -> None:
         opened, self._opened = self._opened, None

@@ -7,6 +7,7 @@ and CA certificates are looked up here, once for each host.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -18,6 +19,7 @@ from requests.structures import CaseInsensitiveDict
 from muybridge.wire._addressing import METHODS_WITH_BODY, Origin, check_fields, split_url
 from muybridge.wire._certificates import default_context
 from muybridge.wire._environment import proxy_for
+from muybridge.wire._network_errors import network_error
 from muybridge.wire._reply_body import decoded, framed
 from muybridge.wire._watched_exchange import Exchange, Fault
 from muybridge.wire._watched_pools import Loan, WatchedAdapter
@@ -114,13 +116,18 @@ class RequestsTransport:
         raise TypeError(f"{type(self).__name__} holds connections and cannot be pickled")
 
     def _send(
-        self, request: HttpRequest, timeout: float, authorization: str | None
+        self,
+        request: HttpRequest,
+        timeout: float,
+        authorization: str | None,
+        begin: Callable[[Exchange], None],
     ) -> tuple[Exchange, Loan] | TransportFailure:
         """Send *request* and return its exchange, once the head of the reply has arrived.
 
         A failure is returned and not raised, so that no frame with the key in its variables
-        stays in a traceback.
+        stays in a traceback. *begin* is handed the exchange before anything is sent.
         """
+        handled = sys.exception()
         deadline = time.monotonic() + timeout
         try:
             route, target = self._locate(request.url)
@@ -144,15 +151,13 @@ class RequestsTransport:
             paid=request.paid,
             public_host_only=request.public_host_only,
         )
+        begin(exchange)
         try:
             with exchange:
                 return exchange, self._adapter.loan_for(prepared)
-        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
+        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
             exchange.abandon()
-            return exchange.failure(error)
-        except BaseException:
-            exchange.abandon()
-            raise
+            return exchange.failure(network_error(error, handled))
 
     def _locate(self, url: str) -> tuple[_Route, str]:
         """Return the way to *url*, and its request target."""
@@ -200,7 +205,10 @@ class _Reply:
 
     def __init__(
         self,
-        send: Callable[[HttpRequest, float, str | None], tuple[Exchange, Loan] | TransportFailure],
+        send: Callable[
+            [HttpRequest, float, str | None, Callable[[Exchange], None]],
+            tuple[Exchange, Loan] | TransportFailure,
+        ],
         request: HttpRequest,
         timeout: float,
         authorization: str | None,
@@ -209,10 +217,12 @@ class _Reply:
         self._request = request
         self._timeout = timeout
         self._authorization = authorization
+        self._exchange: Exchange | None = None
         self._raw: Loan | None = None
         self._pieces: Iterator[bytes] = iter(())
         self._size = 0
         self._partial = b""
+        self._complete = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} to {self._request!r}>"
@@ -222,9 +232,13 @@ class _Reply:
 
     def __enter__(self) -> Self:
         authorization, self._authorization = self._authorization, None
-        sent = self._send(self._request, self._timeout, authorization)
+        sent = self._send(self._request, self._timeout, authorization, self._begin)
         del authorization  # the traceback of what is raised below shows this frame
-        failure = sent if isinstance(sent, TransportFailure) else self._receive(*sent)
+        try:
+            failure = sent if isinstance(sent, TransportFailure) else self._receive(*sent)
+        except BaseException:
+            self._close()
+            raise
         if failure is not None:
             raise TransportError(failure)
         return self
@@ -236,6 +250,11 @@ class _Reply:
         traceback: TracebackType | None,
     ) -> None:
         self._close()
+
+    @property
+    def sent(self) -> bool:
+        """Whether any byte of the request may have been handed to the network."""
+        return self._exchange is not None and self._exchange.sent
 
     @property
     def head(self) -> HttpHead:
@@ -250,15 +269,18 @@ class _Reply:
                 exchange may, or grew over the request's limit.
         """
         while True:
-            piece = self._next()
+            piece = self._next(sys.exception())
             if isinstance(piece, TransportFailure):
                 raise TransportError(piece)
             if not piece:
                 return
             yield piece
 
+    def _begin(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
     def _receive(self, exchange: Exchange, raw: Loan) -> TransportFailure | None:
-        self._exchange, self._raw = exchange, raw
+        self._raw = raw
         reply = exchange.reply
         if reply is None:
             raise RuntimeError("the connection was not a watched one")
@@ -273,19 +295,21 @@ class _Reply:
         exchange.arrived = b""
         return None
 
-    def _next(self) -> bytes | TransportFailure:
+    def _next(self, handled: BaseException | None) -> bytes | TransportFailure:
         """Return the next piece, nothing at the body's end, or what went wrong."""
-        exchange, limit = self._exchange, self._request.body_limit
+        exchange, limit = self._entered, self._request.body_limit
         try:
+            if self._raw is None and not self._complete:
+                raise Fault(Reason.CLOSED, "the exchange was left before its end")  # noqa: TRY301  # one way out for all
             piece = next(self._pieces, b"")
             self._size += len(piece)
             if len(self._partial) < PARTIAL_LIMIT:
                 self._partial += piece[: PARTIAL_LIMIT - len(self._partial)]
             if not piece:
                 self._finish()
-        except Exception as error:  # noqa: BLE001  # whatever a library raises, it ends here
+        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
             self._close()
-            return exchange.failure(error, self._partial)
+            return exchange.failure(network_error(error, handled), self._partial)
         if limit is not None and self._size > limit:
             self._close()
             fault = Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
@@ -294,7 +318,8 @@ class _Reply:
 
     def _finish(self) -> None:
         """Give the connection back, if it is in order."""
-        raw, exchange = self._raw, self._exchange
+        raw, exchange = self._raw, self._entered
+        self._complete = True
         if raw is None:
             return
         if exchange.settle():
@@ -302,6 +327,12 @@ class _Reply:
             raw.release()
         else:
             self._close()
+
+    @property
+    def _entered(self) -> Exchange:
+        if self._exchange is None:
+            raise RuntimeError("the exchange has not been entered")
+        return self._exchange
 
     def _close(self) -> None:
         raw, self._raw = self._raw, None

@@ -56,6 +56,11 @@ class Transport(Protocol):
     ) -> AbstractContextManager[StreamedReply]:
         """Send *request* and hand over its reply; leaving the context ends the exchange.
 
+        Nothing is sent before the context is entered. What comes from elsewhere in the middle of
+        an exchange, such as an exception of a signal handler, comes out as itself. The context may
+        have an attribute `sent` that says whether a byte of the request was handed to the network,
+        for whoever has to know it then; without one, it is assumed.
+
         Args:
             request: What to send, exactly as described.
             timeout: Seconds that the whole exchange may take, from looking up the name to the
@@ -105,7 +110,16 @@ def exchange(
     Raises:
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
-    with transport.stream(request, timeout=timeout, authorization=authorization) as reply:
+    return whole(transport.stream(request, timeout=timeout, authorization=authorization))
+
+
+def whole(stream: AbstractContextManager[StreamedReply]) -> HttpResponse:
+    """Enter *stream*, which a transport has returned, and read the whole reply.
+
+    Raises:
+        TransportError: There is no whole reply; what had arrived is kept in its failure.
+    """
+    with stream as reply:
         body = BytesIO()
         for piece in reply.pieces():
             body.write(piece)

@@ -7,12 +7,11 @@ socket is known exactly; `_trio_exchange` keeps account of it.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Awaitable
 from typing import NoReturn
 
 from muybridge.wire._trio_exchange import Exchange
 from muybridge.wire._trio_network import Network
-from muybridge_protocol.http import HttpRequest, HttpResponse
+from muybridge_protocol.http import HttpRequest
 
 
 class TrioTransport:
@@ -71,16 +70,6 @@ class TrioTransport:
             TransportError: On entering, when there is no whole head.
         """
         return Exchange(self._network, request, timeout, authorization)
-
-    def exchange(
-        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> Awaitable[HttpResponse]:
-        """Send *request* and return its whole reply; the arguments are those of `stream`.
-
-        Raises:
-            TransportError: There is no whole reply; what had arrived is kept in its failure.
-        """
-        return Exchange(self._network, request, timeout, authorization).whole()
 
     async def close(self) -> None:
         """Close every idle connection. One in use is closed when its exchange ends."""

@@ -1,0 +1,188 @@
+"""What breaks a batch off: the journal says what the driver knows, under both runners."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from client.alarms import ERRORS, NAMES, alarm_in, alarm_raises, notes, posix
+from muybridge import Client, TrioClient, TrioTransport, batch
+from muybridge.announcing import NOT_SENT, UNDER_WAY
+from muybridge.batch import State
+from muybridge.wire._trio_connections import Connection
+from muybridge.wire._trio_network import Network
+from muybridge.wire._watched_connections import WatchedReply
+from muybridge.wire.requests_transport import RequestsTransport
+from transport.scripted_server import Peer, ScriptedServer
+
+from .billing import BillingServer
+from .runner_process import KEY, horses
+
+
+@pytest.fixture
+def server() -> Iterator[BillingServer]:
+    with BillingServer() as serving:
+        yield serving
+
+
+def states(out: Path) -> dict[State, int]:
+    return dict(batch.status(out).counts)
+
+
+def cancelled_when(
+    url: str, out: Path, seen: threading.Event, **transport: Any
+) -> batch.Report | None:
+    """Run a batch under trio, and cancel it as soon as *seen* is set."""
+    reports: list[batch.Report] = []
+
+    async def run() -> None:
+        async with (
+            TrioClient(
+                KEY, url, poll_interval=0.005, transport=TrioTransport(**transport)
+            ) as client,
+            trio.open_nursery() as nursery,
+        ):
+
+            async def work() -> None:
+                reports.append(await batch.run_trio(client, horses(4), out, concurrency=2))
+
+            nursery.start_soon(work)
+            await trio.to_thread.run_sync(seen.wait, 10)
+            nursery.cancel_scope.cancel()
+
+    trio.run(run)
+    return reports[0] if reports else None
+
+
+@pytest.mark.parametrize("phase", ["lookup", "connect", "handshake"])
+def test_cancelled_before_the_first_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    """Creates that are cancelled before their first byte are queued again, and not ambiguous."""
+    seen = threading.Event()
+    out = tmp_path / "out"
+
+    def script(peer: Peer) -> None:
+        """Read the beginning of a TLS handshake, upon which the run is cancelled."""
+        peer.receive()
+        seen.set()
+        peer.hang()
+
+    async def held(*_: object, **__: object) -> Any:
+        seen.set()
+        await trio.sleep_forever()
+
+    if phase == "lookup":
+        monkeypatch.setattr(trio.socket, "getaddrinfo", held)
+    elif phase == "connect":
+        monkeypatch.setattr("muybridge.wire._trio_connections._first_that_answers", held)
+    with ScriptedServer(script, scheme="https") as server:
+        assert cancelled_when(server.url, out, seen) is None
+    assert states(out) == {State.QUEUED: 4}
+    assert server.posts == 0
+
+
+@pytest.fixture(params=["requests", "trio"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], batch.Report]:
+    """Run a batch in the folder `out`, under the driver under test."""
+
+    def go(url: str) -> batch.Report:
+        with Client(KEY, url, poll_interval=0.005) as client:
+            return batch.run(client, horses(3), tmp_path / "out", concurrency=1)
+
+    async def go_trio(url: str) -> batch.Report:
+        async with TrioClient(KEY, url, poll_interval=0.005) as client:
+            return await batch.run_trio(client, horses(3), tmp_path / "out", concurrency=1)
+
+    return go if request.param == "requests" else lambda url: trio.run(go_trio, url)
+
+
+PLACES: dict[str, dict[str, tuple[Any, str]]] = {
+    "before": {"requests": (RequestsTransport, "_locate"), "trio": (Network, "prepare")},
+    "after": {"requests": (WatchedReply, "begin"), "trio": (Connection, "receive")},
+}
+
+
+@pytest.mark.parametrize("kind", [TypeError, KeyError, AssertionError, SystemExit])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_defect(
+    server: BillingServer,
+    run: Callable[[str], batch.Report],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    kind: type[BaseException],
+) -> None:
+    """A defect ends the run as itself: what was not sent is queued, and the rest is ambiguous."""
+
+    def broken(*_: object, **__: object) -> Any:
+        raise kind("a defect")
+
+    for owner, name in PLACES[place].values():
+        monkeypatch.setattr(owner, name, broken)
+    with pytest.raises(kind, match="a defect") as caught:
+        run(server.url)
+    lost = {} if place == "before" else {State.AMBIGUOUS: 1}
+    queued = 3 - len(lost)
+    assert states(tmp_path / "out") == {**lost, State.QUEUED: queued}
+    assert (NOT_SENT if place == "before" else UNDER_WAY) in notes(caught.value)
+    assert "network" not in notes(caught.value)
+    assert server.posts <= (place == "after")
+    monkeypatch.undo()
+    assert dict(run(server.url).counts) == {**lost, State.DOWNLOADED: queued}
+    assert server.doubles == []
+
+
+@posix
+@pytest.mark.parametrize("make", ERRORS, ids=NAMES)
+@pytest.mark.parametrize("name", ["send", "receive"])
+def test_a_signal_handler_under_trio(
+    server: BillingServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    make: Callable[[], BaseException],
+) -> None:
+    """What a signal handler raises in a worker ends the run as itself; its item is ambiguous."""
+    error, out = make(), tmp_path / "out"
+    alarm_in(monkeypatch, Connection, name)
+
+    async def work() -> None:
+        async with TrioClient(KEY, server.url, poll_interval=0.005) as client:
+            await batch.run_trio(client, horses(3), out, concurrency=1)
+
+    with alarm_raises(error), pytest.raises(type(error)) as caught:
+        trio.run(work)
+    assert caught.value is error
+    assert UNDER_WAY in notes(error)
+    assert states(out) == {State.AMBIGUOUS: 1, State.QUEUED: 2}
+    (ambiguous,) = batch.status(out).ambiguous
+    assert type(error).__name__ in (ambiguous.reason or "")
+    assert server.posts <= 1
+
+
+def test_what_a_journal_says_besides(
+    server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A journal that fails while a defect is written down does not hide the defect."""
+    from muybridge.batch.creating import ItemRecord  # noqa: PLC0415  for this test alone
+
+    def broken(*_: object, **__: object) -> Any:
+        raise TypeError("a defect")
+
+    def full(*_: object, **__: object) -> Any:
+        raise batch.JournalUnusable("the disk is full")
+
+    monkeypatch.setattr(WatchedReply, "begin", broken)
+    monkeypatch.setattr(ItemRecord, "conclude", full)
+    with Client(KEY, server.url) as client, pytest.raises(TypeError) as caught:
+        batch.run(client, horses(1), tmp_path / "out")
+    assert "the disk is full" in notes(caught.value)
+    assert states(tmp_path / "out") == {State.AMBIGUOUS: 1}
+    assert json.loads(batch.status(tmp_path / "out").entries[0].body)["prompt"] == "horse 1"

@@ -1,0 +1,89 @@
+"""A signal handler of the program's own that raises, and the points at which it strikes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from transport.scripted_server import Peer
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals to a thread are posix")
+
+
+class Late(Exception):
+    """What a soft time limit raises."""
+
+
+class LateTimeout(TimeoutError):
+    """The same, derived from what sockets raise."""
+
+
+class LateConnection(ConnectionResetError):
+    """The same, derived from what sockets raise when a connection is lost."""
+
+
+class LateAtAll(BaseException):
+    """The same, derived from nothing that is caught."""
+
+
+ERRORS: tuple[Callable[[], BaseException], ...] = (
+    lambda: Late("time is up"),
+    lambda: LateTimeout("time is up"),
+    lambda: LateConnection(104, "time is up"),
+    lambda: LateAtAll("time is up"),
+    lambda: TimeoutError("time is up"),
+    lambda: ConnectionResetError(104, "time is up"),
+    lambda: ValueError("time is up"),
+)
+"""What handlers raise, the very classes of the network among them."""
+NAMES = [type(make()).__name__ for make in ERRORS]
+
+
+@contextmanager
+def alarm_raises(error: BaseException) -> Generator[None]:
+    """Let SIGALRM raise *error* within the block."""
+
+    def handler(_number: int, _frame: FrameType | None) -> None:
+        raise error
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def alarm(_: Peer | None = None) -> None:
+    """Send SIGALRM to the main thread, where the test and the client run."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGALRM)
+
+
+def alarm_in(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+    """Let SIGALRM arrive in the next call of *owner*'s function *name*, before it does anything."""
+    original = getattr(owner, name)
+
+    def interrupted(*arguments: Any, **named: Any) -> Any:
+        monkeypatch.setattr(owner, name, original)
+        signal.raise_signal(signal.SIGALRM)
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+def in_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let SIGALRM arrive while the name is looked up."""
+    alarm_in(monkeypatch, socket, "getaddrinfo")
+
+
+def notes(error: BaseException) -> str:
+    return "\n".join(getattr(error, "__notes__", ()))
