@@ -6,6 +6,7 @@ import gzip
 from collections.abc import Callable
 from typing import Any
 
+from muybridge.testing.conformance.calling import get
 from muybridge.testing.scripted_server import hang, read_request, reply_bytes, reset, send
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
@@ -105,7 +106,7 @@ ROWS: list[Row] = [
         [
             "for connection 1: read one whole request, send ",
             'found: b"somebody else\'s"',
-            "bytes after the reply's end",
+            "bytes after the response's end",
             CAN_DECLARE.format("discards_unasked_replies"),
         ],
     ),
@@ -269,6 +270,7 @@ ROWS: list[Row] = [
     ),
     # What comes, and when.
     (wrong.TakesUnasked, "test_unasked_reply_to_paid", {}, ["for the second request b'its own'"]),
+    (wrong.TakesUnasked, "test_unasked_while_idle", {"make": get}, ["for the second request"]),
     (wrong.GivesNoReason, "test_name_resolution", {}, ["Reason.NAME_RESOLUTION"]),
     (wrong.ReadsAll, "test_endless", {}, ["64 MB", "expected: TransportError"]),
     (receiving.DecodesTwice, "test_coded_twice", {}, ["the gzip file", "content coding"]),
@@ -346,6 +348,23 @@ ROWS: list[Row] = [
         "test_loopback_is_not_proxied",
         {"scheme": "http", "host": "127.0.0.1"},
         ["no connection to the proxy"],
+    ),
+    (
+        naive.OnUrllib,
+        "test_before_the_first_byte",
+        {},
+        [
+            "or the response b'its own'",
+            'the body b"somebody else\'s"',
+            "paid for twice",
+            CAN_DECLARE.format("refuses_early_bytes"),
+        ],
+    ),
+    (
+        naive.OnUrllib,
+        "test_behind_the_handshake",
+        {},
+        ["make a TLS 1.2 handshake", 'the body b"somebody else\'s"', "refuse_early_bytes"],
     ),
     (
         naive.OnUrllib3,

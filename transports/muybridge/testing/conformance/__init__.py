@@ -24,6 +24,7 @@ try:
     from muybridge.testing.conformance.secrets import Secrets
     from muybridge.testing.conformance.sending import Sending
     from muybridge.testing.conformance.timing import Timing
+    from muybridge.testing.conformance.unasked import Unasked
 except ModuleNotFoundError as _missing:
     if _missing.name not in ("pytest", "trustme"):
         raise
@@ -40,7 +41,9 @@ _NAMES: Final[list[str]] = globals().pop("__all__")  # as in `muybridge`
 _NEEDS: Final = {"AsyncTransportConformance": ("trio",)}
 
 
-class TransportConformance(Sending, Failing, Replying, Timing, Connecting, Environment, Secrets):
+class TransportConformance(
+    Sending, Failing, Replying, Timing, Connecting, Unasked, Environment, Secrets
+):
     """The checks of a transport that blocks: a `Transport`.
 
     Inherit it in a class whose name begins with `Test`, and override `make_transport`.

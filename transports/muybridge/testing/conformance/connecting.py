@@ -20,7 +20,7 @@ from muybridge.testing.conformance.calling import (
     post,
     serving,
 )
-from muybridge.testing.conformance.lessons import ONCE, UNSENT, WHOLE, Lesson, promises
+from muybridge.testing.conformance.lessons import ONCE, UNSENT, Lesson, promises
 from muybridge.testing.scripted_server import (
     Peer,
     ScriptedServer,
@@ -50,11 +50,6 @@ LAST = Lesson(
     "then ambiguous for nothing",
     "which connections go back to their pool: none whose reply says `Connection: close`, or is "
     "of HTTP/1.0",
-)
-UNASKED = Lesson(
-    f"{WHOLE}; a create would be answered with the id of somebody else's task",
-    "what a connection goes back to its pool with: bytes after the reply's end mean that it must "
-    "be closed; for paid requests, an unused connection is the simplest answer",
 )
 INSIDE = Lesson(
     "whoever names a result's host could have a file fetched from inside your network, from a "
@@ -118,25 +113,6 @@ class Connecting(Checks):
         with serving(in_turn(first, serve())) as server:
             failure_of(transport, get(server.url), lesson)
             call(transport, get(server.url), lesson)
-
-    def test_unasked_reply_to_paid(self, transport: Transport) -> None:
-        """What a server sends unasked is never taken for the reply to a paid request."""
-        self._unasked(transport, paid=True)
-
-    @promises("discards_unasked_replies")
-    def test_unasked_reply(self, transport: Transport) -> None:
-        """Nor for the reply to one that costs nothing."""
-        self._unasked(transport, paid=False)
-
-    def _unasked(self, transport: Transport, *, paid: bool) -> None:
-        evil = reply_bytes(200, b"somebody else's")
-
-        first = [read_request, send(reply_bytes() + evil), hang]
-        with serving(in_turn(first, serve(200, b"its own"))) as server:
-            make = post if paid else get
-            call(transport, make(server.url), UNASKED)
-            body = call(transport, make(server.url), UNASKED).body
-            UNASKED.require(body == b"its own", "for the second request b'its own'", body)
 
     @pytest.mark.parametrize(
         "first",

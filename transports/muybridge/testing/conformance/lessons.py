@@ -98,6 +98,10 @@ class Capabilities:
         discards_unasked_replies: What a server sends without being asked is never taken for the
             reply to the next request, also where that costs nothing. If not, a poll may be told
             of another task; the core refuses what has another id.
+        refuses_early_bytes: A paid request is not sent on a connection on which something has
+            arrived before it. If not, a response that goes astray on a hop can be taken for the
+            one to a create, which is then paid for twice, reported as refused, or given the id of
+            another task.
         refuses_ambiguous_framing: A head that leaves in doubt where the body ends is malformed.
         detects_cut_tls: A body that ends with its TLS connection is whole only after a closing
             alert. If not, whoever can cut the connection can shorten such a body.
@@ -108,6 +112,7 @@ class Capabilities:
     keeps_alive: bool = True
     checks_connected_address: bool = True
     discards_unasked_replies: bool = True
+    refuses_early_bytes: bool = True
     refuses_ambiguous_framing: bool = True
     detects_cut_tls: bool = True
     keeps_cut_heads: bool = True

@@ -1,0 +1,173 @@
+"""Responses that nobody has asked for: never taken for the response to a request."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from muybridge.testing.certificates import server_context
+from muybridge.testing.conformance.calling import (
+    AUTHORIZATION,
+    ENOUGH,
+    Checks,
+    authority,
+    call,
+    get,
+    only_transport_errors,
+    post,
+    serving,
+    shown,
+)
+from muybridge.testing.conformance.lessons import WHOLE, Lesson, promises
+from muybridge.testing.scripted_server import (
+    Peer,
+    ScriptedServer,
+    hang,
+    in_turn,
+    read_request,
+    reply_bytes,
+    send,
+    serve,
+)
+from muybridge.wire.transport import Transport, TransportError, exchange
+from muybridge_protocol.http import HttpRequest
+
+_EVIL = reply_bytes(200, b"somebody else's")
+
+UNASKED = Lesson(
+    f"{WHOLE}; a create would be answered with the id of somebody else's task",
+    "what a connection goes back to its pool with: bytes after the response's end, or on an idle "
+    "connection, mean that it must be closed; a paid request has a connection of its own",
+)
+EARLY = Lesson(
+    "what arrives before the first byte of a request cannot be its response: a 429 would make the "
+    "client send the create again, which is then paid for twice, a 400 would report it as refused, "
+    "and a 200 would give it another task's id",
+    "the moment before a paid request's first byte: if anything can be read by then, raise "
+    "TransportError with sent=False, and the client retries; muybridge.wire.building.Account.send "
+    "checks it if it is given the socket, and so does building.refuse_early_bytes",
+)
+
+
+@contextlib.contextmanager
+def _connected_late(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Let a connection be opened no sooner than the server has sent something on it."""
+    connect = socket.socket.connect
+
+    def connect_and_wait(sock: socket.socket, address: Any) -> None:
+        timeout = sock.gettimeout()
+        sock.settimeout(ENOUGH)
+        connect(sock, address)
+        select.select([sock], [], [], ENOUGH)
+        sock.settimeout(timeout)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(socket.socket, "connect", connect_and_wait)
+        yield
+
+
+def _greet_over_tls(peer: Peer) -> None:
+    """Make a TLS 1.2 handshake, send a whole response right behind it, and answer one request."""
+    context = server_context(authority(), "127.0.0.1")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # where the server has the last word
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_side=True)
+
+    def until_done(step: Callable[[], object], behind: bytes = b"") -> None:
+        while True:
+            try:
+                step()
+            except ssl.SSLWantReadError:
+                peer.sock.sendall(outgoing.read())
+                data = peer.sock.recv(65536)
+                if not data:
+                    raise ConnectionResetError("the client went away") from None
+                incoming.write(data)
+            else:
+                break
+        tls.write(behind)
+        peer.sock.sendall(outgoing.read())  # in one piece, so that nothing comes between
+
+    until_done(tls.do_handshake, _EVIL)
+    until_done(lambda: peer.received.extend(tls.read()), reply_bytes(200, b"its own"))
+    peer.hang()
+
+
+class Unasked(Checks):
+    """What becomes of responses that nobody has asked for."""
+
+    @promises("refuses_early_bytes")
+    def test_before_the_first_byte(
+        self, transport: Transport, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What arrives before a paid request is sent is not taken for its response."""
+        script = [send(_EVIL), serve(200, b"its own")]
+        with serving(script) as server, _connected_late(monkeypatch):
+            self._check_early(transport, server)
+
+    @promises("refuses_early_bytes")
+    def test_behind_the_handshake(self, transport: Transport) -> None:
+        """Nor is what arrives right behind a TLS handshake."""
+        with serving(_greet_over_tls, scheme="https") as server:
+            self._check_early(transport, server)
+
+    def _check_early(self, transport: Transport, server: ScriptedServer) -> None:
+        request = post(server.url)
+        try:
+            with only_transport_errors():
+                came = exchange(transport, request, timeout=ENOUGH, authorization=AUTHORIZATION)
+        except TransportError as error:
+            told = shown(error.failure)
+            EARLY.require(not error.failure.sent, "sent=False", told)
+            EARLY.require(not server.posts, "no POST, for the failure says sent=False", told)
+        else:
+            found = f"status {came.status} with the body {came.body!r}"
+            expected = "TransportError with sent=False, or the response b'its own'"
+            EARLY.require(came.body == b"its own", expected, found)
+
+    def test_unasked_reply_to_paid(self, transport: Transport) -> None:
+        """What a server sends unasked is never taken for the response to a paid request."""
+        self._check_behind(transport, post)
+
+    @promises("discards_unasked_replies")
+    def test_unasked_reply(self, transport: Transport) -> None:
+        """Nor for the response to one that costs nothing."""
+        self._check_behind(transport, get)
+
+    def _check_behind(self, transport: Transport, make: Callable[[str], HttpRequest]) -> None:
+        first = [read_request, send(reply_bytes() + _EVIL), hang]
+        with serving(in_turn(first, serve(200, b"its own"))) as server:
+            call(transport, make(server.url), UNASKED)
+            body = call(transport, make(server.url), UNASKED).body
+            UNASKED.require(body == b"its own", "for the second request b'its own'", body)
+
+    @pytest.mark.parametrize("make", [get, post], ids=["GET", "POST"])
+    def test_unasked_while_idle(
+        self, transport: Transport, make: Callable[[str], HttpRequest]
+    ) -> None:
+        """What a server sends on an idle connection is not taken for the next response."""
+        idle, sent = threading.Event(), threading.Event()
+
+        def first(peer: Peer) -> None:
+            """Answer one request, and send another response while the connection is idle."""
+            peer.read_request()
+            peer.send(reply_bytes())
+            idle.wait(ENOUGH)
+            with contextlib.suppress(OSError):  # it may have been closed
+                peer.send(_EVIL)
+            sent.set()
+            peer.hang()
+
+        with serving(in_turn(first, serve(200, b"its own"))) as server:
+            call(transport, get(server.url), UNASKED)
+            idle.set()
+            sent.wait(ENOUGH)
+            body = call(transport, make(server.url), UNASKED).body
+            UNASKED.require(body == b"its own", "for the second request b'its own'", body)
