@@ -15,6 +15,8 @@ from muybridge.local.hoofbeats import SAMPLE_RATE
 from muybridge.local.rendering import Picture
 from muybridge.local.service import SEEDED_ASSETS
 from muybridge_docs.generated import GENERATED
+from muybridge_protocol.codec import ERROR_LIMIT, NAME_LIMIT
+from muybridge_protocol.delivery import CREATE, LONGEST_WAIT, Verdict
 from muybridge_protocol.emulator import FAILURES, REQUEST_BODY_LIMIT, Timing
 from muybridge_protocol.emulator import intake as emulator_intake
 from muybridge_protocol.emulator.lengths import (
@@ -27,11 +29,15 @@ from muybridge_protocol.emulator.lengths import (
 from muybridge_protocol.emulator.tasks import ASSUMED_RETENTION
 from muybridge_protocol.emulator.text import answer as text_answer
 from muybridge_protocol.emulator.text.prompt import FILE_TOKENS
-from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families import FAMILIES, VIDSA
 from muybridge_protocol.families.family import DAY
 from muybridge_protocol.http import MEBIBYTE
 from muybridge_protocol.media_urls import LEAST_BASE64
 from muybridge_protocol.operations.operation import api_headers
+from muybridge_protocol.operations.poll import NEWBORN, UNKNOWN_PACING
+from muybridge_protocol.rules import Between
+from muybridge_protocol.service import is_identifier
+from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT, TEXT_TIMEOUT
 
 ROOT = Path(__file__).parents[2]
 HOMES = (ROOT / "protocol" / "muybridge_protocol", ROOT / "transports" / "muybridge")
@@ -224,3 +230,30 @@ def test_codes_of_errors() -> None:
     for part in choice("codes of errors").split("; "):
         told |= {(part[:3], name) for name in re.findall(r"`(\w+)`", part)}
     assert told == given
+
+
+def test_what_the_client_decides() -> None:
+    """Times, limits and statuses of the client are those of the code."""
+    assert choice("pace for a task of which only the id").endswith(
+        f"{UNKNOWN_PACING.shortest:g} s growing to {UNKNOWN_PACING.longest:g} s"
+    )
+    assert f"within {NEWBORN:g} s" in choice("a 404 shortly after")
+    assert f"up to {LONGEST_WAIT:g} s" in choice("a poll that the service answers with `Retry-Af")
+    refused = [status for status, is_ in CREATE.statuses.items() if is_ is Verdict.REFUSED]
+    told = choice("statuses other than 401 and 403")
+    assert told.startswith(" ".join(str(s) for s in refused if s not in (401, 403)))
+    assert [s for s, is_ in CREATE.statuses.items() if is_ is Verdict.THROTTLED] == [429]
+    assert is_identifier("a" * 1024)
+    assert not is_identifier("a" * 1025)
+    assert "1 to 1,024 characters" in choice("task ids and asset ids")
+    told = choice("an `error`, `status`, `model` or `object`")
+    assert f"{ERROR_LIMIT:,} characters of an error or {NAME_LIMIT} of another" in told
+    assert choice("time of an answer").startswith(
+        f"at most {TEXT_TIMEOUT:g} s with all tries, {SILENCE_LIMIT:g} s without"
+    )
+    assert f"at most {REPLY_LIMIT // MEBIBYTE} MiB" in choice("size of an answer")
+    limited = VIDSA.field("duration")
+    assert limited is not None
+    (between,) = limited.rules
+    assert isinstance(between, Between)
+    assert choice("range of `duration` for `vidsa`").startswith(f"{between.low}-{between.high} s")
