@@ -172,3 +172,11 @@ def test_many_problems_are_cut_short() -> None:
         read_items([{} for _ in range(60)])
     assert len(caught.value.problems) == 60
     assert str(caught.value).endswith("... and 10 more")
+
+
+@pytest.mark.parametrize(
+    "one", [HORSE, ImgbRequest(model="imgb-2", prompt="A horse")], ids=["a mapping", "a request"]
+)
+def test_one_item_is_not_a_batch(one: Any) -> None:
+    """A single item is not taken for a list of items, nor its fields for items."""
+    assert problems(one) == ["the batch: it is a single item; put it into a list"]
