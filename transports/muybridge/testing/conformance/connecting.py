@@ -242,28 +242,16 @@ class Connecting(Checks):
     def test_second_address(self, transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
         """When a host's first address refuses, the next one is tried, and one POST is made."""
         lesson = Lesson(ONCE, "how a connection is made: each address in turn, before sending")
-        real = socket.getaddrinfo
-        with socket.create_server(("127.0.0.2", 0)) as listener:
-            port: int = listener.getsockname()[1]
-        with socket.create_server(("127.0.0.1", port)) as listener:
+        with serving(serve()) as server:
 
             def both(*_: object, **__: object) -> list[object]:
                 stream = socket.SOCK_STREAM
                 return [
-                    (socket.AF_INET, stream, 6, "", (address, port))
+                    (socket.AF_INET, stream, 6, "", (address, server.port))
                     for address in ("127.0.0.2", "127.0.0.1")
                 ]
 
-            def serve_once() -> None:
-                sock, _ = listener.accept()
-                with sock:
-                    Peer(sock, 0, threading.Event()).read_request()
-                    sock.sendall(reply_bytes(connection="close"))
-
-            answering = threading.Thread(target=serve_once, daemon=True)
-            answering.start()
             monkeypatch.setattr(socket, "getaddrinfo", both)
             with given("a host with the addresses 127.0.0.2, which refuses, and 127.0.0.1"):
-                call(transport, post(f"http://two.example:{port}/"), lesson)
-            monkeypatch.setattr(socket, "getaddrinfo", real)
-            answering.join(2)
+                call(transport, post(f"http://two.example:{server.port}/"), lesson)
+                lesson.require(server.posts == 1, "one POST", f"{server.posts} POSTs")
