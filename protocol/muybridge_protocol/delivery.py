@@ -140,10 +140,10 @@ def backoff(seed: int, attempt: int) -> float:
         attempt: How many tries have failed, from 1.
     """
     ceiling = min(LONGEST_BACKOFF, 2.0 ** min(attempt - 1, 10))
-    return ceiling * _fraction(seed + attempt)
+    return ceiling * fraction(seed + attempt)
 
 
-def _fraction(seed: int) -> float:
+def fraction(seed: int) -> float:
     """Return a number from 0 up to 1 that looks random (splitmix64)."""
     mixed = (seed * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK

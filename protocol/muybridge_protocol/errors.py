@@ -391,11 +391,13 @@ class WaitTimeout(ServiceError):
     Args:
         waited: Seconds that were waited.
         status: The last status seen, or None.
+        silent: Seconds without a valid response at the end, or None if the last poll got one.
     """
 
-    __slots__ = ("status", "waited")
+    __slots__ = ("silent", "status", "waited")
     waited: float
     status: str | None
+    silent: float | None
 
     def __init__(
         self,
@@ -403,20 +405,27 @@ class WaitTimeout(ServiceError):
         task: Task | None = None,
         waited: float,
         status: str | None = None,
+        silent: float | None = None,
     ) -> None:
-        self._keep(task=task, waited=waited, status=status)
+        self._keep(task=task, waited=waited, status=status, silent=silent)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
         seen = f" (last status: {self.status})" if self.status else ""
-        return f"The task did not end within {self.waited:.0f} s{seen}."
+        ended = f"The task did not end within {self.waited:.0f} s{seen}"
+        if self.silent is None:
+            return f"{ended}."
+        return f"{ended}; the service gave no valid response for the last {self.silent:.0f} s."
 
 
 class ServiceUnreachable(ServiceError):
-    """No valid reply came for too long, so waiting was given up.
+    """A query got no valid response, or the service cannot be reached at all.
+
+    Waiting for a task does not end with it because of an outage, however long, but where retrying
+    would fail in the same way, such as with an invalid certificate.
 
     Args:
-        silent: Seconds without a valid reply.
+        silent: Seconds without a valid response.
         reason: What happened last, in words.
     """
 

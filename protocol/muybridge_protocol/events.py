@@ -67,6 +67,27 @@ class WillRetry:
 
 
 @frozen
+class ServiceSilent:
+    """There has been no valid response to a poll for a long time. Polling goes on.
+
+    It takes the place of `WillRetry` then.
+
+    Args:
+        silent: Seconds without a valid response.
+        reason: What happened last, in words.
+        delay: Seconds until the next poll.
+        call: Which call it belongs to, or None where no driver has said so.
+        cause: The reason in words of this library alone, fit for any log. A driver puts it in.
+    """
+
+    silent: float
+    reason: str
+    delay: float
+    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
+    cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
+
+
+@frozen
 class Throttled:
     """The service asked to slow down (status 429).
 
@@ -111,4 +132,4 @@ class DownloadProgress:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
-Event = Submitted | Polled | WillRetry | Throttled | Ambiguous | DownloadProgress
+Event = Submitted | Polled | WillRetry | ServiceSilent | Throttled | Ambiguous | DownloadProgress

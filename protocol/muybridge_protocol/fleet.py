@@ -20,8 +20,9 @@ tells what is left. As everywhere in the core, `now` is seconds on a clock that 
 
 What is sent again, and when, is decided by `Create` and `Poll` alone. The fleet only chooses
 which of those that are due goes first: families take turns, creates and polls take turns, results
-that expire sooner go first (`turns`), and after a 429 or a `Retry-After` all wait (`throttle`). A
-poll that waits is kept packed (`operations.pending`) where they are many: there may be a million.
+that expire sooner go first (`turns`). After a 429 or a `Retry-After` all wait, and after an outage
+the polls that piled up are spread over their interval (`throttle`). A poll that waits is kept
+packed (`operations.pending`) where they are many: there may be a million.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from muybridge_protocol.families.request import MediaRequest, check_request
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import defaults
 from muybridge_protocol.operations.create import Create
+from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.operations.operation import (
     API_TIMEOUT,
     OperationMisuse,
@@ -168,6 +170,7 @@ class Fleet(Generic[K]):
         timeout: Seconds that one exchange may take.
         wait: Seconds to wait for a task in all, or None for no limit.
         poll_interval: Seconds between queries, or None for the specification's pace.
+        next_polls: When tasks may next be polled, where others have polled them.
 
     Raises:
         InvalidAddress: The service has no base URL.
@@ -185,6 +188,7 @@ class Fleet(Generic[K]):
         timeout: float = API_TIMEOUT,
         wait: float | None = WAIT_TIMEOUT,
         poll_interval: float | None = None,
+        next_polls: NextPolls | None = None,
     ) -> None:
         limits = dict(per_family) if isinstance(per_family, Mapping) else {}
         if not isinstance(per_family, Mapping) and per_family is not None:
@@ -202,6 +206,7 @@ class Fleet(Generic[K]):
         self._timeout = timeout
         self._wait = wait
         self._poll_interval = poll_interval
+        self._next_polls = next_polls
         self._throttle = Throttle(seed=seed)
         self._kinds = Kinds()
         self._keys: set[K] = set()
@@ -302,7 +307,9 @@ class Fleet(Generic[K]):
         Raises:
             OperationMisuse: No such exchange is under way.
         """
-        operation = self._exchange(ticket).operation.fail(failure, now)
+        exchange = self._exchange(ticket)
+        operation = exchange.operation.fail(failure, now)
+        self._throttle.failed(sent=exchange.sent)
         return self._go_on(ticket, operation, now)
 
     def stop(self) -> None:
@@ -325,6 +332,14 @@ class Fleet(Generic[K]):
         operation = self._operation(member, now)
         match operation.next_action(now):
             case Send(request, deadline):
+                if isinstance(operation, Poll):
+                    later = self._after_outage(operation, now)
+                    if later > now:
+                        self._turns.back(member)
+                        self._turns.rest(member, later, now)
+                        return None
+                    if self._next_polls is not None:
+                        self._next_polls.note(operation, now)
                 self._tickets += 1
                 self._under_way[self._tickets] = _UnderWay(member, operation, now, request.paid)
                 self._paid += request.paid
@@ -338,7 +353,9 @@ class Fleet(Generic[K]):
                 self._turns.back(member)
                 task = operation.task if isinstance(operation, Poll) else None
                 assert not isinstance(outcome, Task)  # noqa: S101  a create ends with a reply
-                self._end(member, outcome, task)
+                # A wait that ends at its deadline tells when the task may next be polled.
+                told = outcome.task if isinstance(outcome, ServiceError) else None
+                self._end(member, outcome, told or task)
                 return self._ended.popleft()
 
     def _operation(self, member: Member[K], now: float) -> Create | Poll:
@@ -356,9 +373,14 @@ class Fleet(Generic[K]):
             timeout=self._timeout,
         )
 
+    def _after_outage(self, poll: Poll, now: float) -> float:
+        """Return when to send *poll*, which is due, or when its wait ends if that is sooner."""
+        later = self._throttle.after_outage(poll.due, poll.interval_at(now), poll.seed)
+        return later if poll.deadline is None else min(later, poll.deadline)
+
     def _poll(self, task: Task, number: int, now: float) -> Poll:
         return Poll.start(
-            task,
+            task if self._next_polls is None else self._next_polls.recall(task),
             self._service,
             now=now,
             wall=now + self._wall_offset,
@@ -383,6 +405,8 @@ class Fleet(Generic[K]):
         member = exchange.member
         self._turns.back(member)
         events = operation.events
+        if self._next_polls is not None:
+            self._next_polls.note(operation, now)
         if isinstance(operation, Create) and operation.settled is not None:
             created = operation.settled.outcome
             if isinstance(created, ServiceError):
@@ -403,6 +427,7 @@ class Fleet(Generic[K]):
         else:
             member.create = None
             member.kind = self._kinds.of(operation, before=member.kind)
+            member.lane = self._turns.lane(operation.task.family)  # it may have become known
             few = len(self._keys) <= _KEPT_WHOLE
             member.poll = without_records(operation) if few else None
             member.facts = b"" if few else pack(operation)

@@ -31,11 +31,11 @@ from muybridge_protocol.codec import (
     record_reader,
 )
 from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
-from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families import FAMILIES, family_of_model
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.http import shown_url, without_query
 from muybridge_protocol.service import check_identifier, is_identifier
-from muybridge_protocol.values import frozen, require_type
+from muybridge_protocol.values import evolve, frozen, require_type
 
 TOKEN_VERSION = 1
 
@@ -107,6 +107,8 @@ class Task:
         created: When the service created it, Unix seconds.
         error: Why it failed, or None.
         submitted_at: When this library learnt the id, Unix seconds by this machine's clock.
+        next_poll_at: Before when the task is not to be polled, Unix seconds, or None if it may be.
+            An error that ends a wait carries it, so that the next wait keeps the pace.
         raw: The record as it came.
     """
 
@@ -119,12 +121,15 @@ class Task:
     created: int | None = None
     error: str | None = None
     submitted_at: float | None = None
+    next_poll_at: float | None = attrs.field(default=None, eq=False)
     raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False)
 
     @property
     def known_family(self) -> Family | None:
-        """The family's rules and tables, or None where only the id is known."""
-        return None if self.family is None else FAMILIES.get(self.family)
+        """The family's rules and tables, or None where neither family nor model is known."""
+        if self.family is None:
+            return family_of_model(self.requested_model or self.model)
+        return FAMILIES.get(self.family)
 
     @property
     def began_at(self) -> float | None:
@@ -207,7 +212,7 @@ class Result:
     Args:
         id: The task's identifier.
         status: Its status. A status that the specification does not name is a plain string.
-        family: The family that it was created in, or None where only the id is known.
+        family: The family that it was created in, or that its model belongs to, or None.
         model: The model that the service names. It may choose another than was asked for.
         object: The record's `object`.
         created: When the service created it, Unix seconds.
@@ -340,6 +345,7 @@ _TOKEN_FIELDS = {
     "status": _optional_status,
     "created": optional_whole_time,
     "submitted_at": optional_time,
+    "next_poll_at": optional_time,
 }
 
 _read_task = record_reader(Task, _TASK_FIELDS)
@@ -386,9 +392,11 @@ def read_result(record: JsonObject, *, family: str | None) -> Result:
 
     Args:
         record: The reply's JSON object.
-        family: The family that the task was created in, or None where it is not known.
+        family: The family that the task was created in, or None for that of the record's model.
 
     Raises:
         InvalidJson: It has no id or no status.
     """
-    return _read_result(record, family=family, raw=record)
+    result = _read_result(record, family=family, raw=record)
+    known = family_of_model(result.model) if family is None else None
+    return result if known is None else evolve(result, family=known.name)

@@ -14,6 +14,7 @@ import muybridge
 import muybridge_protocol
 from muybridge import CreateAmbiguous, TaskNotFound
 from muybridge.facts import facts
+from muybridge_protocol.emulator import Timing
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 
 from .answers import MODEL, PROMPT
@@ -38,7 +39,7 @@ def logs(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
 
 def test_a_run(make_client: MakeClient, logs: pytest.LogCaptureFixture) -> None:
     """Each step of a run is one line, at a level that fits it."""
-    world = World(latency=0.25)
+    world = World(latency=0.25, timing=Timing(image_processing=20))
     world.instead.extend([HttpResponse(429, (("Retry-After", "7"),)), None, LOST])
     make_client(world).run(image())
     lines = [

@@ -157,8 +157,9 @@ def test_calls_have_numbers_of_their_own(make_client: MakeClient, world: World) 
     assert len(heard.by_call()) == len(heard.of(CallBegan)) == 4
 
 
-def test_a_failure_and_a_retry(make_client: MakeClient, world: World, heard: Heard) -> None:
+def test_a_failure_and_a_retry(make_client: MakeClient, heard: Heard) -> None:
     """A broken exchange tells how far it came, and the next try what it is the next one of."""
+    world = World(timing=Timing(image_processing=20))
     world.instead.extend([None, LOST, None])
     make_client(world, on_event=heard).run(image())
     failed, retry = heard.one(ExchangeFailed), heard.one(WillRetry)

@@ -973,13 +973,15 @@ def test_only_vidsa_loses_its_record(family: str | None, age: float, kind: type[
         assert type(drive(poll(old), reply(404)).outcome) is kind
 
 
-def test_ten_minutes_of_silence() -> None:
-    """After ten minutes without one valid reply the service counts as unreachable."""
+def test_silence_ends_no_wait() -> None:
+    """However long the service does not answer, a wait goes on to its deadline, and recovers."""
     for reaction in (reply(500), lost(), unsent()):
         run = drive(poll(), DONE_LATER, forever=reaction)
-        assert type(run.outcome) is ServiceUnreachable
-        assert 600 <= run.outcome.silent <= 640
-        assert run.times[-2] - run.times[0] < 600
+        assert type(run.outcome) is WaitTimeout
+        assert run.now == run.outcome.waited == HOUR
+        healed = drive(poll(wait=3 * HOUR), DONE_LATER, *repeat(100, reaction), DONE)
+        assert isinstance(healed.outcome, Result)
+        assert healed.now > HOUR
 
 
 DONE_LATER = result("processing")

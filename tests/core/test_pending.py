@@ -26,6 +26,7 @@ from .driving import DONE, SERVICE, WALL, lost, raw, reply, result, unsent
 REACTIONS = (
     result("queued"),
     result("processing", model="another", created=5, actualDuration=1.5),
+    result("processing", model="vidsb_2_0_fast", created=int(WALL)),
     result("on its way"),
     result("completed"),
     reply(200, {"id": "other", "status": "processing"}),
@@ -193,3 +194,17 @@ def test_a_service_with_ever_new_statuses_does_not_fill_the_memory() -> None:
     for number in range(5000):
         kind = kinds.of(poll.receive(result(f"status-{number}", "a"), 1), before=kind)
     assert len(ways) <= 4096
+
+
+def test_a_family_that_becomes_known_makes_another_kind() -> None:
+    """What a record says of a bare id stays known while the poll is at rest."""
+    kinds = Kinds()
+    poll = Poll.start(Task(id="a"), SERVICE, now=0, wall=WALL, seed=0)
+    poll = poll.receive(result("processing", "a"), 1)
+    kind = kinds.of(
+        poll, before=kinds.of(Poll.start(Task(id="a"), SERVICE, now=0, wall=WALL, seed=0))
+    )
+    learnt = poll.receive(result("processing", "a", model="vidv_3_1_pro"), 20)
+    kind = kinds.of(learnt, before=kind)
+    assert (kind.family, kind.model, kind.retention) == ("vidv", "vidv_3_1_pro", 86_400)
+    assert unpack(kind, pack(learnt)).pacing.shortest == 30

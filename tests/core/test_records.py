@@ -15,7 +15,7 @@ from families.cases import Records
 from families.contracts import CONTRACTS
 from muybridge_protocol.codec import InvalidJson, optional_name, read_object
 from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
-from muybridge_protocol.families import FAMILIES, Family
+from muybridge_protocol.families import FAMILIES, Family, family_of_model
 from muybridge_protocol.service import is_identifier
 from muybridge_protocol.tasks import (
     TERMINAL,
@@ -426,6 +426,7 @@ FULL = Task(
     created=CREATED,
     error=None,
     submitted_at=CREATED + 0.25,
+    next_poll_at=CREATED + 30.5,
     raw={"id": "t-1", "video_url": "https://x.example/a?sig=s3cret", "key": "s3cret"},
 )
 
@@ -443,8 +444,10 @@ def test_token_round_trip() -> None:
         "status": "queued",
         "created": CREATED,
         "submitted_at": CREATED + 0.25,
+        "next_poll_at": CREATED + 30.5,
     }
     again = Task.from_token(token)
+    assert again.next_poll_at == CREATED + 30.5
     assert again == attrs.evolve(FULL, object=None)
     assert again.status is Status.QUEUED
     assert as_task(f"  {token}\n") == again
@@ -533,7 +536,7 @@ def test_any_token(fields: dict[str, Any]) -> None:
 def test_a_token_from_beyond_time(size: int) -> None:
     """A time with hundreds of digits breaks neither a token nor a wait."""
     huge = "9" * size
-    for name in ("created", "submitted_at"):
+    for name in ("created", "submitted_at", "next_poll_at"):
         token = f'{{"muybridge_task":1,"id":"t1","{name}":{huge}}}'
         try:
             found = Task.from_token(token)
@@ -559,3 +562,33 @@ def test_what_stands_for_a_task() -> None:
         as_task("a\tb")
     with pytest.raises(InvalidToken):
         as_task(" {")
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_a_listed_model_names_its_family(name: str) -> None:
+    """A record without more than its model is one of the model's family."""
+    family = FAMILIES[name]
+    for model in (*(model.name for model in family.models), f"{name}-9", f"{name}_9_new", name):
+        assert family_of_model(model) is family
+        result = read_result({"id": "t-1", "status": "queued", "model": model}, family=None)
+        assert result.family == name
+        assert Task(id="t-1", model=model).known_family is family
+        assert Task(id="t-1", model="a-backend", requested_model=model).known_family is family
+
+
+@pytest.mark.parametrize(
+    "model", [None, "", "a-backend", "vid", "vidgets", "vids", "IMGA", "imgaa", "vidm9"]
+)
+def test_other_models_belong_to_nobody(model: str | None) -> None:
+    """What only looks like a family's model is not taken for one."""
+    assert family_of_model(model) is None
+    result = read_result({"id": "t-1", "status": "queued", "model": model}, family=None)
+    assert result.family is None
+    assert read_result({"id": "t-1", "status": "queued", "model": model}, family="x").family == "x"
+
+
+def test_a_family_that_is_given_is_not_doubted() -> None:
+    """The model in a record is the backend's, and says nothing against the family asked for."""
+    record = {"id": "t-1", "status": "queued", "model": "imga"}
+    assert read_result(record, family="vidv").family == "vidv"
+    assert Task(id="t-1", family="later", model="imga").known_family is None

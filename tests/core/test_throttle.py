@@ -7,7 +7,7 @@ from math import inf
 import attrs
 import pytest
 
-from muybridge_protocol.delivery import backoff
+from muybridge_protocol.delivery import backoff, fraction
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.throttle import Throttle
 
@@ -112,3 +112,55 @@ def test_a_gap_of_a_millisecond_is_one() -> None:
     assert throttle.gap * 0.95 == 0.001, "the numbers of this test"
     throttle.heard(reply(200), sent=1.0, now=2.0)
     assert throttle.gap == 0.001
+
+
+def failed(*sent: float) -> Throttle:
+    """Return a throttle whose requests, sent at these times, have got no response."""
+    throttle = Throttle(seed=0)
+    for moment in sent:
+        throttle.failed(sent=moment)
+    return throttle
+
+
+@pytest.mark.parametrize(("answered", "recovered"), [(14.9, -inf), (15.0, 15.0), (99.0, 99.0)])
+def test_failures_alone_for_five_seconds_are_an_outage(answered: float, recovered: float) -> None:
+    """An outage lasts from the first request that failed to the first one that is answered."""
+    throttle = failed(10.0, 12.0, 9.0)
+    assert throttle.failing == 10
+    throttle.heard(reply(200), sent=answered - 1, now=answered)
+    assert (throttle.failing, throttle.recovered) == (None, recovered)
+    throttle.heard(reply(200), sent=100.0, now=200.0)
+    assert throttle.recovered == recovered
+
+
+@pytest.mark.parametrize(
+    ("status", "fails"), [(503, True), (429, True), (404, False), (401, False)]
+)
+def test_what_counts_as_failing(status: int, *, fails: bool) -> None:
+    """A service that refuses one task is there for the others."""
+    throttle = told(Throttle(seed=0), reply(status), sent=3.0, now=4.0)
+    assert throttle.failing == (3.0 if fails else None)
+
+
+def test_an_answer_from_before_a_slow_down_ends_no_outage() -> None:
+    """An answer to an older request says nothing of how the service is now."""
+    throttle = slowed()
+    throttle.heard(reply(200), sent=0.5, now=60.0)
+    assert (throttle.failing, throttle.recovered) == (1, -inf)
+    throttle.heard(reply(200), sent=1.0, now=61.0)
+    assert (throttle.failing, throttle.recovered) == (None, 61)
+
+
+def test_polls_that_an_outage_held_up_are_spread() -> None:
+    """Each of them is sent within one interval after the outage, and by its seed always then."""
+    assert Throttle(seed=0).after_outage(5.0, 30.0, 1) == 5
+    throttle = failed(10.0)
+    assert throttle.after_outage(20.0, 30.0, 1) == 20
+    throttle.heard(reply(200), sent=99.0, now=100.0)
+    assert throttle.after_outage(100.0, 30.0, 1) == 100
+    moments = [throttle.after_outage(99.5, 30.0, seed) for seed in range(300)]
+    assert min(moments) < 101
+    assert max(moments) > 129
+    assert all(100 <= moment < 130 for moment in moments)
+    assert sum(moment < 115 for moment in moments) in range(130, 170)
+    assert throttle.after_outage(20.0, 60.0, 7) == 100 + 60 * fraction(7)

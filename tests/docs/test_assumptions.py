@@ -16,7 +16,7 @@ from muybridge.local.rendering import Picture
 from muybridge.local.service import SEEDED_ASSETS
 from muybridge_docs.generated import GENERATED
 from muybridge_protocol.codec import ERROR_LIMIT, NAME_LIMIT
-from muybridge_protocol.delivery import CREATE, LONGEST_WAIT, Verdict
+from muybridge_protocol.delivery import CREATE, LONGEST_BACKOFF, LONGEST_WAIT, Verdict
 from muybridge_protocol.emulator import FAILURES, REQUEST_BODY_LIMIT, Timing
 from muybridge_protocol.emulator import intake as emulator_intake
 from muybridge_protocol.emulator.lengths import (
@@ -33,11 +33,20 @@ from muybridge_protocol.families import FAMILIES, VIDSA
 from muybridge_protocol.families.family import DAY
 from muybridge_protocol.http import MEBIBYTE
 from muybridge_protocol.media_urls import LEAST_BASE64
+from muybridge_protocol.operations.next_polls import LIMIT
 from muybridge_protocol.operations.operation import api_headers
-from muybridge_protocol.operations.poll import NEWBORN, UNKNOWN_PACING
+from muybridge_protocol.operations.poll import (
+    GROWTH,
+    NEWBORN,
+    SILENCE,
+    SPREAD,
+    UNANSWERED_PACING,
+    UNKNOWN_PACING,
+)
 from muybridge_protocol.rules import Between
 from muybridge_protocol.service import is_identifier
 from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT, TEXT_TIMEOUT
+from muybridge_protocol.throttle import OUTAGE
 
 ROOT = Path(__file__).parents[2]
 HOMES = (ROOT / "protocol" / "muybridge_protocol", ROOT / "transports" / "muybridge")
@@ -237,6 +246,17 @@ def test_what_the_client_decides() -> None:
     assert choice("pace for a task of which only the id").endswith(
         f"{UNKNOWN_PACING.shortest:g} s growing to {UNKNOWN_PACING.longest:g} s"
     )
+    assert choice("pace of such a task while polls fail").endswith(
+        f"{UNANSWERED_PACING.shortest:g} s growing to {UNANSWERED_PACING.longest:g} s"
+    )
+    assert max(family.pacing.longest for family in FAMILIES.values()) == UNANSWERED_PACING.longest
+    assert (GROWTH, SPREAD) == (1.25, 0.25)
+    assert f"up to {LONGEST_BACKOFF:g} s if" in choice("a poll that fails")
+    assert SILENCE == 10 * 60
+    assert "after ten minutes" in choice("an outage")
+    assert f"that an outage of {OUTAGE:g} s or more held up" in PAGE
+    assert f"the {LIMIT:,} tasks" in choice("several waits for one task")
+    assert f"at most {LONGEST_WAIT:g} s are waited" in choice("`next_poll_at` in a far")
     assert f"within {NEWBORN:g} s" in choice("a 404 shortly after")
     assert f"up to {LONGEST_WAIT:g} s" in choice("a poll that the service answers with `Retry-Af")
     refused = [status for status, is_ in CREATE.statuses.items() if is_ is Verdict.REFUSED]

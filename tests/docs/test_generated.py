@@ -208,7 +208,8 @@ def test_a_poll_is_walked_through() -> None:
     assert steps["lost after the first byte"].first == "Wait"
     assert steps["completed"].first == "Result"
     assert steps["queued, processing"].last == "WaitTimeout"
-    assert steps["500, any other"].last == "ServiceUnreachable"
+    assert steps["500, any other"].last == "WaitTimeout"
+    assert steps["wrong certificate"].last == "ServiceUnreachable"
     assert "Wait" not in {step.last for step in steps.values()}
     assert all(f">{step.last}</text>" in poll_machine() for step in steps.values())
 

@@ -267,6 +267,8 @@ def assert_value(value: Any, told: Json) -> None:
                         pass
                     case "task_id":
                         assert value.task.id == expected
+                    case "next_poll_at":
+                        assert same(value.task.next_poll_at, expected)
                     case "token":
                         assert value.to_token() == expected
                         assert Task.from_token(expected).id == value.id

@@ -11,6 +11,7 @@ from muybridge_protocol.events import (
     DownloadProgress,
     Event,
     Polled,
+    ServiceSilent,
     Submitted,
     Throttled,
     WillRetry,
@@ -116,6 +117,7 @@ def told_outcome(outcome: object) -> Told:
                 told["result"] = told_outcome(outcome.result)
             if outcome.task is not None:
                 told["task_id"] = outcome.task.id
+                told |= _set(outcome.task, "next_poll_at")
             return told
         case _:
             raise TypeError(type(outcome).__name__)
@@ -135,6 +137,8 @@ def told_event(event: Event) -> Told:
             return {"type": "Polled", "status": str(result.status), "changed": changed}
         case WillRetry(what, _, delay, attempt):
             return {"type": "WillRetry", "what": what, "delay": delay, "attempt": attempt}
+        case ServiceSilent(silent, _, delay):
+            return {"type": "ServiceSilent", "silent": silent, "delay": delay}
         case Throttled(what, delay):
             return {"type": "Throttled", "what": what, "delay": delay}
         case Ambiguous():

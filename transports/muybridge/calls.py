@@ -7,9 +7,12 @@ import random
 import warnings
 from typing import TYPE_CHECKING, TypedDict
 
+import attrs
+
 from muybridge_protocol.errors import PollingTooOften
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations import Create, Poll
+from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task, as_task
@@ -40,6 +43,7 @@ class Calls:
         service: Where the service is.
         timeout: Seconds that one exchange with the service may take.
         poll_interval: Seconds between result queries, or None for the specification's pace.
+        next_polls: When tasks may next be polled.
 
     Raises:
         ValueError: A time is not a number of seconds.
@@ -48,6 +52,7 @@ class Calls:
     service: Service
     timeout: float
     poll_interval: float | None
+    next_polls: NextPolls = attrs.field(factory=NextPolls, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if not is_time(self.timeout):
@@ -66,7 +71,13 @@ class Calls:
     def query(self, task: Task | Result | str, *, now: float, wall: float) -> Poll:
         """Return the operation that asks for a result once."""
         return Poll.query(
-            as_task(task), self.service, now=now, wall=wall, seed=_seed(), timeout=self.timeout
+            self.next_polls.recall(as_task(task)),
+            self.service,
+            now=now,
+            wall=wall,
+            seed=_seed(),
+            timeout=self.timeout,
+            poll_interval=self.poll_interval,
         )
 
     def wait(
@@ -92,7 +103,7 @@ class Calls:
         """
         if timeout is not None and math.isnan(timeout):
             raise ValueError("timeout must be a number of seconds, or None for no limit (got nan)")
-        awaited = as_task(task)
+        awaited = self.next_polls.recall(as_task(task))
         reason = too_often(awaited, self.poll_interval, self.service)
         if reason is not None:
             warnings.warn(reason, PollingTooOften, stacklevel=stacklevel)

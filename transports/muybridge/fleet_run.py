@@ -109,6 +109,7 @@ class FleetRun:
             timeout=calls.timeout,
             wait=timeout,
             poll_interval=calls.poll_interval,
+            next_polls=calls.next_polls,
         )
         kind = type(work).__name__
         if isinstance(work, MediaRequest | Task | Result | str | Mapping):

@@ -22,6 +22,7 @@ from muybridge_protocol.events import (
     DownloadProgress,
     Event,
     Polled,
+    ServiceSilent,
     Submitted,
     WillRetry,
 )
@@ -214,7 +215,7 @@ class Followed(Unfollowed):
             self._status = event.task.status
         elif isinstance(event, Polled):
             self._status = event.result.status
-        if isinstance(event, WillRetry | Ambiguous):
+        if isinstance(event, WillRetry | ServiceSilent | Ambiguous):
             return attrs.evolve(event, call=self._info, cause=self._cause())
         return attrs.evolve(event, call=self._info)
 

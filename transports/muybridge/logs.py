@@ -16,6 +16,7 @@ from muybridge_protocol.events import (
     Ambiguous,
     DownloadProgress,
     Polled,
+    ServiceSilent,
     Submitted,
     Throttled,
     WillRetry,
@@ -69,7 +70,7 @@ def _place_of(event: AnyEvent) -> tuple[logging.Logger, int] | None:
             return CALLS, logging.DEBUG
         case CallEnded(error=error):
             return CALLS, logging.INFO if error is None else logging.WARNING
-        case WillRetry() | Throttled():
+        case WillRetry() | ServiceSilent() | Throttled():
             return CALLS, logging.WARNING
         case Ambiguous():
             return CALLS, logging.ERROR
@@ -99,6 +100,13 @@ def _line(found: dict[str, Fact]) -> str:
             return f"{'is now' if changed else 'is still'} {status}"
         case {"event": "WillRetry", "delay": int() | float() as seconds}:
             return f"{found['what']} is tried again in {seconds:.1f} s: {found['cause']}"
+        case {
+            "event": "ServiceSilent",
+            "silent": int() | float() as silent,
+            "delay": int() | float() as seconds,
+        }:
+            cause = found["cause"]
+            return f"no valid response for {silent:.0f} s, next poll in {seconds:.1f} s: {cause}"
         case {"event": "Throttled", "delay": int() | float() as seconds}:
             return f"the service asks to slow down; {found['what']} goes on in {seconds:.1f} s"
         case {"event": "Ambiguous"}:

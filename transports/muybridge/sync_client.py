@@ -84,6 +84,7 @@ class Client(TextClient):
             credentials,
             Listeners(on_submitted, on_event),
             SystemClock() if clock is None else clock,
+            self._calls.next_polls,
         )
 
     def __repr__(self) -> str:
@@ -139,6 +140,8 @@ class Client(TextClient):
     def get(self, task: Task | Result | str) -> Result:
         """Return what the service says of a task now.
 
+        The query is sent at once. If it fails, it is repeated twice at the family's pace.
+
         Args:
             task: A task, a result, a token or an id.
 
@@ -159,6 +162,9 @@ class Client(TextClient):
     ) -> Result:
         """Wait until a task is completed, and return its result.
 
+        Waits of one client for the same task keep its pace together, so that a short timeout in a
+        loop polls no more often than a long one.
+
         Args:
             task: A task, a result, a token or an id.
             timeout: Seconds to wait in all, or None for no limit.
@@ -167,8 +173,10 @@ class Client(TextClient):
         Raises:
             TaskFailed: The task failed; the error carries the result.
             TaskCancelled: The task was cancelled.
-            WaitTimeout: It did not end in time. It goes on; wait again.
-            ServiceUnreachable: There was no valid reply for 10 minutes.
+            WaitTimeout: It did not end in time, even if the service was down. It goes on; wait
+                again.
+            ServiceUnreachable: The service can never be reached like this: its certificate is
+                invalid, for example.
             TaskNotFound: The service does not know it; `ResultExpired` if not any more.
             ResultIncomplete: It is completed, but its result has no URL.
             Refused: The service refused.

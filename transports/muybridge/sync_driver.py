@@ -17,6 +17,7 @@ from muybridge.wire.transport import StreamedReply, Transport, TransportError, b
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Fetch, Operation, Send, Wait
+from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
@@ -38,12 +39,14 @@ class Driver:
         credentials: The API key.
         listeners: Who is told of events.
         clock: What tells the time and waits.
+        next_polls: What remembers when tasks may next be polled.
     """
 
     transport: Transport
     credentials: Credentials
     listeners: Listeners
     clock: Clock
+    next_polls: NextPolls
 
     def finish(self, operation: Operation[T], ledger: Ledger | None = None) -> T:
         """Drive *operation* to its end and return its outcome.
@@ -96,8 +99,10 @@ class Driver:
                     with hold_interrupts(when=request.shielded) as held:
                         followed.sending(request, now)
                         ledger.begin(request)
+                        self.next_polls.note(operation, now)
                         operation = self.exchange(operation, request, deadline, followed, ledger)
                         ledger.book(operation)
+                        self.next_polls.note(operation, self.clock.monotonic())
                         followed.tell_end(operation.events)
                     if held.seen:
                         raise interrupted(operation, held)

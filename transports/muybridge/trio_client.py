@@ -94,6 +94,7 @@ class TrioClient(TrioTextClient):
             _default_transport() if transport is None else transport,
             credentials,
             Listeners(on_submitted, on_event),
+            self._calls.next_polls,
         )
         self._wall = wall
 
@@ -153,6 +154,8 @@ class TrioClient(TrioTextClient):
     async def get(self, task: Task | Result | str) -> Result:
         """Return what the service says of a task now.
 
+        The query is sent at once. If it fails, it is repeated twice at the family's pace.
+
         Args:
             task: A task, a result, a token or an id.
 
@@ -173,6 +176,9 @@ class TrioClient(TrioTextClient):
     ) -> Result:
         """Wait until a task is completed, and return its result.
 
+        Waits of one client for the same task keep its pace together, so that a short timeout in a
+        loop polls no more often than a long one.
+
         Args:
             task: A task, a result, a token or an id.
             timeout: Seconds to wait in all, or None for no limit.
@@ -181,8 +187,10 @@ class TrioClient(TrioTextClient):
         Raises:
             TaskFailed: The task failed; the error carries the result.
             TaskCancelled: The task was cancelled.
-            WaitTimeout: It did not end in time. It goes on; wait again.
-            ServiceUnreachable: There was no valid reply for 10 minutes.
+            WaitTimeout: It did not end in time, even if the service was down. It goes on; wait
+                again.
+            ServiceUnreachable: The service can never be reached like this: its certificate is
+                invalid, for example.
             TaskNotFound: The service does not know it; `ResultExpired` if not any more.
             ResultIncomplete: It is completed, but its result has no URL.
             Refused: The service refused.

@@ -28,6 +28,7 @@ from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Download, Fetch, Operation, Send, Settled, Wait
 from muybridge_protocol.operations.download import Saved, Stage
+from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
@@ -60,11 +61,13 @@ class Driver:
         transport: What sends requests.
         credentials: The API key.
         listeners: Who is told of events.
+        next_polls: What remembers when tasks may next be polled.
     """
 
     transport: AsyncTransport
     credentials: Credentials
     listeners: Listeners
+    next_polls: NextPolls
 
     async def finish(self, operation: Operation[T], ledger: Ledger | None = None) -> T:
         """Drive *operation* to its end and return its outcome.
@@ -323,10 +326,12 @@ class Driven(Generic[T]):
             with hold_interrupts(when=request.shielded) as held:
                 followed.sending(request, now)
                 self._ledger.begin(request)
+                self._driver.next_polls.note(self._operation, now)
                 operation = await self._driver.exchange(
                     self._operation, request, deadline, followed, self._ledger
                 )
                 self._ledger.book(operation)
+                self._driver.next_polls.note(operation, trio.current_time())
                 followed.tell_end(operation.events)
         except trio.Cancelled:
             if held is not None and held.seen:

@@ -129,6 +129,25 @@ def find_family(name: str) -> Family:
     raise UnknownFamily(f"there is no family {name!r}; {hint} are {', '.join(FAMILIES)}")
 
 
+def family_of_model(model: str | None) -> Family | None:
+    """Return the family that *model* belongs to, or None where that is not certain.
+
+    A model that the tables do not list belongs to the one family that its name begins with, up to
+    a `-` or `_`.
+    """
+    if not model:
+        return None
+    families = tuple(FAMILIES.values())
+    listed = [family for family in families if family.model(model) is not None]
+    named = [
+        family
+        for family in families
+        if model.startswith(family.name) and model[len(family.name) :][:1] in ("", "-", "_")
+    ]
+    found = listed or named
+    return found[0] if len(found) == 1 else None
+
+
 __all__ = [
     "FAMILIES",
     "IMGA",
@@ -162,5 +181,6 @@ __all__ = [
     "VidsaRequest",
     "VidsbRequest",
     "VidvRequest",
+    "family_of_model",
     "find_family",
 ]

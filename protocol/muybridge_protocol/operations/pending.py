@@ -21,7 +21,7 @@ from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Status, Task
 from muybridge_protocol.values import evolve
 
-_FACTS: Final = struct.Struct("<dd9sdddddQIBB")
+_FACTS: Final = struct.Struct("<dd9sddddddQIBB")
 _TASK: Final = struct.Struct("<dd9s")
 _BORN: Final = struct.Struct("<d")
 _NONE: Final = float("nan")
@@ -103,9 +103,10 @@ class Kinds:
 
         Args:
             poll: A pending poll.
-            before: Its kind when it was last at rest. Of a poll's kind only `seen` changes.
+            before: Its kind when it was last at rest. Of a poll's kind only `seen` changes, once
+                the family is known.
         """
-        if before is None:
+        if before is None or before.family != poll.task.family:
             return self._share(Kind.of(poll))
         seen = poll.seen
         if seen == before.seen:
@@ -146,6 +147,7 @@ def pack(poll: Poll) -> bytes:
         _NONE if poll.deadline is None else poll.deadline,
         poll.due,
         poll.started,
+        poll.wall_offset,
         poll.interval,
         poll.heard,
         poll.seed,
@@ -165,6 +167,7 @@ def unpack(kind: Kind, facts: bytes) -> Poll:
         deadline,
         due,
         started,
+        wall_offset,
         interval,
         heard,
         seed,
@@ -181,6 +184,7 @@ def unpack(kind: Kind, facts: bytes) -> Poll:
         once=kind.once,
         pacing=kind.pacing,
         started=started,
+        wall_offset=wall_offset,
         deadline=None if isnan(deadline) else deadline,
         born=None if isnan(born) else born,
         interval=interval,

@@ -6,7 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, read_object
-from muybridge_protocol.delivery import LONGEST_WAIT, POLL, Verdict, backoff, refusal, retry_after
+from muybridge_protocol.delivery import (
+    LONGEST_WAIT,
+    POLL,
+    Verdict,
+    backoff,
+    fraction,
+    refusal,
+    retry_after,
+)
 from muybridge_protocol.errors import (
     ProtocolViolation,
     ResultExpired,
@@ -18,7 +26,7 @@ from muybridge_protocol.errors import (
     TaskNotFound,
     WaitTimeout,
 )
-from muybridge_protocol.events import Polled, Throttled, WillRetry
+from muybridge_protocol.events import Polled, ServiceSilent, Throttled, WillRetry
 from muybridge_protocol.families.family import Pacing
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import (
@@ -45,23 +53,27 @@ if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
 
 UNKNOWN_PACING = Pacing(5, 30, assumed=True)
-"""How often a task is asked for of which only the id is known."""
+"""How often a task of unknown family is polled."""
+UNANSWERED_PACING = Pacing(30, 60, assumed=True)
+"""How often a task of unknown family is polled while the service does not answer: as seldom as one
+of the slowest family, because it may be of that one."""
 GROWTH = 1.25
-"""What the interval is multiplied with after each reply, up to the pacing's longest."""
+"""What the interval is multiplied with after each poll, up to the pacing's longest."""
+SPREAD = 0.25
+"""The part of an interval by which failed polls differ at most, so that tasks that were polled
+together before an outage are not all polled in the same moment after it."""
 WAIT_TIMEOUT = 3600.0
 """Seconds that waiting for a result may take unless said otherwise."""
-SILENCE_LIMIT = 600.0
-"""Seconds without one valid reply after which waiting is given up."""
+SILENCE = 600.0
+"""Seconds without a valid response after which each failed poll reports `ServiceSilent`."""
 SILENT_TRIES = 3
-"""Tries that must have failed by then: the caller's own pace may be one query in an hour."""
+"""Polls that must have failed by then: the caller's own pace may be one poll in an hour."""
 NEWBORN = 60.0
 """Seconds after its creation in which a task that is not found may yet appear."""
 UNREADABLE_TRIES = 3
 """How many more times a reply that cannot be read, or lacks its URL, is asked for."""
 QUERY_TRIES = 3
 """How often a single query is tried in all."""
-LAST_CALL = 5.0
-"""Seconds before the deadline at which a task is asked for that has not answered before."""
 
 
 def result_query(task: Task, service: Service) -> HttpRequest:
@@ -83,6 +95,7 @@ class Poll(Operation[Result]):
         once: Whether the first valid reply is the outcome, whatever its status.
         pacing: How often to ask.
         started: When it began, on the driver's clock.
+        wall_offset: What to add to the driver's clock to get Unix seconds.
         deadline: When to stop, on the driver's clock, or None for never.
         born: When the task was created, on the driver's clock, or None where not known.
         interval: Seconds until the next query.
@@ -97,6 +110,7 @@ class Poll(Operation[Result]):
     once: bool = False
     pacing: Pacing
     started: float
+    wall_offset: float
     deadline: float | None
     born: float | None
     interval: float
@@ -122,7 +136,8 @@ class Poll(Operation[Result]):
         """Return the operation that waits for *task* to end.
 
         A task that this library has just created is first asked for after one interval; a task
-        of which only the id is known may be old, and is asked for at once.
+        of which only the id is known may be old, and is asked for at once. No task is polled before
+        its `next_poll_at`; that one lies too far ahead can only be a clock's fault.
 
         Args:
             task: The task to wait for.
@@ -137,17 +152,23 @@ class Poll(Operation[Result]):
         check_seconds("wait", wait, least=-math.inf)
         check_seconds("poll_interval", poll_interval, least=0)
         pacing = _pacing(task) if poll_interval is None else Pacing(poll_interval, poll_interval)
-        began = task.began_at
+        family, began, permitted = task.known_family, task.began_at, task.next_poll_at
         born = None if began is None else min(now, began - wall + now)
         due = now if born is None else max(now, born + pacing.shortest)
+        if permitted is not None:
+            due = max(due, now + min(permitted - wall, max(pacing.longest, LONGEST_WAIT)))
+        if due > now:
+            due = math.ceil(due * 1e6) / 1e6  # Unix seconds are no finer, and not a poll too soon
+        known = task.family if family is None else family.name
         poll = cls(
             service=service,
             seed=seed,
             timeout=timeout,
             due=due,
-            task=task,
+            task=evolve(task, family=known, next_poll_at=None),
             pacing=pacing,
             started=now,
+            wall_offset=wall - now,
             deadline=None if wait is None else now + wait,
             born=born,
             interval=pacing.shortest,
@@ -155,7 +176,7 @@ class Poll(Operation[Result]):
         )
         if task.status in (Status.FAILED, Status.CANCELLED):
             return evolve(poll, settled=Settled(poll._outcome(task.to_result())))
-        return poll._before_the_deadline(now)
+        return poll
 
     @classmethod
     def query(
@@ -167,15 +188,41 @@ class Poll(Operation[Result]):
         wall: float,
         seed: int,
         timeout: float = API_TIMEOUT,
+        poll_interval: float | None = None,
     ) -> Self:
-        """Return the operation that asks for *task* once; the arguments are those of `start`."""
-        poll = cls.start(task, service, now=now, wall=wall, seed=seed, timeout=timeout, wait=None)
+        """Return the operation that asks for *task* once; the arguments are those of `start`.
+
+        It asks at once. If that fails, its further tries keep the pace.
+        """
+        poll = cls.start(
+            task,
+            service,
+            now=now,
+            wall=wall,
+            seed=seed,
+            timeout=timeout,
+            wait=None,
+            poll_interval=poll_interval,
+        )
         return evolve(poll, once=True, due=now, settled=None, events=())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the service has said that the task is at its end."""
+        return self.settled is not None and self.seen is not None and is_terminal(self.seen)
 
     @property
     def kind(self) -> CallKind:
         """What it does, for those who are told of it."""
         return "get" if self.once else "wait"
+
+    def interval_at(self, now: float) -> float:
+        """Return the seconds from a poll that ends at *now* to the next one.
+
+        One that was late, because others had to go first or an exchange hung, is followed by no
+        sooner ones than if all had been in time.
+        """
+        return min(self.pacing.longest, max(self.interval, now - self.due))
 
     def next_action(self, now: float) -> Send | Wait | Settled[Result]:
         """Return what to do next, at *now*."""
@@ -203,7 +250,7 @@ class Poll(Operation[Result]):
             case Verdict.VIOLATION:
                 return self._settle(self._violation(f"a redirect (status {status})", response))
             case _:
-                return self._retry(f"status {status}", now, at_least=retry_after(response) or 0.0)
+                return self._retry(f"status {status}", now, asked=retry_after(response))
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange without a whole reply."""
@@ -235,12 +282,29 @@ class Poll(Operation[Result]):
             "unreadable": 0,
             "events": (Polled(result, changed=result.status != before),),
         }
-        if self.once:
-            return evolve(self, **known, settled=Settled(result))
+        poll = self._with_family_of(result, now)
+        if poll.once:
+            return evolve(poll, **known, settled=Settled(result))
         if is_terminal(result.status):
-            return self._end(result, now, known)
-        interval = min(self.pacing.longest, self.interval * GROWTH)
-        return evolve(self, **known, due=now + self.interval, interval=interval)
+            return poll._end(result, now, known)
+        interval = poll.interval_at(now)
+        grown = min(poll.pacing.longest, interval * GROWTH)
+        return evolve(poll, **known, due=now + interval, interval=grown)
+
+    def _with_family_of(self, result: Result, now: float) -> Self:
+        """Return this with what *result* says of the task, if the family was not known."""
+        task = self.task
+        if task.family is not None or result.family is None:
+            return self
+        created = result.created if task.created is None else task.created
+        task = evolve(task, family=result.family, model=task.model or result.model, created=created)
+        began = task.began_at
+        born = None if began is None else min(now, began - self.wall_offset)
+        if self.pacing != UNKNOWN_PACING:  # it is the caller's own
+            return evolve(self, task=task, born=born)
+        pacing = _pacing(task)
+        interval = max(self.interval, pacing.shortest) if self.failures else pacing.shortest
+        return evolve(self, task=task, born=born, pacing=pacing, interval=interval)
 
     def _end(self, result: Result, now: float, known: dict[str, Any]) -> Self:
         if result.status != Status.COMPLETED or result.url is not None:
@@ -273,12 +337,10 @@ class Poll(Operation[Result]):
         )
 
     def _throttle(self, response: HttpResponse, now: float) -> Self:
-        asked = retry_after(response)
-        delay = backoff(self.seed, self.failures + 1) if asked is None else asked
-        delay = max(self.interval, min(delay, LONGEST_WAIT))
+        reason = f"status {response.status}"
         # A service that says when to come back is not silent.
         answered = evolve(self, heard=now)
-        return answered._again(delay, now, f"status {response.status}", Throttled("poll", delay))
+        return answered._again(reason, now, asked=retry_after(response), throttled=True)
 
     def _not_understood(self, reason: str, response: HttpResponse, now: float) -> Self:
         tries = self.unreadable + 1
@@ -286,41 +348,49 @@ class Poll(Operation[Result]):
             return self._settle(self._violation(reason, response))
         return evolve(self, unreadable=tries)._retry(reason, now)
 
-    def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:
-        delay = max(
-            backoff(self.seed, self.failures + 1),
-            min(at_least, LONGEST_WAIT),
-            self.pacing.minimum or 0.0,
-        )
-        return self._again(delay, now, reason, WillRetry("poll", reason, delay, self.failures + 1))
+    def _retry(self, reason: str, now: float, *, asked: float | None = None) -> Self:
+        return self._again(reason, now, asked=asked, throttled=False)
 
-    def _again(self, delay: float, now: float, reason: str, event: WillRetry | Throttled) -> Self:
-        """Ask again after *delay* seconds, unless there has been no valid reply for too long."""
-        failures = self.failures + 1
-        silent = now - self.heard
-        lost = silent >= SILENCE_LIMIT and failures >= SILENT_TRIES
-        if lost or self._is_last_try:
+    def _again(self, reason: str, now: float, *, asked: float | None, throttled: bool) -> Self:
+        """Poll again, no sooner than after a response, so that an outage never raises the rate."""
+        failures, silent = self.failures + 1, now - self.heard
+        if self._is_last_try:
             return self._settle(ServiceUnreachable(silent=silent, reason=reason, task=self.task))
-        again = evolve(self, failures=failures, due=now + delay, events=(event,))
-        return again._before_the_deadline(now)
+        interval, longest = self.interval_at(now), self.pacing.longest
+        if self.pacing == UNKNOWN_PACING and not (self.once or throttled):
+            longest = UNANSWERED_PACING.longest
+            interval = max(self.interval, UNANSWERED_PACING.shortest)
+        if asked is None:
+            spread = interval * (1 + SPREAD * fraction(self.seed + failures))
+            delay = max(backoff(self.seed, failures), spread)
+        else:
+            delay = max(min(asked, LONGEST_WAIT), interval)
+        event: Throttled | ServiceSilent | WillRetry
+        if throttled:
+            event = Throttled("poll", delay)
+        elif silent >= SILENCE and failures >= SILENT_TRIES:
+            event = ServiceSilent(silent, reason, delay)
+        else:
+            event = WillRetry("poll", reason, delay, failures)
+        return evolve(
+            self,
+            failures=failures,
+            due=now + delay,
+            interval=min(longest, interval * GROWTH),
+            events=(event,),
+        )
 
     @property
     def _is_last_try(self) -> bool:
         return self.once and self.failures + 1 >= QUERY_TRIES
-
-    def _before_the_deadline(self, now: float) -> Self:
-        """Ask once before the deadline, if there has been no reply and would be none."""
-        if self.deadline is None or self.seen is not None or self.due < self.deadline:
-            return self
-        last_call = self.deadline - min(LAST_CALL, (self.deadline - self.started) / 2)
-        return evolve(self, due=last_call) if now < last_call else self
 
     def _timeout(self) -> WaitTimeout:
         assert self.deadline is not None  # noqa: S101  only a deadline brings this about
         return WaitTimeout(
             waited=self.deadline - self.started,
             status=self.task.status if self.seen is None else self.seen,
-            task=self.task,
+            silent=self.deadline - self.heard if self.failures else None,
+            task=evolve(self.task, next_poll_at=self.due + self.wall_offset),
         )
 
     def _violation(self, reason: str, response: HttpResponse) -> ProtocolViolation:

@@ -32,7 +32,13 @@ from muybridge_protocol.errors import (
     ServiceError,
     TaskEnded,
 )
-from muybridge_protocol.events import DownloadProgress, Polled, Throttled, WillRetry
+from muybridge_protocol.events import (
+    DownloadProgress,
+    Polled,
+    ServiceSilent,
+    Throttled,
+    WillRetry,
+)
 from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
@@ -73,7 +79,7 @@ class Block:
 
 Job = Finish | Await | Save | Block
 Steps = Generator[Job, Any, None]
-_STOPS = Polled | WillRetry | Throttled | DownloadProgress
+_STOPS = Polled | WillRetry | ServiceSilent | Throttled | DownloadProgress
 """The events at which a run that is to stop may break off."""
 
 
@@ -148,6 +154,10 @@ class ItemWork:
                 self._run.event(self._entry, What.STATUS, str(result.status), task=result.id)
             case WillRetry(what, reason, delay):
                 detail = f"{what} is tried again in {delay:.0f} s: {reason}"
+                self._run.event(self._entry, What.RETRY, detail)
+            case ServiceSilent(silent, reason, delay):
+                silence = f"no valid response for {silent / 60:.0f} minutes"
+                detail = f"{silence}; next poll in {delay:.0f} s: {reason}"
                 self._run.event(self._entry, What.RETRY, detail)
             case Throttled(what, delay):
                 detail = f"the service asks to slow down: {what} goes on in {delay:.0f} s"

@@ -213,8 +213,8 @@ class Errand:
 
     def learn(self, error: ServiceError) -> None:
         """Keep the records that *error* carries."""
-        if error.task is not None and self.task is None:
-            self.task = error.task
+        if error.task is not None and (self.task is None or error.task.next_poll_at is not None):
+            self.task = error.task  # the next command must not poll it sooner
         if isinstance(error, TaskEnded):
             self.result = error.result
 

@@ -13,6 +13,7 @@ from muybridge_protocol.codec import readable
 from muybridge_protocol.events import (
     DownloadProgress,
     Polled,
+    ServiceSilent,
     Submitted,
     Throttled,
     WillRetry,
@@ -62,6 +63,9 @@ class Progress:
                 self.say(f"{readable(result.status, 40)} after {self.elapsed}")
             case WillRetry(what, reason, delay):
                 self.say(f"{what} is tried again in {delay:.0f} s: {reason}")
+            case ServiceSilent(silent, reason, delay):
+                silence = f"no valid response for {silent / 60:.0f} minutes"
+                self.say(f"{silence}, the task is safe; next poll in {delay:.0f} s: {reason}")
             case Throttled(what, delay):
                 self.say(f"the service asks to slow down: {what} goes on in {delay:.0f} s")
             case _:

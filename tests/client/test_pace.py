@@ -1,0 +1,305 @@
+"""The pace of polling over many calls, and through outages, with every driver."""
+
+from __future__ import annotations
+
+import logging
+from itertools import pairwise
+
+import pytest
+
+from muybridge import Result, ServiceUnreachable, Task, TaskNotFound, WaitTimeout
+from muybridge_protocol.emulator import Timing
+from muybridge_protocol.events import Polled, ServiceSilent, WillRetry
+from muybridge_protocol.http import (
+    HttpRequest,
+    HttpResponse,
+    Phase,
+    Reason,
+    TransportFailure,
+)
+from muybridge_protocol.tasks import Status
+
+from .drivers import AnyClient, MakeClient
+from .fleets import run_all
+from .heard import Heard, call_of
+from .in_process import World
+from .requests_made import FAMILIES, PACE, small
+
+LOST = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.RESET)
+UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
+NO_CERTIFICATE = TransportFailure(phase=Phase.TLS, sent=False, reason=Reason.CERTIFICATE)
+HALF_AN_HOUR = 1800.0
+
+
+def slow_world(seconds: float = 200) -> World:
+    return World(timing=Timing(image_processing=seconds, video_processing=seconds))
+
+
+def gaps(world: World) -> list[float]:
+    """Return the seconds between queries, as exactly as sums of them are."""
+    times = [seen.at for seen in world.queries]
+    return [round(later - sooner, 9) for sooner, later in pairwise(times)]
+
+
+def token_of(error: WaitTimeout) -> str:
+    assert error.task is not None
+    return error.task.to_token()
+
+
+def wait_in_a_loop(client: AnyClient, world: World, task: Task | str) -> Result:
+    """Wait for *task* 10 s at a time, as one does who has other things to do in between."""
+    for _ in range(1000):
+        try:
+            return client.wait(task, timeout=10)
+        except WaitTimeout:
+            world.clock.sleep(0.1)
+    raise AssertionError("the task never ends")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("bare", [False, True], ids=["task", "bare id"])
+def test_short_waits_in_a_loop_keep_the_pace(
+    make_client: MakeClient, family: str, *, bare: bool
+) -> None:
+    """A loop of short waits polls as seldom as the family asks for, and sees the task end."""
+    world = slow_world()
+    client = make_client(world)
+    task = client.create(small()[family])
+    done = wait_in_a_loop(client, world, task.id if bare else task)
+    assert done.status is Status.COMPLETED
+    assert min(gaps(world)) >= PACE[family][0]
+    assert world.clock.elapsed <= 200 + 2 * PACE[family][1]
+
+
+def test_a_wait_without_a_permitted_poll_sends_nothing(make_client: MakeClient) -> None:
+    """Until a task may be polled, waits end at their deadline without a request."""
+    world = slow_world()
+    client = make_client(world)
+    task = client.create(small()["vidv"])
+    for _ in range(3):
+        with pytest.raises(WaitTimeout):
+            client.wait(task, timeout=9.9)
+    assert not world.queries
+    with pytest.raises(WaitTimeout):
+        client.wait(task, timeout=9.9)
+    assert [seen.at for seen in world.queries] == [30]
+
+
+def test_a_token_carries_the_pace_to_another_process(make_client: MakeClient) -> None:
+    """Each wait of a process of its own, that has nothing but the last one's token, keeps it."""
+    world = slow_world()
+    token = make_client(world).create(small()["vidv"]).id
+    for _ in range(100):
+        try:
+            make_client(world).wait(token, timeout=10)
+            break
+        except WaitTimeout as error:
+            token = token_of(error)
+            world.clock.sleep(0.1)
+    assert len(world.queries) > 5
+    assert min(gaps(world)) >= 30
+
+
+def test_retry_after_binds_the_next_wait(make_client: MakeClient) -> None:
+    """A pause that the service asked for outlives the wait in which it did."""
+    world = slow_world()
+    client = make_client(world)
+    task = client.create(small()["imga"])
+    world.instead.append(HttpResponse(429, (("Retry-After", "60"),)))
+    for timeout in (10, 49):
+        with pytest.raises(WaitTimeout):
+            client.wait(task, timeout=timeout)
+    assert [seen.at for seen in world.queries] == [2]
+    client.wait(task)
+    assert gaps(world)[0] == 60
+
+
+def test_a_single_query_is_sent_at_once_and_counts(make_client: MakeClient) -> None:
+    """A query that is asked for by hand waits for nothing, but later polls wait for it."""
+    world = slow_world()
+    client = make_client(world)
+    task = client.create(small()["vidg"])
+    world.clock.sleep(40)
+    client.get(task)
+    client.get(task.id)
+    assert [seen.at for seen in world.queries] == [40, 40]
+    client.wait(task.id)
+    assert [seen.at for seen in world.queries][2] == 70
+
+
+def test_a_watch_that_was_left_counts(make_client: MakeClient) -> None:
+    """One who looks at a task for a moment, and again, polls it no more often."""
+    world = slow_world()
+    client = make_client(world)
+    task = client.create(small()["vidg"])
+    for _ in range(4):
+        for _ in client.watch(task):
+            break
+    assert [seen.at for seen in world.queries] == [30, 60, 90, 120]
+
+
+def test_a_wait_that_breaks_off_counts(make_client: MakeClient) -> None:
+    """A poll has been made, whatever came in between before its response was read."""
+    world = slow_world()
+
+    class Broken(Exception):
+        pass
+
+    def break_off(event: object) -> None:
+        if isinstance(event, Polled):
+            raise Broken
+
+    client = make_client(world, on_event=break_off)
+    task = client.create(small()["vidg"])
+    for _ in range(4):
+        with pytest.raises(Broken):
+            client.wait(task)
+    assert [seen.at for seen in world.queries] == [30, 60, 90, 120]
+
+
+def test_runs_of_many_keep_the_pace(make_client: MakeClient) -> None:
+    """`run_all` and the other calls of a client know of each other's polls."""
+    world = slow_world()
+    client = make_client(world)
+    tasks = [client.create(small()[family]) for family in ("vidg", "vidv", "vidd")]
+    world.clock.sleep(100)
+    client.get(tasks[0])
+    for _ in range(4):
+        outcomes = run_all(client, tasks, timeout=10)
+        assert all(isinstance(outcome.error, WaitTimeout) for outcome in outcomes)
+        for outcome in outcomes:
+            assert outcome.task is not None
+            assert outcome.task.next_poll_at is not None
+    for task in tasks:
+        client.wait(task.id)
+        times = [seen.at for seen in world.queries if seen.path.endswith(task.id)]
+        assert len(times) > 2
+        assert all(later - sooner >= 30 for sooner, later in pairwise(times))
+
+
+def test_a_task_that_has_ended_is_asked_for_at_once(make_client: MakeClient) -> None:
+    """Nothing has to wait for a result that is there."""
+    world = slow_world(20)
+    client = make_client(world)
+    task = client.create(small()["vidg"])
+    client.wait(task)
+    before = world.clock.elapsed
+    client.wait(task)
+    client.wait(task.id)
+    assert world.clock.elapsed == before
+
+
+# Outages.
+
+
+class DownWorld(World):
+    """A service that is down for half an hour, from its first minute on."""
+
+    def __init__(self, fault: HttpResponse | TransportFailure) -> None:
+        super().__init__(timing=Timing(image_processing=100, video_processing=100))
+        self._fault = fault
+
+    def answer(self, request: HttpRequest, authorization: str | None) -> HttpResponse:
+        is_down = 60 <= self.clock.elapsed < 60 + HALF_AN_HOUR
+        self.always = self._fault if is_down else None
+        return super().answer(request, authorization)
+
+
+FAULTS = {"503": HttpResponse(503), "lost": LOST, "unsent": UNSENT}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("family", ["imgb", "vidg"])
+def test_an_outage_ends_no_wait(make_client: MakeClient, family: str, fault: str) -> None:
+    """After half an hour without the service a task's result is there as if nothing had been."""
+    world, heard = DownWorld(FAULTS[fault]), Heard()
+    client = make_client(world, on_event=heard)
+    result = client.run(small()[family])
+    assert result.status is Status.COMPLETED
+    assert 60 + HALF_AN_HOUR <= world.clock.elapsed <= 60 + HALF_AN_HOUR + 75
+    assert len(world.queries) <= world.clock.elapsed / PACE[family][0]
+    assert len(world.posts) == 1
+    silent = heard.of(ServiceSilent)
+    assert silent[0].silent >= 600 > heard.of(WillRetry)[-1].delay
+    assert [told.silent for told in silent] == sorted(told.silent for told in silent)
+    assert all(told.cause and call_of(told).task_id == result.id for told in silent)
+
+
+def test_an_outage_in_a_run_of_many(make_client: MakeClient) -> None:
+    """A run of many tasks sits an outage out as well."""
+    world = DownWorld(LOST)
+    outcomes = run_all(make_client(world), list(small().values()))
+    assert all(outcome.unwrap().status is Status.COMPLETED for outcome in outcomes)
+    assert len(world.posts) == len(FAMILIES)
+
+
+def test_an_outage_and_a_loop_of_short_waits(make_client: MakeClient) -> None:
+    """Short waits in a row are as quiet during an outage, and see the task end after it."""
+    world = DownWorld(HttpResponse(503))
+    client = make_client(world)
+    task = client.create(small()["vidv"])
+    assert wait_in_a_loop(client, world, task).status is Status.COMPLETED
+    assert min(gaps(world)) >= 30
+
+
+def test_a_deadline_within_an_outage(make_client: MakeClient) -> None:
+    """A wait that ends during an outage says so, and the task can be waited for after it."""
+    world = DownWorld(LOST)
+    client = make_client(world)
+    task = client.create(small()["vidg"])
+    with pytest.raises(WaitTimeout, match="no valid response for the last") as caught:
+        client.wait(task, timeout=900)
+    assert world.clock.elapsed == 900
+    assert caught.value.silent == 870
+    assert caught.value.task == task
+    assert client.wait(token_of(caught.value)).status is Status.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"), [(NO_CERTIFICATE, ServiceUnreachable), (HttpResponse(404), TaskNotFound)]
+)
+def test_what_will_not_change_ends_a_wait(
+    make_client: MakeClient, answer: HttpResponse | TransportFailure, kind: type[Exception]
+) -> None:
+    """A wait does not go on where every further poll would meet the same."""
+    world = slow_world()
+    client = make_client(world)
+    task = client.create(small()["vidg"])
+    world.clock.sleep(100)
+    world.always = answer
+    with pytest.raises(kind):
+        client.wait(task)
+    assert len(world.queries) == 1
+
+
+def test_a_long_silence_is_logged(
+    make_client: MakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log says for how long there was no valid response, and when the next poll is."""
+    caplog.set_level(logging.WARNING, logger="muybridge")
+    make_client(DownWorld(LOST)).run(small()["vidg"])
+    lines = [record.message.partition(": ")[2] for record in caplog.records]
+    silent = [line for line in lines if line.startswith("no valid response for ")]
+    assert len(silent) > 10
+    assert all(", next poll in " in line for line in silent)
+    assert all(line.endswith(" s: connection reset in phase head") for line in silent)
+
+
+# What a record says of a bare id.
+
+
+def test_a_bare_id_learns_its_family(make_client: MakeClient) -> None:
+    """Pace, expiry and family of a bare id are those of the model that its first record names."""
+    world = slow_world()
+    client = make_client(world)
+    created = client.create(small()["imgb"])
+    asked = client.get(created.id)
+    watched = list(client.watch(created.id))
+    done = client.wait(created.id)
+    for result in (asked, *watched, done):
+        assert result.family == "imgb"
+        assert result.created is not None
+        assert result.expires_at == result.created + 86_400
+    assert all(2 <= gap <= 5 for gap in gaps(world)[:-1])
+    (outcome,) = run_all(make_client(world), [created.id])
+    assert outcome.unwrap().expires_at == done.expires_at
