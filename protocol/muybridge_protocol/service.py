@@ -29,10 +29,13 @@ _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?", re.ASCII)
 _NO_BASE_URL = "There is no base URL. Set MUYBRIDGE_BASE_URL, or give base_url."
 _OR_TEXT = "For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url."
 
+_SWAPPED = "It is not shown, because it may be the API key: check that the two are not swapped."
+
 _VERSION = "/v1"
 """What every path of the service begins with."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_BEGINNINGS = tuple(f"{scheme}://" for scheme in _DEFAULT_PORTS)
 
 
 def is_printable_id(text: str) -> bool:
@@ -118,20 +121,22 @@ def origin_of(url: str) -> tuple[str, str, int]:
     """Return scheme, host and port of *url*.
 
     Raises:
-        InvalidAddress: It has none of them, or holds a user name or password.
+        InvalidAddress: It has none of them, or holds a user name or password. What is not an
+            http(s) URL is not quoted: it may be the API key, or hold a password.
     """
-    bare = without_query(url)
     if _UNSENDABLE.search(url):
         raise InvalidAddress("The address holds white space, control or non-ASCII characters.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise InvalidAddress(f"{_without_login(bare)} is no address.") from None
-    if parts.scheme not in _DEFAULT_PORTS or not _HOST.fullmatch(host):
-        raise InvalidAddress(f"{_without_login(bare)} is no http(s) address.")
+        raise InvalidAddress("The address has no valid host and port.") from None
+    if not parts.netloc or parts.scheme not in _DEFAULT_PORTS:
+        raise InvalidAddress("The address does not begin with https:// or http:// and a host.")
+    if not _HOST.fullmatch(host):
+        raise InvalidAddress("The address has no valid host.")
     if "@" in parts.netloc:
-        raise InvalidAddress(f"{_without_login(bare)}: a user name or password may not stand here.")
+        raise InvalidAddress(f"{_shown(url)}: remove the user name and password from the address.")
     return parts.scheme, host, port if port is not None else _DEFAULT_PORTS[parts.scheme]
 
 
@@ -168,7 +173,7 @@ class Service:
         if self.base_url is None and self.text_base_url is None:
             raise InvalidAddress(f"{_NO_BASE_URL} {_OR_TEXT} Nothing was sent.")
         if self.base_url is not None:
-            scheme, host, _ = origin_of(self.base_url)
+            scheme, host, _ = _origin_of_base(self.base_url, "base_url")
             object.__setattr__(self, "_is_local", is_loopback(host))
             if scheme != "https" and not self._is_local and not self.allow_plain_http:
                 raise InvalidAddress(
@@ -179,7 +184,7 @@ class Service:
             url: str | None = getattr(self, name)
             if url is None:
                 continue
-            origin_of(url)
+            _origin_of_base(url, name)
             if "?" in url or "#" in url:
                 raise InvalidAddress(f"{_shown(url)}: a base URL has no query and no fragment.")
             url = url.rstrip("/")
@@ -293,10 +298,20 @@ def resolve_location(url: str, location: str) -> str:
         raise InvalidAddress("The redirect's address cannot be read.") from None
 
 
+def _origin_of_base(url: str, name: str) -> tuple[str, str, int]:
+    try:
+        return origin_of(url)
+    except InvalidAddress as error:
+        hint = "" if url.lower().startswith(_BEGINNINGS) else f" {_SWAPPED}"
+        message = f"{name} cannot be used: {error}{hint} Nothing was sent."
+    raise InvalidAddress(message)
+
+
 def _below(base_url: str, path: str) -> str:
     if not _PATH.fullmatch(path) or _DOTS.search(path.partition("?")[0]):
+        shown = repr(without_query(path)[:80]) if re.match("/(?!/)", path) else "The argument"
         raise InvalidAddress(
-            f"{path[:80]!r} is no path of the service: begin with one slash, and use no "
+            f"{shown} is not a path of the service: begin with one slash, and use no "
             "address, dot segments, white space or fragment. Nothing was sent."
         )
     return f"{base_url}{path}"

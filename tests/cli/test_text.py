@@ -167,7 +167,7 @@ def test_serve_sets_the_environment(start: Start) -> None:
         ((*ASK[1:], "--timeout", "0"), "is not a number of seconds above 0"),
         ((*ASK[1:], "--local", "--text-base-url", "http://127.0.0.1:1"), "does not go with"),
         ((*ASK[1:], "--local", "--api-key-file", "odd"), "does not go with"),
-        ((*ASK[1:], "--text-base-url", "127.0.0.1"), "127.0.0.1 is no http(s) address."),
+        ((*ASK[1:], "--text-base-url", "127.0.0.1"), "--text-base-url cannot be used: "),
         ((ASK[1],), "Missing argument 'PROMPT'"),
     ],
 )  # fmt: skip

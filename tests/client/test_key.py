@@ -387,6 +387,23 @@ def test_bad_addresses_show_no_key(make_client: MakeClient, address: str) -> Non
             assert KEY not in repr(frame.f_locals)
 
 
+@pytest.mark.parametrize("name", ["base_url", "text_base_url"])
+@pytest.mark.parametrize("place", ["argument", "environment"])
+def test_a_key_instead_of_an_address(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, place: str, name: str
+) -> None:
+    """If the key and an address are swapped, the error says so and does not show the key."""
+    monkeypatch.setenv(f"MUYBRIDGE_{name.upper()}", KEY)
+    given = {"base_url": "https://service.test", "text_base_url": "", "api_key": "https://x.test"}
+    given[name] = KEY
+    if place == "environment":
+        given.pop(name)
+    with pytest.raises(muybridge.InvalidAddress, match="swapped") as caught:
+        make_client("", **(given if place == "argument" else {**given, name: None}))
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+    assert KEY not in repr(caught.value) + str(pickle.dumps(caught.value))
+
+
 def test_warnings_show_no_key(make_client: MakeClient) -> None:
     """The warning of plain http names the address and not the key."""
     with pytest.warns(PlainHttpWarning) as caught:

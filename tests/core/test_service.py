@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import re
 import traceback
 from collections.abc import Callable
@@ -105,7 +106,7 @@ NO_ADDRESSES = [
 @pytest.mark.parametrize("base", NO_ADDRESSES)
 @pytest.mark.parametrize("plain", [False, True])
 def test_no_base_urls(base: str, plain: bool) -> None:  # noqa: FBT001  a case
-    """What is no http(s) address, or holds a login, is no base URL; the login is not shown."""
+    """An address that is not http(s), or has a login, is no base URL; the login is not shown."""
     for urls in ({"base_url": base}, {"base_url": SERVICE.base_url, "text_base_url": base}):
         if urls.get("text_base_url") == "":
             continue
@@ -113,6 +114,56 @@ def test_no_base_urls(base: str, plain: bool) -> None:  # noqa: FBT001  a case
             Service(**urls, allow_plain_http=plain)
         assert "s3cret" not in "".join(traceback.format_exception(caught.value))
     assert not SERVICE.owns(base)
+
+
+KEYS = [
+    "sk-canary",
+    "canary",
+    "sk.canary",
+    "sk:canary",
+    "sk/canary",
+    "https:canary",
+    "http:/canary",
+    "ftp://canary",
+    "sk-live://canary",
+    "//canary",
+    "https://service.test:canary",
+    "https://service.test:canary/v1",
+    "https://canary:x@[",
+    "https://canary@service.test",
+    "https://x:canary@service.test/a@b",
+    "Bearer canary",
+    "https://[canary",
+    "https://canary!",
+]
+"""What somebody may give as an address who has mixed up the key, or a login, with it."""
+
+
+@pytest.mark.parametrize("name", ["base_url", "text_base_url"])
+@pytest.mark.parametrize("address", KEYS)
+def test_a_key_instead_of_an_address(address: str, name: str) -> None:
+    """An address that may be the key is named and not shown, and the swap is suspected."""
+    told = rf"^{name} cannot be used: .*Nothing was sent\.$"
+    with pytest.raises(InvalidAddress, match=told) as caught:
+        Service(**{"base_url": SERVICE.base_url, name: address})
+    error = caught.value
+    shown = "".join(traceback.format_exception(error))
+    assert "canary" not in shown + repr(error) + repr(error.args) + str(pickle.dumps(error))
+    assert error.__context__ is None
+    assert ("swapped" in str(error)) is not address.startswith("https://")
+    with pytest.raises(InvalidAddress) as caught:
+        SERVICE.check_download(address)
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "path", ["canary", "https://x:canary@service.test/", "//canary", "/a?key=canary x", "/a#canary"]
+)
+def test_a_wrong_path_is_not_shown_whole(path: str) -> None:
+    """Of a path that is refused, nothing is shown that may be a key or a signature."""
+    with pytest.raises(InvalidAddress, match="is not a path of the service") as caught:
+        SERVICE.url(path)
+    assert "canary" not in str(caught.value)
 
 
 @pytest.mark.parametrize("base", ["https://a.example/?x=1", "https://a.example/#x", "https://a/?"])

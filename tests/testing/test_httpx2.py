@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import h2.config
@@ -233,6 +234,23 @@ def test_under_a_hundred_lines() -> None:
         if number not in told and line.strip() and not line.strip().startswith("#")
     ]
     assert len(lines) < 100
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "http://user:s3cret",
+        "http://user:s3cret@[::1",
+        "user:s3cret@host:80",
+        "sk-s3cret",
+        "http://",
+    ],
+)
+def test_unreadable_proxy(proxy: str) -> None:
+    """A proxy that cannot be read is refused at once, and its password is not shown."""
+    with pytest.raises(ValueError, match="proxy") as caught:
+        Httpx2Transport(proxy=proxy)
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_missing_extra() -> None:

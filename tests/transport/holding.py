@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +17,7 @@ def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], objec
     """Let both transports call *until* with the socket before they send a request on a new one."""
     connect = watched_connections.WatchedConnection.connect
     send = trio_exchange.Exchange._send  # pyright: ignore[reportPrivateUsage]  # the same
+    held: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     def connect_and_wait(connection: watched_connections.WatchedConnection) -> None:
         connect(connection)
@@ -24,7 +26,10 @@ def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], objec
     async def wait_and_send(exchange: trio_exchange.Exchange) -> None:
         connection = exchange._connection  # pyright: ignore[reportPrivateUsage]  # the same
         assert connection is not None
-        until(connection._socket)  # pyright: ignore[reportPrivateUsage]  # the same
+        sock = connection._socket  # pyright: ignore[reportPrivateUsage]  # the same
+        if sock not in held:
+            held.add(sock)
+            until(sock)
         await send(exchange)
 
     monkeypatch.setattr(watched_connections.WatchedConnection, "connect", connect_and_wait)

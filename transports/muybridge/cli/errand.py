@@ -256,7 +256,8 @@ class Errand:
                 return file.read(_KEY_FILE_LIMIT).decode("utf-8", "replace")
         except OSError as error:
             raise click.UsageError(
-                f"--api-key-file {self.api_key_file}: {error.strerror}"
+                f"--api-key-file: {error.strerror}. Give the name of a file that has the API key "
+                "in it, not the key itself. The value is not shown."
             ) from None
 
     def _given_options(self) -> list[str]:

@@ -81,6 +81,8 @@ EXIT_CODES: Mapping[type[BaseException], int] = {
 
 _ARGUMENTS: Mapping[str, str] = {
     "give base_url": "give --base-url",
+    "text_base_url cannot be used": "--text-base-url cannot be used",
+    "base_url cannot be used": "--base-url cannot be used",
     "raise max_output_tokens": "raise --max-output-tokens",
     "is in the error's `chunks`": "is on stdout",
     "give api_key": "give --api-key-file",

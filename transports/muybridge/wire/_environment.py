@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import urllib.request
+from urllib.parse import urlsplit
 
 from muybridge_protocol.hosts import is_loopback
 
@@ -32,6 +33,21 @@ def proxy_for(scheme: str, host: str, port: int) -> str | None:
     if not proxy or _excluded(host.strip("[]").lower(), port, [e for e in entries if e]):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def checked_proxy(url: str) -> str:
+    """Return *url*, of a proxy, if its host and port can be read.
+
+    Raises:
+        ValueError: They cannot. Nothing of the URL is shown: it may hold a password.
+    """
+    try:
+        is_readable = bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+    except ValueError:
+        is_readable = False
+    if not is_readable:
+        raise ValueError("the proxy's URL cannot be read (it may hold a password: not shown)")
+    return url
 
 
 def _excluded(host: str, port: int, entries: list[str]) -> bool:

@@ -16,6 +16,7 @@ from typing import NoReturn, Self
 import attrs
 
 from muybridge.wire._addressing import METHODS_WITH_BODY, Origin, check_fields, split_url
+from muybridge.wire._environment import checked_proxy
 from muybridge.wire._network_errors import network_error
 from muybridge.wire._reply_body import PIECE, Framing, Inflation
 from muybridge.wire._watched_exchange import Fault, reason_of, refuse_early_bytes
@@ -33,6 +34,7 @@ __all__ = [
     "Reason",
     "Reply",
     "addresses_of",
+    "checked_proxy",
     "fields_of",
     "locate",
     "reason_of",

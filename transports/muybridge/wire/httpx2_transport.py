@@ -50,7 +50,7 @@ class Httpx2Transport:
     ) -> None:
         self._ssl_context = ssl_context
         self._http2 = http2
-        self._proxy = None if proxy is None else httpcore2.Proxy(proxy)
+        self._proxy = None if proxy is None else httpcore2.Proxy(building.checked_proxy(proxy))
         self._backend = _Backend(proxied=proxy is not None)
         self._pools: dict[tuple[int, bool, bool], httpcore2.ConnectionPool] = {}
         for logger in map(logging.getLogger, ("httpcore2", "hpack")):
