@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 
 _LOCAL_DOMAINS = ("localhost", "local", "internal")
 """What no public name ends in: this machine, its link and a cloud's inside."""
@@ -18,6 +19,40 @@ _INNER_DOMAINS = (
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+_SPECIAL: Mapping[str, str] = {
+    # IANA IPv4 Special-Purpose Address Registry
+    "0.0.0.0/8": "this network",
+    "10.0.0.0/8": "private use",
+    "100.64.0.0/10": "shared by a provider's customers; metadata of Alibaba Cloud",
+    "127.0.0.0/8": "loopback",
+    "169.254.0.0/16": "link-local; metadata of most clouds",
+    "172.16.0.0/12": "private use",
+    "192.0.0.0/24": "protocol assignments; metadata of Oracle Cloud",
+    "192.0.2.0/24": "documentation",
+    "192.31.196.0/24": "AS112 name servers",
+    "192.52.193.0/24": "multicast tunnels",
+    "192.88.99.0/24": "6to4 relays, deprecated",
+    "192.168.0.0/16": "private use",
+    "192.175.48.0/24": "AS112 name servers",
+    "198.18.0.0/15": "benchmarks",
+    "198.51.100.0/24": "documentation",
+    "203.0.113.0/24": "documentation",
+    "240.0.0.0/4": "reserved, and broadcast",
+    # Other registries, and one cloud
+    "224.0.0.0/4": "multicast",
+    "168.63.129.16/32": "metadata of Azure",
+    # IANA IPv6 Special-Purpose Address Registry, inside 2000::/3
+    "2001::/23": "protocol assignments, Teredo among them",
+    "2001:db8::/32": "documentation",
+    "2620:4f:8000::/48": "AS112 name servers",
+    "3fff::/20": "documentation",
+}
+"""What looks public and is not one host of the internet, and why.
+
+Python's own `is_global` depends on the version, and lets parts of it pass.
+"""
+_SPECIAL_NETWORKS = tuple(map(ipaddress.ip_network, _SPECIAL))
 
 
 def is_public_host(host: str) -> bool:
@@ -54,8 +89,9 @@ def _is_below(name: str, domains: tuple[str, ...]) -> bool:
 def is_public_address(address: str) -> bool:
     """Whether the IP *address* is reachable from the whole internet and is one host's.
 
-    An IPv4 address wrapped in IPv6 (mapped, 6to4, NAT64) is judged by what it wraps: the packet
-    ends there.
+    Addresses for special purposes are not, nor are those at which clouds tell a machine's own
+    credentials. An IPv4 address wrapped in IPv6 (mapped, 6to4, NAT64) is judged by what it wraps:
+    the packet ends there.
     """
     try:
         ip = ipaddress.ip_address(address)
@@ -67,10 +103,10 @@ def is_public_address(address: str) -> bool:
             wrapped = ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
         if wrapped is not None:
             return is_public_address(str(wrapped))
-        # `is_global` of the older Pythons leaves out the deprecated ranges.
+        # All else is local, of many hosts, or not assigned.
         if ip not in _GLOBAL_UNICAST:
             return False
-    return ip.is_global and not ip.is_multicast
+    return not any(ip in network for network in _SPECIAL_NETWORKS)
 
 
 def is_loopback(host: str) -> bool:

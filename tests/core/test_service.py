@@ -145,7 +145,7 @@ def test_a_key_instead_of_an_address(address: str, name: str) -> None:
     """An address that may be the key is named and not shown, and the swap is suspected."""
     told = rf"^{name} cannot be used: .*Nothing was sent\.$"
     with pytest.raises(InvalidAddress, match=told) as caught:
-        Service(**{"base_url": SERVICE.base_url, name: address})
+        Service(**{"base_url": SERVICE.base_url, name: address}, allow_plain_http=False)
     error = caught.value
     shown = "".join(traceback.format_exception(error))
     assert "canary" not in shown + repr(error) + repr(error.args) + str(pickle.dumps(error))

@@ -19,7 +19,6 @@ from muybridge.testing.conformance.blocking import BlockingTransport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge.wire.trio_transport import TrioTransport
-from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 
 from .calls import call, failure_of, get, post
@@ -372,13 +371,14 @@ def resolve_by(monkeypatch: pytest.MonkeyPatch, answers: list[list[Address]]) ->
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
+@pytest.mark.parametrize("private", ["169.254.169.254", "168.63.129.16", "192.0.0.192"])
 def test_one_private_address_among_public_ones(
-    transport: Transport, monkeypatch: pytest.MonkeyPatch
+    transport: Transport, monkeypatch: pytest.MonkeyPatch, private: str
 ) -> None:
     """One private address among those of a host is enough to refuse it."""
     both: list[Address] = [
         (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", 80)),
-        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80)),
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (private, 80)),
     ]
     resolve_by(monkeypatch, [both])
     failure = failure_of(transport, get("http://rebound.example/", public_host_only=True))
@@ -396,52 +396,3 @@ def test_name_is_resolved_once(transport: Transport, monkeypatch: pytest.MonkeyP
             monkeypatch.setattr(f"muybridge.wire._{home}.is_public_address", bool)
         url = f"http://rebound.example:{server.port}/"
         assert call(transport, get(url, public_host_only=True)).status == 200
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["93.184.215.14", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"],
-)
-def test_public(address: str) -> None:
-    """An address out on the internet is public, also one wrapped in IPv6."""
-    assert is_public_address(address)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "0.0.0.0",  # noqa: S104  # nothing is bound here
-        "10.0.0.1",
-        "100.64.0.1",
-        "127.0.0.1",
-        "169.254.169.254",
-        "172.16.0.1",
-        "192.0.2.1",
-        "192.168.1.1",
-        "198.18.0.1",
-        "224.0.0.1",
-        "239.255.255.250",
-        "240.0.0.1",
-        "255.255.255.255",
-        "::",
-        "::1",
-        "::127.0.0.1",
-        "::ffff:127.0.0.1",
-        "::ffff:169.254.169.254",
-        "64:ff9b::7f00:1",
-        "64:ff9b::a9fe:a9fe",
-        "2002:7f00:1::",
-        "2002:a9fe:a9fe::1",
-        "2001:db8::1",
-        "fc00::1",
-        "fd00:ec2::254",
-        "fe80::1",
-        "fe80::1%eth0",
-        "fec0::1",
-        "ff02::1",
-        "not an address",
-    ],
-)
-def test_not_public(address: str) -> None:
-    """An address of this machine, its network, many hosts or none is not public."""
-    assert not is_public_address(address)
