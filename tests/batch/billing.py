@@ -73,6 +73,7 @@ class BillingServer:
         requests: How many requests have come in, of any kind.
         shaky: Whether result queries and downloads meet faults as well.
         on_create: Called with the prompt when a create has been booked, before it is answered.
+        on_query: Called with the path of any other request, before it is answered.
         write: Gives the body for a prompt, `create` or `result`, and the record that is due.
     """
 
@@ -89,6 +90,7 @@ class BillingServer:
         self.posts = 0
         self.on_create: Callable[[str], None] = lambda _: None
         self.write: Callable[[str, str, dict[str, Any]], bytes] = _plainly
+        self.on_query: Callable[[str], None] = lambda _: None
         self.status = "completed"
         self.media_works = True
         self.requests = 0
@@ -156,6 +158,7 @@ class BillingServer:
         self.requests += 1
         if method == "POST":
             return self._create(connection, json.loads(body)["prompt"])
+        self.on_query(path)
         if self.shaky and self._source.random() < 0.02:
             return _reset(connection)
         if path.startswith("/media/"):

@@ -233,7 +233,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 def _hear_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in INTERRUPTIONS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
@@ -253,11 +254,61 @@ def test_bars_on_a_terminal(start: Callable[..., subprocess.Popen[str]]) -> None
     assert b"3/3" in shown
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
-def test_ctrl_c_waits_for_paid_requests(
-    start: Callable[..., subprocess.Popen[str]], invoke: Invoke
+INTERRUPTIONS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
+
+
+def read_until(process: subprocess.Popen[str], said: str) -> None:
+    """Read lines of stderr up to the one that holds *said*."""
+    assert process.stderr is not None
+    while said not in (line := process.stderr.readline()):
+        assert line
+
+
+def ended_by(number: int, state: int) -> int:
+    """Return the exit code of a batch in *state* that *number* has ended."""
+    return state if number == signal.SIGINT else 128 + number
+
+
+@posix
+@pytest.mark.parametrize("number", INTERRUPTIONS)
+@pytest.mark.parametrize("paid", [1, 2])
+def test_a_signal_waits_for_paid_requests(
+    start: Callable[..., subprocess.Popen[str]], invoke: Invoke, number: int, paid: int
 ) -> None:
-    """Ctrl-C lets a create come to its reply, sends no further one, and says how to go on."""
+    """A signal waits for the responses to creates, sends no other, and says how to resume."""
+    asked, go_on = threading.Semaphore(0), threading.Event()
+
+    def wait(_: str) -> None:
+        asked.release()
+        go_on.wait(20)
+
+    with BillingServer() as server:
+        server.on_create = wait
+        process = start(*RUN, "--concurrency", str(paid), server=server)
+        for _ in range(paid):
+            assert asked.acquire(timeout=20)
+        process.send_signal(number)
+        said = "the response to a paid request" if paid == 1 else "the responses to 2 paid requests"
+        read_until(process, f"waiting for {said}")
+        go_on.set()
+        stdout, stderr = process.communicate(timeout=30)
+        assert (process.returncode, server.posts) == (ended_by(number, 5), paid), stderr
+        assert f"{3 - paid} queued, {paid} submitted" in stdout
+        assert f"to resume: muybridge batch run --out out --concurrency {paid}" in stderr
+        server.on_create = lambda _: None
+        assert invoke(*AGAIN, server=server).exit_code == 0
+        assert (server.posts, server.doubles) == (3, [])
+
+
+@posix
+@pytest.mark.parametrize("number", INTERRUPTIONS)
+def test_a_second_signal_names_what_is_ambiguous(
+    start: Callable[..., subprocess.Popen[str]], number: int
+) -> None:
+    """A second signal ends at once: the create is ambiguous in the journal, and named on stderr."""
     asked, go_on = threading.Event(), threading.Event()
 
     def wait(_: str) -> None:
@@ -268,15 +319,42 @@ def test_ctrl_c_waits_for_paid_requests(
         server.on_create = wait
         process = start(*RUN, "--concurrency", "1", server=server)
         assert asked.wait(20)
-        process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        while "waiting for the replies to paid requests" not in (line := process.stderr.readline()):
-            assert line
-        go_on.set()
+        process.send_signal(signal.SIGTERM)
+        read_until(process, "waiting for the response to a paid request")
+        process.send_signal(number)
         stdout, stderr = process.communicate(timeout=30)
-        assert (process.returncode, server.posts) == (5, 1), stderr
-        assert "2 queued, 1 submitted" in stdout
-        assert "carry on: muybridge batch run --out out --concurrency 1" in stderr
-        server.on_create = lambda _: None
+        go_on.set()
+    assert (process.returncode, server.posts) == (ended_by(number, 4), 1), stderr
+    assert "2 queued, 1 ambiguous" in stdout
+    assert "item 1 (h1) is ambiguous" in stderr
+    assert "to resume: muybridge batch run --out out --concurrency 1" in stderr
+
+
+@posix
+@pytest.mark.parametrize("number", INTERRUPTIONS)
+@pytest.mark.parametrize("what", ["/v1/result/", "/media/"])
+def test_a_signal_waits_for_nothing_that_costs_nothing(
+    start: Callable[..., subprocess.Popen[str]], invoke: Invoke, number: int, what: str
+) -> None:
+    """Queries and downloads that hang end at once, without a word about paid requests."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def wait(path: str) -> None:
+        if path.startswith(what):
+            asked.set()
+            go_on.wait(20)
+
+    with BillingServer() as server:
+        server.on_query = wait
+        process = start(*RUN, "--concurrency", "1", server=server)
+        assert asked.wait(20)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=10)
+        go_on.set()
+        state = 6 if what == "/media/" else 5
+        assert (process.returncode, server.posts) == (ended_by(number, state), 1), stderr
+        assert "waiting for" not in stderr
+        assert "tried again" not in stderr
+        assert "to resume: muybridge batch run --out out --concurrency 1" in stderr
         assert invoke(*AGAIN, server=server).exit_code == 0
         assert (server.posts, server.doubles) == (3, [])

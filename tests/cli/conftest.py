@@ -56,7 +56,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
         def begin(
             *words: str, env: Mapping[str, str] | None = None, **more: Any
         ) -> subprocess.Popen[str]:
-            streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+            settings: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+            settings |= {"preexec_fn": _hear_interrupts, **more}
             process = ending.enter_context(
                 subprocess.Popen(  # noqa: S603  our own command
                     [sys.executable, "-m", "muybridge", *words],
@@ -64,8 +65,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
                     env={**os.environ, "PYTHONPATH": search_path(), **(env or {})},
                     text=True,
                     # Where tests run in the background, Ctrl-C is ignored, and that is inherited.
-                    preexec_fn=_hear_interrupts,  # noqa: PLW1509  there is no lock to inherit
-                    **{**streams, **more},
+                    **settings,
                 )
             )
             ending.callback(process.kill)
@@ -80,4 +80,5 @@ def search_path() -> str:
 
 
 def _hear_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in filter(None, (getattr(signal, name, None) for name in ("SIGINT", "SIGHUP"))):
+        signal.signal(number, signal.SIG_DFL)

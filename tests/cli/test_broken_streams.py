@@ -134,7 +134,7 @@ def test_an_answer_that_cannot_be_printed_exits_6(
     assert (ended.returncode, service.posts) == (6, 1)
     error, command = ended.stderr.splitlines()[-2:]
     assert error == f"error: stdout: {reason}. Task task-1 is safe."
-    assert command.startswith("carry on: muybridge wait")
+    assert command.startswith("to resume: muybridge wait")
     assert "Traceback" not in ended.stderr
 
 

@@ -182,7 +182,7 @@ def test_a_time_out_exits_5_with_the_command_that_carries_on(
     slow = f"{RUN[-1]} [slow:100]"
     ended = invoke(*RUN[:-1], slow, *QUICK, "--timeout", "0.3", "-o", "a horse.png", env=settings)
     assert (ended.exit_code, ended.stdout) == (5, "")
-    command = ended.stderr.rpartition("carry on: ")[2].strip()
+    command = ended.stderr.rpartition("to resume: ")[2].strip()
     words = shlex.split(command)
     assert words[:2] == ["muybridge", "wait"]
     again = invoke(*words[1:], env=settings)
@@ -212,7 +212,7 @@ def test_a_task_that_is_not_ready_is_not_downloaded(invoke: Invoke) -> None:
     with CrookedService(always(reply(200, record(status="processing")))) as service:
         ended = invoke("download", "task-1", "-o", "a.png", env=service.settings)
     assert ended.exit_code == 5
-    assert "carry on: muybridge wait -o a.png task-1" in ended.stderr
+    assert "to resume: muybridge wait -o a.png task-1" in ended.stderr
 
 
 @pytest.mark.parametrize("verb", ["run", "wait", "download"])

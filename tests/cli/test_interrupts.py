@@ -40,7 +40,7 @@ def test_while_waiting_it_keeps_the_task(start: Start, settings: dict[str, str])
     stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout) == (5, "")
     assert f"Task {task} goes on and is safe." in stderr
-    words = shlex.split(stderr.rpartition("carry on: ")[2])
+    words = shlex.split(stderr.rpartition("to resume: ")[2])
     assert words[0] == "muybridge"
     again = start(*words[1:], env=settings)
     stdout, _ = again.communicate(timeout=20)
@@ -66,7 +66,7 @@ def test_on_an_embedded_service_nothing_is_left(start: Start) -> None:
     interrupt(process)
     stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout) == (130, "")
-    assert "carry on" not in stderr
+    assert "to resume" not in stderr
 
 
 def test_before_anything_was_sent_nothing_is_lost(start: Start) -> None:
@@ -94,12 +94,12 @@ def test_it_is_held_until_the_id_is_known(start: Start) -> None:
         process = start(*CREATE, env=service.settings)
         assert asked.wait(20)
         interrupt(process)
-        read_until(process, "muybridge: waiting for the reply")
+        read_until(process, "muybridge: waiting for the response")
         go_on.set()
         stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout, service.posts) == (5, "", 1)
     assert "task task-1\n" in stderr
-    assert "carry on: muybridge wait '{" in stderr
+    assert "to resume: muybridge wait '{" in stderr
 
 
 def test_a_second_one_gives_the_reply_up(start: Start) -> None:
@@ -115,7 +115,7 @@ def test_a_second_one_gives_the_reply_up(start: Start) -> None:
         process = start(*CREATE, "--json", env=service.settings)
         assert asked.wait(20)
         interrupt(process)
-        read_until(process, "muybridge: waiting for the reply")
+        read_until(process, "muybridge: waiting for the response")
         interrupt(process)
         stdout, stderr = process.communicate(timeout=20)
         go_on.set()

@@ -102,7 +102,7 @@ def test_a_key_that_a_proxy_would_read_is_not_sent(
             assert "tried again" not in ended.stderr
         ended = invoke("create", *words, *where, option, env=proxy.settings)
     assert (ended.exit_code, proxy.posts) == (0, 1)
-    assert f" --allow-plain-http {option} " in ended.stderr.partition("carry on:")[2]
+    assert f" --allow-plain-http {option} " in ended.stderr.partition("to resume:")[2]
 
 
 def test_a_batch_behind_a_proxy(
@@ -121,7 +121,7 @@ def test_a_batch_behind_a_proxy(
         assert f"name the service's host in NO_PROXY, or say {option}" in ended.stderr
         ended = invoke(*words, *where, option, env=settings)
     assert proxy.posts == 1
-    assert f" --allow-plain-http {option}\n" in ended.stderr.partition("carry on:")[2]
+    assert f" --allow-plain-http {option}\n" in ended.stderr.partition("to resume:")[2]
 
 
 def test_an_unlisted_model_is_sent(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

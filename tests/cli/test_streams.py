@@ -66,7 +66,7 @@ def test_create_prints_the_id_alone(invoke: Invoke, settings: dict[str, str]) ->
     ended = invoke("create", *RUN[1:6], env=settings)
     assert ended.stdout.startswith("task-")
     assert f"task {ended.stdout}" in ended.stderr
-    assert "carry on: muybridge wait '{" in ended.stderr
+    assert "to resume: muybridge wait '{" in ended.stderr
 
 
 def test_json_is_one_document_and_the_id_is_still_on_stderr(

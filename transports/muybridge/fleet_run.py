@@ -236,6 +236,19 @@ INTERRUPTED = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.INTERR
 """How an exchange ended that something broke off which is no failure of the network."""
 
 
+def check_entered(word: str, *, entered: bool) -> None:
+    """Check that a run is iterated over within its context, which ends it whatever happens.
+
+    Raises:
+        RuntimeError: It is not. Nothing was sent.
+    """
+    if not entered:
+        raise RuntimeError(
+            "run_all has not been entered, and nothing was sent. Write "
+            f"`{word} client.run_all(...) as outcomes:` and iterate over `outcomes` inside."
+        )
+
+
 def _task_of(work: MediaRequest | Task) -> Task:
     if isinstance(work, Task):
         return work

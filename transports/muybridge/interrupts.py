@@ -137,15 +137,20 @@ class _Interrupts:
             self._usual[number](number, frame)
             return  # trio's raises later
         self._pressed = number
-        tell(
-            "waiting for the response to a paid request, so that its id is not lost; press Ctrl-C "
-            "again to stop at once"
-        )
+        tell(waiting_for(1))
 
 
 def _interrupts_only(handler: _Handler) -> bool:
     """Whether *handler* does no more than to raise KeyboardInterrupt, now or soon."""
     return handler in (signal.default_int_handler, _terminate) or handler.__module__ == _TRIO
+
+
+def waiting_for(paid: int) -> str:
+    """Return what is said while *paid* requests that cost money are waited for."""
+    what, whose = "the response to a paid request", "its id is"
+    if paid > 1:
+        what, whose = f"the responses to {paid} paid requests", "their ids are"
+    return f"waiting for {what}, so that {whose} not lost; press Ctrl-C again to stop at once"
 
 
 def tell(message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,8 +12,8 @@ from typing import Any, Self
 
 from muybridge.announcing import Unfollowed
 from muybridge.clock import Clock, SystemClock
-from muybridge.fleet_run import INTERRUPTED, Answer, FleetRun, Outcome
-from muybridge.interrupts import hold_interrupts
+from muybridge.fleet_run import INTERRUPTED, Answer, FleetRun, Outcome, check_entered
+from muybridge.interrupts import hold_interrupts, tell, waiting_for
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
 from muybridge_protocol.http import HttpRequest
@@ -56,6 +55,7 @@ class Outcomes:
             for number in range(min(workers, len(run.fleet)))
         ]
         self._handed_out = False
+        self._entered = False
         self._over = False
         self._broken: BaseException | None = None
 
@@ -78,6 +78,7 @@ class Outcomes:
             return list(self._run.settled)[self._handed_out :]
 
     def __enter__(self) -> Self:
+        self._entered = True
         try:
             for thread in (*self._workers, self._scheduler):
                 thread.start()
@@ -111,9 +112,11 @@ class Outcomes:
             raise interrupt from error
 
     def __iter__(self) -> Self:
+        check_entered("with", entered=self._entered)
         return self
 
     def __next__(self) -> Outcome:
+        check_entered("with", entered=self._entered)
         with self._changed:
             self._put_by()
             while not (self._run.settled or self._over or self._broken):
@@ -140,11 +143,7 @@ class Outcomes:
             self._changed.notify_all()
             paid = self._run.fleet.paid
         if paid and say:
-            print(  # noqa: T201  the one who pressed Ctrl-C must know why nothing happens yet
-                f"muybridge: waiting for the replies to {paid} paid requests, so that their ids "
-                "are not lost",
-                file=sys.stderr,
-            )
+            tell(waiting_for(paid))
         while self._scheduler.is_alive():
             self._scheduler.join(_TURN)
         for _ in self._workers:

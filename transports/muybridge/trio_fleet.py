@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 import trio
 
 from muybridge.announcing import Unfollowed
-from muybridge.fleet_run import INTERRUPTED, Answer, FleetRun, Outcome
+from muybridge.fleet_run import INTERRUPTED, Answer, FleetRun, Outcome, check_entered
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
 from muybridge_protocol.http import HttpRequest
@@ -42,6 +42,7 @@ class TrioOutcomes:
         self._changed = trio.Event()
         self._send, self._receive = trio.open_memory_channel[Outcome | None](float("inf"))
         self._handed_out = False
+        self._entered = False
         self._over = False
         self._broken: BaseException | None = None
 
@@ -63,6 +64,7 @@ class TrioOutcomes:
     # Ctrl-C must not come between a nursery and its end: trio could not go on.
     @trio.lowlevel.enable_ki_protection
     async def __aenter__(self) -> Self:
+        self._entered = True
         self._opened = trio.open_nursery()
         self._nursery = await self._opened.__aenter__()
         self._nursery.start_soon(self._schedule)
@@ -105,9 +107,11 @@ class TrioOutcomes:
                 raise
 
     def __aiter__(self) -> Self:
+        check_entered("async with", entered=self._entered)
         return self
 
     async def __anext__(self) -> Outcome:
+        check_entered("async with", entered=self._entered)
         self._put_by()
         outcome = await self._receive.receive()
         if outcome is None:

@@ -5,6 +5,7 @@ What a reply or a failure means is decided by `Create` alone; here its verdict i
 
 from __future__ import annotations
 
+import threading
 import warnings
 from typing import Any, Protocol
 
@@ -32,6 +33,10 @@ from muybridge_protocol.tasks import Task
 from muybridge_protocol.values import frozen
 
 _PAYMENT_REQUIRED = 402
+
+
+class Stopped(Exception):
+    """The run is to stop. What was under way goes on in the next one."""
 
 
 class Record(Protocol):
@@ -93,15 +98,21 @@ class ItemRecord:
         journal: The batch's journal.
         entry: The item, claimed.
         slot: The side file.
+        stopping: Set when the run is to send nothing more.
     """
 
-    def __init__(self, journal: Journal, entry: Entry, slot: ReplySlot) -> None:
+    def __init__(
+        self, journal: Journal, entry: Entry, slot: ReplySlot, stopping: threading.Event
+    ) -> None:
         self._journal = journal
+        self._stopping = stopping
         self._entry = entry
         self._slot = slot
         self._attempt = entry.attempt
         self.interrupted: bool = False
         """Whether something other than the network broke the request off."""
+        self.under_way: bool = False
+        """Whether the request is armed, and its response has not been written down."""
 
     def arm(self) -> None:
         """Write down that the request is about to be sent.
@@ -109,8 +120,18 @@ class ItemRecord:
         Raises:
             JournalUnusable: That is not on the disk, so that it must not be sent.
             ClaimLost: The item is somebody else's.
+            Stopped: The run is to send nothing more.
         """
-        self._move(State.CLAIMED, State.ARMED, attempt=self._attempt + 1)
+        # In this order: whoever stops the run waits for what is under way.
+        self.under_way = True
+        if self._stopping.is_set():
+            self.under_way = False
+            raise Stopped
+        try:
+            self._move(State.CLAIMED, State.ARMED, attempt=self._attempt + 1)
+        except BaseException:
+            self.under_way = False
+            raise
         self._attempt += 1
 
     def keep(self, response: HttpResponse) -> None:
@@ -135,6 +156,8 @@ class ItemRecord:
             if failure is not None and failure.partial:
                 self._spool(UNFINISHED, failure.partial[:RAW_LIMIT], error)
             raise
+        finally:
+            self.under_way = False
 
     def _spool(self, status: int, body: bytes, error: JournalUnusable) -> None:
         """Keep a response in the side file, because of the journal's *error*."""

@@ -115,6 +115,11 @@ class ItemWork:
         self._entry: Entry
         self._record: ItemRecord | None = None
 
+    @property
+    def pays(self) -> bool:
+        """Whether a paid request is under way."""
+        return self._record is not None and self._record.under_way
+
     def steps(self, entry: Entry) -> Steps:
         """Take *entry* as far as it goes.
 
@@ -149,6 +154,10 @@ class ItemWork:
         """
         if self._hook is not None:
             self._guard(self._hook)(event)
+        # A download makes itself known piece by piece, and can be broken off at any of them. Not
+        # before a request: the journal has it for sent then.
+        if self._run.stopping.is_set() and isinstance(event, _STOPS):
+            raise Stopped
         match event:
             case Polled(result, changed=True):
                 self._run.event(self._entry, What.STATUS, str(result.status), task=result.id)
@@ -164,10 +173,6 @@ class ItemWork:
                 self._run.event(self._entry, What.RETRY, detail)
             case _:
                 pass
-        # A download makes itself known piece by piece, and can be broken off at any of them. Not
-        # before a request: the journal has it for sent then.
-        if self._run.stopping.is_set() and isinstance(event, _STOPS):
-            raise Stopped
 
     def _guard(self, hook: Callable[[Any], None]) -> Callable[[Any], None]:
         """Return *hook*, whose errors are no item's and end the run."""
@@ -185,7 +190,7 @@ class ItemWork:
         with self._run.lock:  # it silences warnings, for which Python has one switch
             request = request_of(entry)
         create = self._calls.create(request, **self._moment())
-        record = self._record = ItemRecord(self._journal, entry, self._slot)
+        record = self._record = ItemRecord(self._journal, entry, self._slot, self._run.stopping)
         self._run.event(entry, What.SENDING)
         try:
             task: Task = yield Finish(JournaledCreate.of(create, record))

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from muybridge.batch.creating import Stopped as Stopped  # noqa: PLC0414  it is handed on
 from muybridge.batch.creating import does_nothing
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal import Journal
@@ -17,10 +18,6 @@ from muybridge.batch.storable import one_line
 from muybridge_protocol.errors import ServiceError
 
 _ENDS = frozenset({What.DOWNLOADED, What.FAILED, What.REFUSED})
-
-
-class Stopped(Exception):
-    """The run is to stop. What was under way goes on in the next one."""
 
 
 @attrs.define(eq=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
-import sys
 import threading
+import time
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import copy_context
 
 import attrs
@@ -17,6 +17,7 @@ from muybridge.batch.journal import PATIENCE
 from muybridge.batch.opening import CONCURRENCY, HOW_TO_GO_ON, Settings, opened, status
 from muybridge.batch.run_state import Run
 from muybridge.batch.worker import Worker
+from muybridge.interrupts import tell, waiting_for
 from muybridge.sync_client import Client
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -40,7 +41,9 @@ def run(
     gone on with by the same call. No create is sent twice that may have been accepted. Several
     processes may run the same batch at the same time.
 
-    Ctrl-C lets the paid requests under way come to their end, and is raised again then.
+    Ctrl-C stops the run: it waits for the responses to paid requests under way, ends everything
+    else, and is raised again. A second one is raised at once, and leaves those requests ambiguous.
+    For other signals, such as SIGTERM, the handlers of the program decide.
 
     Args:
         client: The client to use.
@@ -76,7 +79,7 @@ def run(
 
 
 def _work(client: Client, shared: Run) -> None:
-    """Let workers do what is to be done; Ctrl-C stops them when nothing paid is on its way."""
+    """Let workers do what is to be done; Ctrl-C stops them, but for paid requests under way."""
     workers = [Worker(client, shared) for _ in range(shared.workers)]
     # Daemons, so that a second Ctrl-C ends the program; the journal then says what is not known.
     # Each in a copy of the caller's context, where listeners find such as a trace's current span.
@@ -92,25 +95,26 @@ def _work(client: Client, shared: Run) -> None:
         _await(started)
     except BaseException as error:
         shared.stopping.set()
-        # An error in here would break paid requests off, whatever is wrong with the screen.
-        with suppress(Exception):
-            if isinstance(error, KeyboardInterrupt) and sys.stderr is not None:
-                print(_WAITING, file=sys.stderr)  # noqa: T201  the one who pressed it must know
-        _await(started)
+        for worker in started:
+            worker.break_off()
+        paid = sum(worker.pays for worker in started)
+        if paid and isinstance(error, KeyboardInterrupt):
+            tell(waiting_for(paid))
+        _await(started, grace=_GRACE)
         error.add_note(HOW_TO_GO_ON)
         raise
 
 
-def _await(workers: list[Worker]) -> None:
-    """Wait until all *workers* have ended."""
+_GRACE = 1.0
+"""Seconds that what costs nothing has to end when a run is stopped: it resumes in the next run."""
+_TURN = 0.1
+"""Seconds of one wait: on Windows Ctrl-C does not interrupt a longer one."""
+
+
+def _await(workers: list[Worker], *, grace: float = math.inf) -> None:
+    """Wait until all *workers* have ended; those that pay for nothing have *grace* seconds."""
+    end = time.monotonic() + grace
     for worker in workers:
-        # Not `Thread.join`: after Ctrl-C older Pythons take every thread for ended. In short turns,
-        # because on Windows Ctrl-C does not end a longer wait.
-        while not worker.ended.wait(1.0):
+        # Not `Thread.join`: after Ctrl-C older Pythons take every thread for ended.
+        while not worker.ended.wait(_TURN) and (worker.pays or time.monotonic() < end):
             pass
-
-
-_WAITING = (
-    "muybridge: waiting for the replies to paid requests, so that no id is lost; Ctrl-C again "
-    "gives them up"
-)

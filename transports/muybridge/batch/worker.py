@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import attrs
@@ -13,6 +15,8 @@ from muybridge.batch.run_state import Run, Stopped
 from muybridge.clock import Clock
 from muybridge.interrupts import raised_by_handler
 from muybridge.sync_client import Client
+from muybridge.wire.transport import StreamedReply, Transport
+from muybridge_protocol.http import HttpRequest
 
 _LONGEST_SLEEP = 0.25
 """Seconds after which a worker that waits looks whether it is to stop."""
@@ -49,6 +53,43 @@ class PatientClock:
             self._clock.sleep(min(left, _LONGEST_SLEEP))
 
 
+class StoppableTransport:
+    """A transport for one thread, whose exchange another thread can break off unless it is paid.
+
+    Args:
+        transport: What sends requests.
+        stopping: Set when nothing more is to be sent.
+    """
+
+    def __init__(self, transport: Transport, stopping: threading.Event) -> None:
+        self._transport = transport
+        self._stopping = stopping
+        self._stream: object = None
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> AbstractContextManager[StreamedReply]:
+        """Send *request* and hand over its reply.
+
+        Raises:
+            Stopped: The run is to stop.
+        """
+        stream = self._transport.stream(request, timeout=timeout, authorization=authorization)
+        self._stream = None if request.paid else stream
+        if self._stopping.is_set() and not request.paid:
+            raise Stopped
+        return stream
+
+    def break_off(self) -> None:
+        """End the exchange under way, if it is not paid and the transport can do that."""
+        abort: Callable[[], None] | None = getattr(self._stream, "abort", None)
+        if abort is not None:
+            abort()
+
+    def close(self) -> None:
+        """Leave the connections to the client."""
+
+
 class Worker(Client):
     """The caller's client, in one thread, with the journal kept around all that it does.
 
@@ -64,12 +105,23 @@ class Worker(Client):
         self._join(client)
         self._run = run
         self._work = ItemWork(run, self._calls, self._moment, self._driver.listeners)
+        self._transport = StoppableTransport(self._driver.transport, run.stopping)
         self._driver = attrs.evolve(
             self._driver,
+            transport=self._transport,
             clock=PatientClock(self._driver.clock, run.stopping),
             listeners=self._work.listeners,
         )
         self.ended: threading.Event = threading.Event()
+
+    @property
+    def pays(self) -> bool:
+        """Whether a paid request is under way."""
+        return self._work.pays
+
+    def break_off(self) -> None:
+        """End what is under way and costs nothing. The run is to stop."""
+        self._transport.break_off()
 
     def work(self) -> None:
         """Work on item after item until there is nothing left that this run can do."""

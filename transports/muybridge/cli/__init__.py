@@ -6,6 +6,7 @@ import sys
 from importlib.util import find_spec
 
 from muybridge.cli.streams import guard_streams
+from muybridge.interrupts import Terminated, terminating_on_signals
 
 _NEEDED = ("click", "rich")
 
@@ -15,11 +16,13 @@ _INTERRUPTED = 130
 def main() -> None:
     """Run the command, or say what to install when its extra is missing."""
     guard_streams()
-    try:
-        _run()
-    except KeyboardInterrupt:  # once the command is loaded, it tells this itself
-        _tell_interrupted()
-        sys.exit(_INTERRUPTED)
+    with terminating_on_signals():
+        try:
+            _run()
+        except KeyboardInterrupt as error:  # once the command is loaded, it tells this itself
+            code = 128 + error.number if isinstance(error, Terminated) else _INTERRUPTED
+            _tell_interrupted(code)
+            sys.exit(code)
 
 
 def _run() -> None:
@@ -33,12 +36,12 @@ def _run() -> None:
     muybridge(prog_name="muybridge")
 
 
-def _tell_interrupted() -> None:
+def _tell_interrupted(code: int) -> None:
     from contextlib import suppress  # noqa: PLC0415  needed only here
     from json import dumps  # noqa: PLC0415  the same
 
     print("error: Interrupted.", file=sys.stderr)  # noqa: T201  there is nothing else to print with
     if "--json" in sys.argv:
-        error = {"type": "Interrupted", "message": "Interrupted.", "exit_code": _INTERRUPTED}
+        error = {"type": "Interrupted", "message": "Interrupted.", "exit_code": code}
         with suppress(OSError):
             print(dumps({"ok": False, "error": error}), flush=True)  # noqa: T201  the same

@@ -20,7 +20,17 @@ from muybridge.cli.options import (
     poll_interval_option,
     timeout_option,
 )
-from muybridge.cli.outcomes import AMBIGUOUS, DONE, FAILED, NOT_SAVED, NOT_SENT, SAFE, in_options
+from muybridge.cli.outcomes import (
+    AMBIGUOUS,
+    DONE,
+    FAILED,
+    NOT_SAVED,
+    NOT_SENT,
+    SAFE,
+    in_options,
+    interrupted_code,
+    interruption,
+)
 from muybridge.cli.terminal import answer, document, say
 from muybridge_protocol.errors import LocalError
 
@@ -105,7 +115,7 @@ def run(
     if local and (errand.base_url is not None or errand.api_key_file is not None):
         raise click.UsageError("--local does not go with --base-url or --api-key-file")
     errand.local = local
-    interrupted = ""
+    interrupted: KeyboardInterrupt | None = None
     with _journal_errors(context, errand), ExitStack() as stack:
         try:
             client = stack.enter_context(_client(errand))
@@ -125,12 +135,18 @@ def run(
                 local=local,
             )
         except KeyboardInterrupt as interrupt:
-            notes = getattr(interrupt, "__notes__", ["A request that was broken off is ambiguous."])
-            interrupted = f"interrupted: {' '.join(notes)}"
+            interrupted = interrupt
             report = batches.status(out)
-    if interrupted:
-        say(interrupted)
-    _finish(context, errand, report, again=_command(errand, out, concurrency))
+    if interrupted is not None:
+        notes = getattr(interrupted, "__notes__", ["A request that was broken off is ambiguous."])
+        say(f"{interruption(interrupted).lower()}: {' '.join(notes)}")
+    _finish(
+        context,
+        errand,
+        report,
+        again=_command(errand, out, concurrency),
+        interrupted=interrupted,
+    )
 
 
 @batch.command(params=[json_option()])
@@ -256,9 +272,17 @@ def exit_code_of(report: Report) -> int:
     return next((code for code, states in _EXIT_CODES if any(map(found.get, states))), DONE)
 
 
-def _finish(context: click.Context, errand: Errand, report: Report, *, again: str | None) -> None:
+def _finish(
+    context: click.Context,
+    errand: Errand,
+    report: Report,
+    *,
+    again: str | None,
+    interrupted: KeyboardInterrupt | None = None,
+) -> None:
     """Tell how far the batch has come, and leave with the exit code that says so."""
-    code = exit_code_of(report)
+    state = exit_code_of(report)
+    code = state if interrupted is None else interrupted_code(interrupted, state)
     if errand.json:
         document(
             {
@@ -286,8 +310,9 @@ def _finish(context: click.Context, errand: Errand, report: Report, *, again: st
             answer(str(report.sheet))
     if report.sheet is not None and report.sheet.name != SHEET:
         say(f"{report.folder / SHEET} is another file: the contact sheet is {report.sheet}")
-    if again is not None and code in (SAFE, NOT_SAVED):
-        say(f"carry on: {again}")
+    unfinished = state in (SAFE, NOT_SAVED) or (interrupted is not None and state != DONE)
+    if again is not None and unfinished:
+        say(f"to resume: {again}")
     context.exit(code)
 
 

@@ -82,7 +82,8 @@ class Muybridge(click.Group):
             formatter.write_text(
                 "`get` exits with 0 whatever the task's status is. Ctrl-C ends with 3 before "
                 "anything was sent, 5 once the task's id is known, 4 if it breaks off a request "
-                "that may have been accepted, and 130 where nothing was at stake."
+                "that may have been accepted, and 130 where nothing was at stake. SIGTERM and "
+                "SIGHUP do the same, but end with 143 and 129."
             )
         with formatter.section("JSON"):
             formatter.write_text(

@@ -306,4 +306,4 @@ def say_how_to_go_on(errand: Errand) -> None:
     """Say which command carries on, if one does."""
     command = errand.next_command()
     if command is not None:
-        say(f"carry on: {command}")
+        say(f"to resume: {command}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ from muybridge.cli.options import option_name
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.streams import Unprinted
 from muybridge.cli.terminal import document, say
+from muybridge.interrupts import Terminated
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
     AssetDeletePresumed,
@@ -120,8 +122,9 @@ def tell(error: BaseException, errand: Errand) -> int:
     if isinstance(error, Unprinted) and error.errno == errno.EPIPE:
         return PIPE_CLOSED
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        code, message = _interruption(error, errand)
-        return _tell("Interrupted", message, code, errand, {})
+        code, known = _interruption(error, errand)
+        said = f"{interruption(error)}. {known}".strip()
+        return _tell("Interrupted", said, code, errand, {}, exits=interrupted_code(error, code))
     code = exit_code(error, errand)
     if code == DEFECT or not isinstance(error, tuple(EXIT_CODES)):
         traceback.print_exception(error)
@@ -148,17 +151,42 @@ def tell(error: BaseException, errand: Errand) -> int:
     return _tell(type(error).__name__, message, code, errand, details)
 
 
-def _tell(kind: str, message: str, code: int, errand: Errand, details: dict[str, Any]) -> int:
+def interruption(error: BaseException) -> str:
+    """Return which signal interrupted the command, in words."""
+    if isinstance(error, Terminated):
+        return f"Interrupted by {signal.Signals(error.number).name}"
+    return "Interrupted"
+
+
+def interrupted_code(error: BaseException, code: int) -> int:
+    """Return the exit code after an interruption where things stand as *code* says.
+
+    SIGTERM and SIGHUP have the shell's own, 128 and the signal's number.
+    """
+    return 128 + error.number if isinstance(error, Terminated) else code
+
+
+def _tell(
+    kind: str,
+    message: str,
+    code: int,
+    errand: Errand,
+    details: dict[str, Any],
+    *,
+    exits: int | None = None,
+) -> int:
+    """Tell an error that leaves things as *code* says, and return the exit code."""
+    exits = code if exits is None else exits
     command = errand.next_command() if code in (AMBIGUOUS, SAFE, NOT_SAVED) else None
     say(f"error: {message}")
     if command is not None:
-        say(f"carry on: {command}")
+        say(f"to resume: {command}")
     if errand.json:
-        told = {"type": kind, "message": message, "exit_code": code, **details}
+        told = {"type": kind, "message": message, "exit_code": exits, **details}
         if command is not None:
             told["command"] = command
         _document({"ok": False, "error": told, **_records(errand)})
-    return code
+    return exits
 
 
 def _records(errand: Errand) -> dict[str, Any]:
@@ -247,20 +275,20 @@ def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
     """Return the exit code and the message for Ctrl-C, which depend on how far things had come."""
     notes = " ".join(getattr(error, "__notes__", ()))
     if errand.ambiguous:
-        return AMBIGUOUS, f"Interrupted. {notes}"
+        return AMBIGUOUS, notes
     if errand.local and (errand.accepted or errand.unanswered or errand.answer is not None):
-        return INTERRUPTED, "Interrupted. Nothing was charged: the service was a local one."
+        return INTERRUPTED, "Nothing was charged: the service was a local one."
     if errand.task is not None:
         safe = isinstance(errand.result, Result) and errand.result.is_terminal
         state = "has ended and" if safe else "goes on and"
-        return SAFE, f"Interrupted. Task {errand.task.id} {state} is safe."
+        return SAFE, f"Task {errand.task.id} {state} is safe."
     if errand.url is not None:
-        return SAFE, "Interrupted. What has arrived is kept."
+        return SAFE, "What has arrived is kept."
     if errand.unanswered or errand.answer is not None:
         return AMBIGUOUS, (
-            "Interrupted while the reply was on its way: the request may have been accepted and "
-            "charged. It was not sent again. Look at the account before sending it again."
+            "The request may have been accepted and charged, but its response has not arrived. It "
+            "was not sent again. Look at the account before sending it again."
         )
     if errand.pays:
-        return NOT_SENT, f"Interrupted. {notes or 'Nothing was sent.'}"
-    return INTERRUPTED, "Interrupted."
+        return NOT_SENT, notes or "Nothing was sent."
+    return INTERRUPTED, ""

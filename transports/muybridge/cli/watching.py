@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from muybridge.clock import SystemClock
@@ -37,23 +37,52 @@ class WatchedTransport:
         self._transport = transport
         self._errand = errand
 
-    @contextmanager
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> Generator[StreamedReply, None, None]:
+    ) -> _WatchedStream:
         """Send *request* and hand over its reply."""
-        self._errand.unanswered = request.method != "GET"
-        try:
-            with self._transport.stream(
-                request, timeout=timeout, authorization=authorization
-            ) as reply:
-                yield reply
-        except TransportError:
-            # What that means is the library's to say, and it says so.
-            self._errand.unanswered = False
-            raise
-        self._errand.unanswered = False
+        stream = self._transport.stream(request, timeout=timeout, authorization=authorization)
+        return _WatchedStream(stream, self._errand, does_something=request.method != "GET")
 
     def close(self) -> None:
         """Close every idle connection."""
         self._transport.close()
+
+
+class _WatchedStream:
+    def __init__(
+        self,
+        stream: AbstractContextManager[StreamedReply],
+        errand: Errand,
+        *,
+        does_something: bool,
+    ) -> None:
+        self._stream = stream
+        self._errand = errand
+        self._does_something = does_something
+
+    @property
+    def sent(self) -> bool:
+        return bool(getattr(self._stream, "sent", True))
+
+    def __enter__(self) -> StreamedReply:
+        self._errand.unanswered = self._does_something
+        try:
+            return self._stream.__enter__()
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stream.__exit__(kind, error, traceback)
+        self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        # What a failure of the transport means is the library's to say, and it says so.
+        if error is None or isinstance(error, TransportError) or not self.sent:
+            self._errand.unanswered = False

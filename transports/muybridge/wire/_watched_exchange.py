@@ -8,10 +8,12 @@ phase, every byte of the request handed to the socket, and the first fault met.
 from __future__ import annotations
 
 import errno
+import math
 import socket
 import ssl
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import attrs
@@ -147,6 +149,15 @@ class Exchange:
         clean = not reply.leftover()
         reply.close()
         return clean and not self.is_spare
+
+    def abort(self) -> None:
+        """Let whatever waits for the network fail at once. Another thread may call it."""
+        self.deadline = -math.inf
+        sock: socket.socket | None = getattr(self.connection, "sock", None)
+        if sock is not None:
+            # Called on the class: a TLS socket would forget its TLS under the other thread's hands.
+            with suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     def abandon(self) -> None:
         """Close the connection of an exchange that came to no reply's head."""

@@ -223,6 +223,7 @@ class _Reply:
         self._size = 0
         self._partial = b""
         self._complete = False
+        self._aborted = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} to {self._request!r}>"
@@ -276,8 +277,16 @@ class _Reply:
                 return
             yield piece
 
+    def abort(self) -> None:
+        """Let whatever the exchange waits for fail at once. Another thread may call it."""
+        self._aborted = True
+        if self._exchange is not None:
+            self._exchange.abort()
+
     def _begin(self, exchange: Exchange) -> None:
         self._exchange = exchange
+        if self._aborted:
+            exchange.abort()
 
     def _receive(self, exchange: Exchange, raw: Loan) -> TransportFailure | None:
         self._raw = raw
