@@ -107,7 +107,10 @@ class StreamParser:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the body, which has ended, lacks something: the rest of an event or array."""
+        """Whether the body, which has ended, lacks something: the rest of an event or array.
+
+        Even if it is only the blank line, and the event can be read.
+        """
         return self._form is not None and self._form.unfinished
 
     def _begin(self, window: bytes) -> bytes:
@@ -185,10 +188,18 @@ class _ServerSentEvents:
                 self._finish(payloads)
             elif self._size + len(line) > self._event_limit:
                 raise self._too_large()
-            elif _FIELD.match(line):
-                self._take_field(line, payloads)
-            elif not line.startswith(b":"):
-                self._take_unnamed(line, payloads)
+            elif not _FIELD.match(line):
+                if not line.startswith(b":"):
+                    self._take_unnamed(line, payloads)
+            elif line.startswith(b"data"):
+                self._begin_field(payloads)
+                self._size += len(line)
+                line = line[6 if line.startswith(b"data: ") else 5 :]  # it may be long, too
+                self._take_data(line)
+            else:
+                self._begin_field(payloads)
+                if line.startswith(b"event"):
+                    self._is_error = line[6:].strip() == b"error"
         if rest:
             self._line += rest
             if self._size + len(self._line) > self._event_limit:
@@ -198,21 +209,16 @@ class _ServerSentEvents:
         payloads: list[bytes] = []
         if self._line:
             self.feed(b"\n", payloads)
-        begun = self._begun
+        self.unfinished = self._begun
         self._finish(payloads)
-        self.unfinished = begun and not payloads
         return payloads
 
-    def _take_field(self, line: bytes, payloads: list[bytes]) -> None:
+    def _begin_field(self, payloads: list[bytes]) -> None:
         if self._text is not None:  # which never ends, then
             self._finish(payloads)
         self._begun = True
-        if not line.startswith(b"data"):
-            if line.startswith(b"event"):
-                self._is_error = line[6:].strip() == b"error"
-            return
-        self._size += len(line)
-        line = line[6 if line.startswith(b"data: ") else 5 :]
+
+    def _take_data(self, line: bytes) -> None:
         if self._data is None:
             self._data = line
             return
