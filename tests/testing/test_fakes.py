@@ -150,3 +150,25 @@ def test_tick() -> None:
     """A clock may go forward whenever it is read."""
     clock = VirtualClock(tick=2.0)
     assert [clock.monotonic(), clock.monotonic()] == [2.0, 4.0]
+
+
+def test_a_short_stream() -> None:
+    """The end of a response without a length is known: nothing was cut off a fake's stream."""
+    answer = (
+        b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}\n\n'
+    )
+    client = muybridge.Client(
+        KEY, text_base_url=URL, transport=FakeTransport(HttpResponse(200, (), answer))
+    )
+    with client.stream_generate_content("textg-2.5-pro", "a?") as stream:
+        assert stream.collect().text == "a"
+
+    async def main() -> str:
+        transport = AsyncFakeTransport(HttpResponse(200, (), answer))
+        async with (
+            muybridge.TrioClient(KEY, text_base_url=URL, transport=transport) as client,
+            client.stream_generate_content("textg-2.5-pro", "a?") as stream,
+        ):
+            return (await stream.collect()).text
+
+    assert trio.run(main) == "a"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from muybridge_protocol.http import MEBIBYTE, Phase, Reason, TransportFailure
 from muybridge_protocol.text import stream_parser
 from muybridge_protocol.text.dialects import CHAT, MESSAGES, NATIVE, Dialect
-from muybridge_protocol.text.stream_parser import ErrorEvent, EventTooLarge, StreamParser
+from muybridge_protocol.text.stream_parser import EventTooLarge, StreamParser
 from muybridge_protocol.text.stream_reader import StreamInterrupted, StreamReader
 
 BROKEN = TransportFailure(phase=Phase.BODY, sent=True, reason=Reason.TRUNCATED)
@@ -227,7 +227,7 @@ def test_named_errors_are_told_apart() -> None:
     """A payload says whether its event is named an error, and the next one is not."""
     found = list(StreamParser().feed(b"event: error\ndata: 1\n\ndata: 2\n\nevent: x\ndata: 3\n\n"))
     assert found == [b"1", b"2", b"3"]
-    assert [type(payload) for payload in found] == [ErrorEvent, bytes, bytes]
+    assert [type(payload) for payload in found] == [stream_parser.ErrorEvent, bytes, bytes]
 
 
 @pytest.mark.parametrize(
