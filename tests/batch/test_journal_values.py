@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 import tempfile
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,7 +15,7 @@ from any_json import responses
 from muybridge import batch
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, NewItem, State
-from muybridge.batch.journal_errors import JournalUnusable, Unstorable
+from muybridge.batch.journal_errors import Unstorable
 from muybridge.batch.recovery import recover
 from muybridge.cli.batch_progress import entry_record
 from muybridge_protocol.service import Service
@@ -129,60 +127,3 @@ def check_judged(entry: Entry, status: int, reply: bytes) -> None:
     assert entry.state in (State.SUBMITTED, State.AMBIGUOUS, State.REFUSED, State.QUEUED)
     if status == 200 and reply.startswith(b'{"id":"task-1"'):
         assert "task-1" in (entry.task_id, entry.candidate)
-
-
-@pytest.mark.parametrize("text", ["a\nb", "x" * 10_000_000, "\x1b[2J"])
-def test_a_reason_is_short_and_on_one_line(text: str) -> None:
-    """A reason is stored, and shown, on one line and clipped, also one that was stored before."""
-    with journal_of(new_item(), new_item("0002")) as journal:
-        journal.move(journal.entry(1), State.QUEUED, State.QUEUED, by=None, reason=text)
-        with closing(sqlite3.connect(journal.path, isolation_level=None)) as db:
-            db.execute("UPDATE items SET reason = ? WHERE number = 2", (text,))
-            size: int = db.execute("SELECT sum(length(reason)) FROM items").fetchone()[0]
-        assert size < len(text) + 2100
-        for entry in journal.entries():
-            assert entry.reason is not None
-            assert entry.reason.isprintable()
-            assert len(entry.reason) < 2100
-
-
-def test_a_failed_journal_arms_nothing_more(tmp_path: Path) -> None:
-    """Once the journal could not be written, no item is armed, whether it can be written again."""
-    items = [new_item(), new_item("0002")]
-    with Journal.create(tmp_path, SERVICE.require_base_url(), items, patience=0) as journal:
-        first, second = (journal.take("one", creates=True) for _ in range(2))
-        assert first is not None
-        assert second is not None
-        with closing(sqlite3.connect(journal.path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(JournalUnusable, match="Another process is writing"):
-                journal.move(first, State.CLAIMED, State.ARMED, by="one")
-        with pytest.raises(JournalUnusable, match="Nothing more is sent"):
-            journal.move(second, State.CLAIMED, State.ARMED, by="one")
-        journal.move(second, State.CLAIMED, State.QUEUED, by="one", owner=None)
-    with Journal(tmp_path) as again:
-        entry = again.take("two", creates=True)
-        assert entry is not None
-        again.move(entry, State.CLAIMED, State.ARMED, by="two")
-
-
-def _blob(db: sqlite3.Connection) -> None:
-    db.execute("UPDATE items SET name = CAST(x'ff' AS TEXT), token = CAST(x'7bff' AS TEXT)")
-
-
-def _no_json(db: sqlite3.Connection) -> None:
-    db.execute("UPDATE items SET body = '[', result = '{', token = '{}', path = 'h.png'")
-
-
-def _no_family(db: sqlite3.Connection) -> None:
-    db.execute("UPDATE items SET family = 'imgz', path = 'h.png'")
-
-
-@pytest.mark.parametrize("spoil", [_blob, _no_json, _no_family])
-def test_a_spoilt_row_is_shown(spoil: Callable[[sqlite3.Connection], None], tmp_path: Path) -> None:
-    """A row whose values mean nothing is an item that cannot be shown, and no more."""
-    Journal.create(tmp_path, SERVICE.require_base_url(), [new_item()]).close()
-    with closing(sqlite3.connect(tmp_path / "journal" / "journal.sqlite3")) as db:
-        spoil(db)
-        db.commit()
-    check_shown(tmp_path)

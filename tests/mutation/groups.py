@@ -24,7 +24,11 @@ class Group:
 
 
 _RULES = ("tests/families/test_rules.py", "tests/families/test_family.py", "tests/families")
-_JOURNAL = ("tests/batch/test_journal.py", "tests/batch/test_runners.py")
+_JOURNAL = (
+    "tests/batch/test_journal.py",
+    "tests/batch/test_journal_faults.py",
+    "tests/batch/test_runners.py",
+)
 
 _ALL = (
     Group(
