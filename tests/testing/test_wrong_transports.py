@@ -31,13 +31,14 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     closing: list[Transport] = []
 
     def run_check(
-        kind: Callable[..., Transport],
+        make: Callable[..., Transport],
         check: str,
         capabilities: Capabilities | None = None,
+        /,
         **arguments: Any,
     ) -> None:
         def make_transport(_: object, ssl_context: ssl.SSLContext) -> Transport:
-            made = kind(ssl_context=ssl_context)
+            made = make(ssl_context=ssl_context)
             closing.append(made)
             return made
 

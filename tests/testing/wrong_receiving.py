@@ -246,6 +246,22 @@ class OneAtATime(Wrong):
             yield reply
 
 
+class TakesAllForTheNetwork(Wrong):
+    """Takes every exception for one of the network."""
+
+    @contextmanager
+    def around(
+        self, request: HttpRequest, timeout: float, authorization: str | None
+    ) -> Generator[StreamedReply]:
+        try:
+            with super().around(request, timeout, authorization) as reply:
+                yield reply
+        except TransportError:
+            raise
+        except Exception:  # noqa: BLE001  # this is what is wrong
+            raise failed(Reason.OTHER) from None
+
+
 class LogsReplies(Wrong):
     """Logs what comes."""
 

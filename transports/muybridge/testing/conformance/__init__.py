@@ -19,6 +19,7 @@ try:
     from muybridge.testing.conformance.connecting import Connecting
     from muybridge.testing.conformance.environment import Environment
     from muybridge.testing.conformance.failing import Failing
+    from muybridge.testing.conformance.interrupted import Interrupted
     from muybridge.testing.conformance.lessons import Capabilities, NotConforming
     from muybridge.testing.conformance.replying import Replying
     from muybridge.testing.conformance.secrets import Secrets
@@ -41,9 +42,11 @@ _NAMES: Final[list[str]] = globals().pop("__all__")  # as in `muybridge`
 _NEEDS: Final = {"AsyncTransportConformance": ("trio",)}
 
 
-class TransportConformance(
-    Sending, Failing, Replying, Timing, Connecting, Unasked, Environment, Secrets
-):
+class EveryTransport(Sending, Failing, Replying, Timing, Connecting, Unasked, Environment, Secrets):
+    """The checks of every transport, whether it blocks or not."""
+
+
+class TransportConformance(EveryTransport, Interrupted):
     """The checks of a transport that blocks: a `Transport`.
 
     Inherit it in a class whose name begins with `Test`, and override `make_transport`.

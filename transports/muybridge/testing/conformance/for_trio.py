@@ -7,18 +7,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from muybridge.testing.conformance import TransportConformance
+from muybridge.testing.conformance import EveryTransport
 from muybridge.testing.conformance.blocking import BlockingTransport, TrioThread
 from muybridge.testing.conformance.cancelling import Cancelling
 from muybridge.wire.async_transport import AsyncTransport
 
 
-class AsyncTransportConformance(Cancelling, TransportConformance):
+class AsyncTransportConformance(Cancelling, EveryTransport):
     """The checks of a transport for trio: an `AsyncTransport`.
 
-    They are those of a transport that blocks, run in a thread with an event loop, and those of
-    cancellation. Inherit it in a class whose name begins with `Test`, and override
-    `make_async_transport`.
+    They are those of a transport that blocks, run in a thread with an event loop, but with
+    cancellations in the place of signals. Inherit it in a class whose name begins with `Test`,
+    and override `make_async_transport`.
     """
 
     _thread: TrioThread
