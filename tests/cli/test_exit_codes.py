@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from muybridge.cli.progress import Progress
+from muybridge_protocol.events import ServiceSilent
+from muybridge_protocol.tasks import Task
+
 from .conftest import Invoke
 from .crooked_service import RESET, CrookedService, always, record, reply
 
@@ -185,6 +189,7 @@ def test_a_time_out_exits_5_with_the_command_that_carries_on(
     command = ended.stderr.rpartition("to resume: ")[2].strip()
     words = shlex.split(command)
     assert words[:2] == ["muybridge", "wait"]
+    assert Task.from_token(words[-1]).next_poll_at is not None
     again = invoke(*words[1:], env=settings)
     assert (again.exit_code, again.stdout) == (0, "a horse.png\n")
     assert (tmp_path / "a horse.png").exists()
@@ -270,4 +275,13 @@ def test_the_help_names_every_exit_code(invoke: Invoke) -> None:
     shown = invoke("--help").stdout.partition("Exit codes:")[2]
     assert [line.split()[0] for line in shown.splitlines() if line[2:3].isdigit()] == list(
         "0123456"
+    )
+
+
+def test_a_long_silence_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """A service that has been silent for long is told in a line, with when it is asked next."""
+    Progress().event(ServiceSilent(1830.0, "connection reset in phase head", 61.5))
+    assert capsys.readouterr().err == (
+        "no valid response for 30 minutes, the task is safe; next poll in 62 s: "
+        "connection reset in phase head\n"
     )

@@ -48,6 +48,7 @@ _ALL = (
                 "tests/core/test_delivery.py",
             ),
             f"{_CORE}.operations.pending": ("tests/core/test_pending.py",),
+            f"{_CORE}.operations.next_polls": ("tests/core/test_next_polls.py",),
             f"{_CORE}.throttle": ("tests/core/test_throttle.py",),
         },
     ),
@@ -190,18 +191,6 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         (
-            *_swapped(
-                f"{_CORE}.operations.poll",
-                'return self._retry(f"status {status}", now, '
-                "at_least=retry_after(response) or 0.0)",
-                ("0.0", "-1.0"),
-            ),
-            *_swapped(
-                f"{_CORE}.operations.poll",
-                "def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:",
-                ("0.0", "-1.0"),
-            ),
-            *_swapped(f"{_CORE}.operations.poll", "self.pacing.minimum or 0.0,", ("0.0", "-1.0")),
             *_swapped(
                 f"{_CORE}.throttle",
                 "self.until = max("
