@@ -24,6 +24,7 @@ from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.hosts import has_public_name, is_loopback
 from muybridge_protocol.http import without_query
+from muybridge_protocol.iri import ascii_url
 from muybridge_protocol.service import origin_of
 
 if TYPE_CHECKING:
@@ -105,12 +106,13 @@ def _media(result: Result) -> Iterator[str]:
         if not url:
             continue
         try:
-            scheme, host, _ = origin_of(url)
+            sent = ascii_url(url)
+            scheme, host, _ = origin_of(sent)
         except InvalidAddress:
             yield f"<p>The {what}'s link is not shown: it is no http(s) address.</p>"
             continue
         shown = True
-        link = escape(url)
+        link = escape(sent)
         if is_loopback(host) or (scheme == "https" and has_public_name(host)):
             yield _embedded(what, link, result)
         else:

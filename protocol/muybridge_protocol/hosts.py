@@ -54,6 +54,15 @@ Python's own `is_global` depends on the version, and lets parts of it pass.
 """
 _SPECIAL_NETWORKS = tuple(map(ipaddress.ip_network, _SPECIAL))
 
+_METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "instance-data"})
+_METADATA_ADDRESSES = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"),
+    )
+)
+"""Where clouds tell a machine about itself, beside the link-local addresses."""
+
 
 def is_public_host(host: str) -> bool:
     """Whether *host*, a name or an address, may be one that the whole internet can reach.
@@ -98,15 +107,40 @@ def is_public_address(address: str) -> bool:
     except ValueError:  # such as an old notation: decimal, octal, hexadecimal or short
         return False
     if isinstance(ip, ipaddress.IPv6Address):
-        wrapped = ip.ipv4_mapped or ip.sixtofour
-        if wrapped is None and ip in _NAT64:
-            wrapped = ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
+        wrapped = _wrapped(ip)
         if wrapped is not None:
             return is_public_address(str(wrapped))
         # All else is local, of many hosts, or not assigned.
         if ip not in _GLOBAL_UNICAST:
             return False
     return not any(ip in network for network in _SPECIAL_NETWORKS)
+
+
+def _wrapped(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Return the IPv4 address that *ip* wraps, or None."""
+    wrapped = ip.ipv4_mapped or ip.sixtofour
+    if wrapped is None and ip in _NAT64:
+        return ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
+    return wrapped
+
+
+def is_metadata_host(host: str) -> bool:
+    """Whether *host* looks like one that tells a cloud machine its own secrets.
+
+    Every link-local address counts, and so does a number that resolvers may read as one.
+    """
+    name = host.partition("%")[0].strip("[]").rstrip(".").lower()
+    if name in _METADATA_NAMES:
+        return True
+    try:
+        ip = ipaddress.ip_address(name)
+    except ValueError:  # a name, or an old notation of an address
+        return bool(_NUMBER.fullmatch(name.rpartition(".")[2]))
+    if isinstance(ip, ipaddress.IPv6Address):
+        wrapped = _wrapped(ip)
+        if wrapped is not None:
+            return is_metadata_host(str(wrapped))
+    return ip.is_link_local or ip in _METADATA_ADDRESSES
 
 
 def is_loopback(host: str) -> bool:

@@ -12,7 +12,7 @@ from muybridge_protocol.values import frozen
 
 # Compiled when the first medium is met, by `re` itself: that takes 1 ms.
 _ABSOLUTE_URL = r"(?ai:https?)://[^\s/?#\x00-\x1f\x7f]+[^\s\x00-\x1f\x7f]*"
-_ASSET = r"asset://[A-Za-z0-9._~:=+@-]{1,256}"
+_ASSET = r"asset://[^\s\x00-\x1f\x7f]{1,1024}"
 _DATA_URI = r"(?ai:data:[a-z]+/[a-z0-9.+-]+;base64,[A-Za-z0-9+/_-]+={0,2})"
 LEAST_BASE64 = 64
 """Fewest digits by which plain base64 is taken for such."""

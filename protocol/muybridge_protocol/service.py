@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from urllib.parse import quote, urljoin, urlsplit
 
 import attrs
 
 from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey
-from muybridge_protocol.hosts import is_loopback, is_public_host
+from muybridge_protocol.hosts import is_loopback, is_metadata_host, is_public_host
 from muybridge_protocol.http import without_query
+from muybridge_protocol.iri import ascii_url
 
 _IDENTIFIER_LIMIT = 1024
 """Most characters of an id that is asked for: servers bound the length of a path."""
@@ -30,6 +32,9 @@ _NO_BASE_URL = "There is no base URL. Set MUYBRIDGE_BASE_URL, or give base_url."
 _OR_TEXT = "For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url."
 
 _SWAPPED = "It is not shown, because it may be the API key: check that the two are not swapped."
+
+ALLOW_DOWNLOADS = "to download it all the same, say allow_insecure_downloads=True"
+"""What a message says to whoever trusts a link that is not downloaded."""
 
 _VERSION = "/v1"
 """What every path of the service begins with."""
@@ -155,6 +160,8 @@ class Service:
         text_base_url: For text, or None.
         allow_plain_http: Whether base_url may be plain http on any host. The key then travels
             in clear text.
+        allow_insecure_downloads: Whether results may be downloaded by plain http and from private
+            hosts, too. Addresses of cloud metadata services stay refused.
 
     Raises:
         InvalidAddress: An address cannot be used, or there is none.
@@ -163,6 +170,7 @@ class Service:
     base_url: str | None = None
     text_base_url: str | None = None
     allow_plain_http: bool = False
+    allow_insecure_downloads: bool = False
     _origins: frozenset[tuple[str, str, int]] = attrs.field(
         init=False, repr=False, eq=False, default=frozenset()
     )
@@ -265,21 +273,35 @@ class Service:
         return origin in self._origins
 
     def check_download(self, url: str) -> str:
-        """Return *url* if a result may be downloaded from there.
+        """Return *url* as it is sent, if a result may be downloaded from there.
 
         Raises:
-            InvalidAddress: It is neither https on a public host nor on base_url's own host.
+            InvalidAddress: It is neither https on a public host nor on base_url's own host, and
+                other addresses are not allowed.
         """
+        url = ascii_url(url)
         scheme, host, _ = origin_of(url)
+        is_secure = scheme == "https"
         if self.is_own_host(url):
-            if scheme == "https" or origin_of(self.require_base_url())[0] == "http":
-                return url
-        elif scheme == "https" and is_public_host(host):
+            is_allowed = is_secure or origin_of(self.require_base_url())[0] == "http"
+        elif is_metadata_host(host):
+            raise InvalidAddress(
+                f"{_shown(url)} is not downloaded: the host may be a cloud's metadata service, or "
+                "is a number."
+            )
+        else:
+            is_allowed = is_secure and is_public_host(host)
+        if is_allowed or self.allow_insecure_downloads:
             return url
+        why = "the host is private" if is_secure else "it is plain http"
         raise InvalidAddress(
-            f"{_shown(url)} is not downloaded from: use https on a public host, "
-            "or the service's own host."
+            f"{_shown(url)} is not downloaded: {why}. A result that the service links to is paid "
+            f"for, and stays available under its id; {ALLOW_DOWNLOADS}."
         )
+
+    def wants_public_host(self, url: str) -> bool:
+        """Whether the address that the host of *url* resolves to must be public."""
+        return not self.allow_insecure_downloads and not self.is_own_host(url)
 
     def is_own_host(self, url: str) -> bool:
         """Whether *url* is on base_url's own host."""
@@ -289,9 +311,13 @@ class Service:
 def resolve_location(url: str, location: str) -> str:
     """Return the absolute URL that a `Location` header given by *url* points to.
 
+    Headers are read as Latin-1; a location that is UTF-8 is read as such.
+
     Raises:
         InvalidAddress: It points nowhere.
     """
+    with suppress(UnicodeError):
+        location = location.encode("latin-1").decode()
     try:
         return urljoin(url, location)
     except ValueError:

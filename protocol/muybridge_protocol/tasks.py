@@ -8,6 +8,7 @@ kept as they came and count as not terminal; a terminal status never changes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
@@ -296,6 +297,16 @@ class Result:
         return repr_fields(self)
 
 
+_LINK = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|data:", re.IGNORECASE)
+
+
+def is_bare(task_id: str) -> bool:
+    """Whether *task_id* may be given to `as_task` as it is, and shown so without being misread."""
+    if task_id.startswith("{") or _LINK.match(task_id):
+        return False
+    return is_identifier(task_id) and task_id.isprintable() and task_id.strip() == task_id
+
+
 def as_task(task: Task | Result | str) -> Task:
     """Return the task that a task, a result, a token or a bare id stands for.
 
@@ -313,7 +324,7 @@ def as_task(task: Task | Result | str) -> Task:
     require_type("the task", task, (Task, Result, str))
     if task.lstrip().startswith("{"):
         return Task.from_token(task)
-    if task.lower().startswith(("http://", "https://")):
+    if _LINK.match(task):
         raise InvalidIdentifier(
             f"{without_query(task)[:80]} is a link, not a task id. Nothing was sent."
         )

@@ -73,7 +73,8 @@ def test_a_task_that_fails_at_its_creation_exits_1(invoke: Invoke) -> None:
         (*RUN, "--timeout", "0"),
         (*RUN, "--timeout", "nan"),
         (*CREATE, "--extra", "[]"),
-        ("get", "../../etc"),
+        ("get", ".."),
+        ("get", "https://cdn.example/a.png"),
         ("wait", '{"muybridge_task": 99}'),
         ("download", "task-1"),
         ("download", "ftp://example.com/a.png", "-o", "a.png"),
@@ -262,7 +263,9 @@ def test_get_exits_0_whatever_the_status(invoke: Invoke) -> None:
     assert json.loads(told.stdout)["result"] == failed
 
 
-@pytest.mark.parametrize(("asset", "code"), [("asset-2", 0), ("no-such-asset", 3), ("../asset", 2)])
+@pytest.mark.parametrize(
+    ("asset", "code"), [("asset-2", 0), ("no-such-asset", 3), ("../asset", 3), ("..", 2)]
+)
 def test_deleting_an_asset(invoke: Invoke, settings: dict[str, str], asset: str, code: int) -> None:
     """An asset is deleted for good; one that the service does not delete exits with 3."""
     ended = invoke("asset", "delete", asset, "--json", env=settings)

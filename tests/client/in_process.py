@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Self
+from urllib.parse import unquote
 
 import attrs
 
@@ -85,6 +86,7 @@ class World:
         clock: The one clock of service and client.
         key: The API key that it accepts.
         latency: Seconds that each exchange takes.
+        ids: What the ids of tasks are made of, with `{}` for a number.
     """
 
     url = "https://service.test"
@@ -97,7 +99,9 @@ class World:
         clock: VirtualClock | None = None,
         key: str = KEY,
         latency: float = 0.0,
+        ids: str = "task-{}",
     ) -> None:
+        self._ids = ids
         self.clock = clock if clock is not None else VirtualClock()
         self.key = key
         self.latency = latency
@@ -146,11 +150,11 @@ class World:
         return self.emulator.handle(
             ServiceRequest(request.method, path, headers, request.body or b""),
             now=self.clock.wall(),
-            new_id=f"task-{number}",
+            new_id=self._ids.replace("{}", str(number)),
         )
 
     def _media(self, path: str) -> HttpResponse:
-        name, _, suffix = path.rpartition("/")[2].rpartition(".")
+        name, _, suffix = unquote(path.rpartition("/")[2]).rpartition(".")
         match self.emulator.media(name, self.clock.wall()):
             case MediaState.AVAILABLE:
                 kind, body = ("image/png", PNG) if suffix == "png" else ("video/mp4", MP4)

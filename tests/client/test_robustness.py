@@ -296,7 +296,7 @@ def test_polling_a_local_service_often(make_client: MakeClient) -> None:
         assert client.wait(task).status is Status.COMPLETED
 
 
-BAD_IDS = ["", "..", "a/b", "a?b", "a%2fb", "a b", "a\r\nb", "a\x00", "é", "x" * 5000, ".", "a..b"]
+BAD_IDS = ["", "..", "a\r\nb", "a\x00", "\x1b[2J", "\ud800", "x" * 5000, "."]
 
 
 @pytest.mark.parametrize("identifier", BAD_IDS, ids=lambda value: repr(value[:9]))

@@ -107,7 +107,11 @@ NO_ADDRESSES = [
 @pytest.mark.parametrize("plain", [False, True])
 def test_no_base_urls(base: str, plain: bool) -> None:  # noqa: FBT001  a case
     """An address that is not http(s), or has a login, is no base URL; the login is not shown."""
-    for urls in ({"base_url": base}, {"base_url": SERVICE.base_url, "text_base_url": base}):
+    cases: list[dict[str, Any]] = [
+        {"base_url": base},
+        {"base_url": SERVICE.base_url, "text_base_url": base},
+    ]
+    for urls in cases:
         if urls.get("text_base_url") == "":
             continue
         with pytest.raises(InvalidAddress) as caught:
@@ -144,8 +148,9 @@ KEYS = [
 def test_a_key_instead_of_an_address(address: str, name: str) -> None:
     """An address that may be the key is named and not shown, and the swap is suspected."""
     told = rf"^{name} cannot be used: .*Nothing was sent\.$"
+    urls: dict[str, Any] = {"base_url": SERVICE.base_url, name: address}
     with pytest.raises(InvalidAddress, match=told) as caught:
-        Service(**{"base_url": SERVICE.base_url, name: address}, allow_plain_http=False)
+        Service(**urls, allow_plain_http=False)
     error = caught.value
     shown = "".join(traceback.format_exception(error))
     assert "canary" not in shown + repr(error) + repr(error.args) + str(pickle.dumps(error))
@@ -263,6 +268,9 @@ def test_downloads(url: str) -> None:
     assert SERVICE.check_download(url) == url
 
 
+ENCODED = {" https://api.example.com", "https://api.example.com\n", "https://äpi.example.com"}
+"""What is no base URL, but a link that can be encoded."""
+
 NOT_PUBLIC = [
     "localhost",
     "LOCALHOST.",
@@ -337,7 +345,7 @@ def test_private_hosts(host: str) -> None:
         "https://user:s3cret@cdn.example.net/a",
         "https://cdn.example.net@127.0.0.1/a",
         "https://s3cret@cdn.example.net:99999/",
-        *NO_ADDRESSES,
+        *(set(NO_ADDRESSES) - ENCODED),
     ],
 )
 def test_no_downloads(url: str) -> None:
@@ -371,6 +379,80 @@ def test_the_services_own_host() -> None:
         safe.check_download("http://10.0.0.7/a")
     with pytest.raises(InvalidAddress):
         SERVICE.check_download("http://api.example.com/a")
+
+
+INSECURE = Service(base_url="https://api.example.com", allow_insecure_downloads=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://cdn.example.net/a?sig=s3cret", "it is plain http"),
+        ("http://api.example.com/a", "it is plain http"),
+        ("https://10.0.0.7/a", "the host is private"),
+        ("https://localhost/a", "the host is private"),
+        ("https://[fd12:3456::1]/a", "the host is private"),
+        ("http://192.168.1.9:8000/a", "it is plain http"),
+    ],
+)
+def test_insecure_downloads_are_opt_in(url: str, why: str) -> None:
+    """A refused link is said to be paid for, and the option that allows it is named."""
+    with pytest.raises(InvalidAddress, match=why) as caught:
+        SERVICE.check_download(url)
+    assert "is paid for, and stays available under its id" in str(caught.value)
+    assert "say allow_insecure_downloads=True" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+    assert INSECURE.check_download(url) == url
+
+
+def test_which_hosts_must_be_public() -> None:
+    """A host's address must be public unless it is the service's own, or any may be used."""
+    assert SERVICE.wants_public_host("https://cdn.example.net/a")
+    assert not SERVICE.wants_public_host("https://api.example.com/a")
+    assert not INSECURE.wants_public_host("https://cdn.example.net/a")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("169.254.169.254", "169.254.1.1", "[fe80::1]", "[fe80::1%25eth0]", "[fd00:ec2::254]"),
+        *("168.63.129.16", "192.0.0.192", "100.100.100.200", "[::ffff:169.254.169.254]"),
+        *("[64:ff9b::a9fe:a9fe]", "metadata.google.internal", "METADATA.google.internal."),
+        *("2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "127.1", "1.2.3.4.5"),
+    ],
+)
+def test_metadata_services_are_never_downloaded_from(host: str) -> None:
+    """A cloud's metadata service stays refused whatever is allowed, and numbers are, too."""
+    for url in (f"http://{host}/latest", f"https://{host}/"):
+        for service in (SERVICE, INSECURE):
+            with pytest.raises(InvalidAddress):
+                service.check_download(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://cdn.example/a",
+        "file:///a",
+        "a.mp4",
+        "https://u:p@cdn.example/a",
+        "http://",
+        "http://[",
+    ],
+)
+def test_what_no_option_allows(url: str) -> None:
+    """Other schemes, logins and relative links are refused whatever is allowed."""
+    with pytest.raises(InvalidAddress):
+        INSECURE.check_download(url)
+
+
+def test_redirects_in_utf8() -> None:
+    """A location that is UTF-8, which headers are not read as, leads where it says."""
+    location = "/絵/é.png".encode().decode("latin-1")
+    url = SERVICE.check_download(resolve_location("https://cdn.example.net/a", location))
+    assert url == "https://cdn.example.net/%E7%B5%B5/%C3%A9.png"
+    latin = SERVICE.check_download(resolve_location("https://cdn.example.net/a", "/\xe9"))
+    assert latin == "https://cdn.example.net/%C3%A9"
 
 
 @given(st.text(max_size=30), st.sampled_from(["", "https://", "http://", "//", "/", "https://a@"]))
@@ -435,13 +517,16 @@ def test_no_identifiers(text: Any) -> None:
             SERVICE.asset_url(text)
 
 
-@pytest.mark.parametrize("scheme", ["https://", "http://", "HTTPS://"])
+@pytest.mark.parametrize("scheme", ["https://", "http://", "HTTPS://", "s3://", "//", "data:"])
 def test_a_link_taken_for_an_id(scheme: str) -> None:
     """A link that is taken for an id is refused without its query, which may be a signature."""
+    link = f"{scheme}cdn.example/a.png?signature=secret"
     with pytest.raises(InvalidIdentifier, match="is a link, not a task id") as caught:
-        as_task(f"{scheme}cdn.example/a.png?signature=secret")
+        as_task(link)
     assert "secret" not in str(caught.value)
     assert "cdn.example/a.png" in str(caught.value)
+    token = Task(id=link).to_token()
+    assert as_task(token).id == link
 
 
 IDENTIFIERS = [

@@ -12,7 +12,8 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event, Polled, Submitted
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.service import shown_id
+from muybridge_protocol.tasks import Result, Task, is_bare
 from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
@@ -278,7 +279,8 @@ def break_off(
 
 def accepted(task: Task) -> str:
     """Return the note that goes with whatever ends a call after *task* was created."""
-    return f"Task {task.id} was accepted and is still running; to resume: wait({task.id!r})."
+    name = task.id if is_bare(task.id) else task.to_token()
+    return f"Task {shown_id(task.id)} was accepted and is still running; to resume: wait({name!r})."
 
 
 def note_task(error: BaseException, task: Task) -> None:

@@ -20,6 +20,7 @@ def read_service(
     text_base_url: str | None,
     *,
     allow_plain_http: bool,
+    allow_insecure_downloads: bool,
 ) -> tuple[Service, Credentials]:
     """Return where the service is and the key for it.
 
@@ -29,6 +30,8 @@ def read_service(
             need not be set where text is all that is wanted. "" is none, whatever is set.
         text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" is none.
         allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
+        allow_insecure_downloads: Whether results may be downloaded by plain http and from private
+            hosts.
 
     Raises:
         InvalidKey: There is no key, or it cannot be sent as it is.
@@ -38,6 +41,7 @@ def read_service(
         base_url=find_address(base_url, BASE_URL_VARIABLE),
         text_base_url=find_address(text_base_url, TEXT_BASE_URL_VARIABLE),
         allow_plain_http=allow_plain_http,
+        allow_insecure_downloads=allow_insecure_downloads,
     )
     key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
     if key is None:

@@ -17,6 +17,7 @@ from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation, Wait
 from muybridge_protocol.operations.poll import too_often
+from muybridge_protocol.service import shown_id
 from muybridge_protocol.tasks import Result, Task, as_task
 
 Work = MediaRequest | Task | Result | str
@@ -216,7 +217,7 @@ class FleetRun:
         tasks, unsent = self.outstanding, self.unsent
         # All of them, however many: an id that is paid for may stand nowhere else.
         if tasks:
-            ids = ", ".join(task.id for task in tasks)
+            ids = ", ".join(shown_id(task.id) for task in tasks)
             parts.append(f"{len(tasks)} accepted and going on; wait(id) asks for the result: {ids}")
         parts += [f"ended, but perhaps not seen: {_told(outcome)}" for outcome in self.settled]
         under_way = self.fleet.paid
@@ -256,7 +257,11 @@ def _task_of(work: MediaRequest | Task) -> Task:
 
 
 def _told(outcome: Outcome) -> str:
-    name = f"task {outcome.task.id}" if outcome.task is not None else f"request {outcome.key}"
+    name = (
+        f"task {shown_id(outcome.task.id)}"
+        if outcome.task is not None
+        else f"request {outcome.key}"
+    )
     if isinstance(outcome.outcome, Result):
         return f"{name} ({outcome.outcome.status})"
     return f"{name}: {outcome.outcome}"

@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import attrs
 
@@ -319,7 +319,7 @@ def _template(info: CallInfo, path: str) -> str | None:
     above, _, last = path.rpartition("/")
     if info.kind == "create":
         return path
-    if info.kind == "delete" or (info.task_id == last and above.endswith("/v1/result")):
+    if info.kind == "delete" or (info.task_id == unquote(last) and above.endswith("/v1/result")):
         return f"{above}/{{id}}"
     if info.kind in ("text", "text stream"):
         found = _MODEL.search(path)

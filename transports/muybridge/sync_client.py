@@ -45,6 +45,8 @@ class Client(TextClient):
             need not be set where text is all that is wanted. "" is none, whatever is set.
         text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" is none.
         allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
+        allow_insecure_downloads: Whether results may be downloaded by plain http and from private
+            hosts. Without it https on public hosts is required, but for base_url's own host.
             The key then travels in clear text.
         timeout: Seconds that one exchange with the service may take. Keep it generous: a create
             given up too early may have been accepted.
@@ -66,6 +68,7 @@ class Client(TextClient):
         text_base_url: str | None = None,
         *,
         allow_plain_http: bool = False,
+        allow_insecure_downloads: bool = False,
         timeout: float = API_TIMEOUT,
         poll_interval: float | None = None,
         on_submitted: Callable[[Task], None] | None = None,
@@ -75,7 +78,11 @@ class Client(TextClient):
     ) -> None:
         api_key = hidden(api_key)
         service, credentials = read_service(
-            api_key, base_url, text_base_url, allow_plain_http=allow_plain_http
+            api_key,
+            base_url,
+            text_base_url,
+            allow_plain_http=allow_plain_http,
+            allow_insecure_downloads=allow_insecure_downloads,
         )
         self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
         self._owns_transport = transport is None

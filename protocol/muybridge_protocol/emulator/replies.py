@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from typing import Self
+from urllib.parse import quote
 
 import attrs
 
@@ -119,7 +120,7 @@ def result_record(task: EmulatedTask, now: float, public_url: str) -> Mapping[st
     family = task.family
     status = task.status(now)
     completed = status is Status.COMPLETED
-    url = f"{public_url}/media/{media_name(task)}" if completed else None
+    url = f"{public_url}/media/{quote(media_name(task), safe='')}" if completed else None
     record: dict[str, object] = {
         "id": task.id,
         # Not shown for `imga`, `vidr` and `vidm`: there it is what the create call said.

@@ -53,7 +53,7 @@ def media_url(rule: MediaUrl) -> str:
 
 
 _URL: Final = f"{any_case('http')}[Ss]?://[^{_SPACE}{_CONTROL}/?#][^{_SPACE}{_CONTROL}]*"
-_ASSET: Final = "asset://[A-Za-z0-9._~:=+@-]{1,256}"
+_ASSET: Final = f"asset://[^{_SPACE}{_CONTROL}]{{1,1024}}"
 _DATA_URI: Final = (
     f"{any_case('data')}:[A-Za-z]+/[A-Za-z0-9.+-]+;{any_case('base64')},[A-Za-z0-9+/_-]+={{0,2}}"
 )

@@ -35,6 +35,7 @@ from muybridge_protocol.http import (
     HttpHead,
     HttpRequest,
     HttpResponse,
+    Reason,
     TransportFailure,
     shown_url,
 )
@@ -51,7 +52,7 @@ from muybridge_protocol.operations.operation import (
     check_seconds,
 )
 from muybridge_protocol.operations.poll import result_query
-from muybridge_protocol.service import Service, resolve_location
+from muybridge_protocol.service import ALLOW_DOWNLOADS, Service, resolve_location
 from muybridge_protocol.tasks import Task, read_result
 from muybridge_protocol.values import evolve, frozen
 
@@ -180,7 +181,7 @@ class Download(Operation[Saved]):
         check_seconds("deadline", deadline, least=-math.inf)
         part = part if part is not None else Part()
         if url is not None:
-            service.check_download(url)
+            url = service.check_download(url)
         elif task is None:
             raise ValueError("a download needs a link or a task")
         return cls(
@@ -300,6 +301,8 @@ class Download(Operation[Saved]):
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
         """Return the operation after an exchange that broke off."""
+        if failure.reason is Reason.PRIVATE_ADDRESS:
+            return self._settle(self._lasting(f"{failure}; {ALLOW_DOWNLOADS}"))
         if DOWNLOAD.judge_failure(failure) is Verdict.NOT_SENT:
             return self._settle(self._lasting(str(failure)))
         return self._retry(str(failure), now)
@@ -324,7 +327,7 @@ class Download(Operation[Saved]):
             method="GET",
             url=self.url,
             headers=headers,
-            public_host_only=not self.service.is_own_host(self.url),
+            public_host_only=self.service.wants_public_host(self.url),
             body_limit=None,
             idle_timeout=IDLE_TIMEOUT,
         )
@@ -341,10 +344,10 @@ class Download(Operation[Saved]):
             reason = f"the service has no link for it (status {result.status})"
             return self._settle(self._link_expired(reason))
         try:
-            self.service.check_download(result.url)
+            url = self.service.check_download(result.url)
         except InvalidAddress as error:
             return self._settle(self._lasting(f"the fresh link cannot be used: {error}"))
-        return evolve(self, url=result.url, stage=Stage.FETCHING, hops=0, due=now, events=())
+        return evolve(self, url=url, stage=Stage.FETCHING, hops=0, due=now, events=())
 
     def _begin(self, head: HttpHead, now: float) -> Self:
         content_type = (head.header("Content-Type") or "").partition(";")[0].strip().lower()

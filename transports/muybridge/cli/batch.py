@@ -16,6 +16,7 @@ from muybridge.cli.batch_progress import choose_teller, entry_record
 from muybridge.cli.errand import LOCAL_POLL_INTERVAL, LOCAL_SPEED, Errand, pass_errand
 from muybridge.cli.options import (
     connection_options,
+    insecure_downloads_option,
     json_option,
     poll_interval_option,
     timeout_option,
@@ -66,6 +67,7 @@ def batch() -> None:
         json_option(),
         poll_interval_option("Seconds between result queries [default: the service's pace]"),
         timeout_option("Seconds to wait for each task, which goes on afterwards [default: 3600]"),
+        insecure_downloads_option(),
         *connection_options(),
     ]
 )
@@ -233,6 +235,7 @@ def _client(errand: Errand) -> Generator[Client, None, None]:
                 base_url,
                 "",
                 allow_plain_http=errand.allow_plain_http,
+                allow_insecure_downloads=errand.allow_insecure_downloads,
                 poll_interval=poll_interval,
                 transport=transport,
             )
@@ -335,6 +338,7 @@ def _command(errand: Errand, out: str, concurrency: int) -> str:
     flags = (
         ("--allow-plain-http", errand.allow_plain_http),
         ("--allow-plain-http-proxy", errand.allow_plain_http_proxy),
+        ("--allow-insecure-downloads", errand.allow_insecure_downloads),
         ("--local", errand.local),
     )
     return shlex.join([*words, *(flag for flag, given in flags if given)])

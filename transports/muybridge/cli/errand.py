@@ -30,7 +30,8 @@ from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
-from muybridge_protocol.tasks import Result, Status, Task
+from muybridge_protocol.service import shown_id
+from muybridge_protocol.tasks import Result, Status, Task, is_bare
 
 if TYPE_CHECKING:
     from muybridge import Client
@@ -61,6 +62,8 @@ class Errand:
         text_base_url: Where its text endpoints are, or None for the environment.
         allow_plain_http: Whether base_url may be plain http on another machine.
         allow_plain_http_proxy: Whether a proxy may read the key where it passes it by plain http.
+        allow_insecure_downloads: Whether results may be downloaded by plain http and from private
+            hosts.
         verbose: Whether each request and reply is told on stderr.
         poll_interval: Seconds between result queries, or None for the specification's pace.
         timeout: Seconds for the whole, or None for the library's choice.
@@ -85,6 +88,7 @@ class Errand:
     text_base_url: str | None = None
     allow_plain_http: bool = False
     allow_plain_http_proxy: bool = False
+    allow_insecure_downloads: bool = False
     verbose: bool = False
     poll_interval: float | None = None
     timeout: float | None = None
@@ -135,6 +139,7 @@ class Errand:
                     base_url,
                     text_base_url,
                     allow_plain_http=self.allow_plain_http,
+                    allow_insecure_downloads=self.allow_insecure_downloads,
                     poll_interval=poll_interval,
                     on_submitted=self._submitted,
                     on_event=self._noticed,
@@ -207,9 +212,7 @@ class Errand:
             words += ["--poll-interval", f"{self.poll_interval:g}"]
         if verb != "get" and self.output is not None:
             words += ["-o", self.output]
-        return shlex.join(
-            [*words, "--", what] if str(what).startswith("-") else [*words, str(what)]
-        )
+        return shlex.join([*words, "--", what] if what.startswith("-") else [*words, what])
 
     def learn(self, error: ServiceError) -> None:
         """Keep the records that *error* carries."""
@@ -270,12 +273,14 @@ class Errand:
             words.append("--allow-plain-http")
         if self.allow_plain_http_proxy:
             words.append("--allow-plain-http-proxy")
+        if self.allow_insecure_downloads:
+            words.append("--allow-insecure-downloads")
         return words
 
     def _submitted(self, task: Task) -> None:
         self.task, self.result = task, None
         self.accepted = True
-        self.progress.say(f"task {task.id}")
+        self.progress.say(f"task {shown_id(task.id)}")
 
     def _noticed(self, event: AnyEvent) -> None:
         self.ambiguous = self.ambiguous or isinstance(event, Ambiguous)
@@ -289,7 +294,13 @@ class Errand:
 
 def _token(task: Task) -> str:
     """Return the task's token, which keeps its family and with it the pace, or a bare id."""
-    return task.id if task.family is None else task.to_token()
+    return as_argument(task) if task.family is None else task.to_token()
+
+
+def as_argument(task: Task) -> str:
+    """Return the id of *task* for a command line, or its token if the id could be misread."""
+    could_be_other = task.id.startswith("-") or "://" in task.id
+    return task.id if is_bare(task.id) and not could_be_other else task.to_token()
 
 
 def errand_of(context: click.Context) -> Errand:

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from muybridge.cli.errand import Errand, errand_of, say_how_to_go_on
+from muybridge.cli.errand import Errand, as_argument, errand_of, say_how_to_go_on
 from muybridge.cli.options import (
     connection_options,
     family_options,
+    insecure_downloads_option,
     json_option,
     output_option,
     poll_interval_option,
@@ -71,7 +72,7 @@ def _create_command(family: Family) -> click.Command:
         if errand.json:
             document(outcome_record(task, warnings=errand.warnings))
         else:
-            answer(task.id)
+            answer(as_argument(task))
 
     return FamilyCommand(family, "create", options, create)
 
@@ -85,6 +86,7 @@ def _run_command(family: Family) -> click.Command:
     options = [
         *family_options(family),
         output_option(),
+        insecure_downloads_option(),
         local,
         json_option(),
         *waiting_options(),

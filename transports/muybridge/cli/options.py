@@ -119,6 +119,17 @@ def connection_options() -> list[click.Parameter]:
     ]
 
 
+def insecure_downloads_option() -> click.Option:
+    """Return `--allow-insecure-downloads`."""
+    return click.Option(
+        ["--allow-insecure-downloads"],
+        is_flag=True,
+        expose_value=False,
+        callback=_stored("allow_insecure_downloads"),
+        help="Download results by plain http and from private hosts, too.",
+    )
+
+
 def verbose_option() -> click.Option:
     """Return `-v`."""
     return click.Option(

@@ -33,6 +33,7 @@ from muybridge_protocol.errors import (
 )
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.rules import Problem
+from muybridge_protocol.service import shown_id
 from muybridge_protocol.tasks import Result
 from muybridge_protocol.text.responses import NoText
 from muybridge_protocol.text.stream_reader import StreamInterrupted
@@ -89,6 +90,7 @@ _ARGUMENTS: Mapping[str, str] = {
     "is in the error's `chunks`": "is on stdout",
     "give api_key": "give --api-key-file",
     "say allow_plain_http=True": "say --allow-plain-http",
+    "say allow_insecure_downloads=True": "say --allow-insecure-downloads",
     "say RequestsTransport(allow_plain_http_proxy=True)": "say --allow-plain-http-proxy",
     " For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url.": "",
 }
@@ -145,7 +147,7 @@ def tell(error: BaseException, errand: Errand) -> int:
     elif isinstance(error, OSError):
         message = f"{error.filename or 'The file system'}: {error.strerror or error}."
         if errand.task is not None and not errand.local:
-            message += f" Task {errand.task.id} is safe."
+            message += f" Task {shown_id(errand.task.id)} is safe."
         elif errand.answer is not None and not errand.local:
             message += " The answer may have been charged; asking again may cost again."
     return _tell(type(error).__name__, message, code, errand, details)
@@ -281,7 +283,7 @@ def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
     if errand.task is not None:
         safe = isinstance(errand.result, Result) and errand.result.is_terminal
         state = "has ended and" if safe else "goes on and"
-        return SAFE, f"Task {errand.task.id} {state} is safe."
+        return SAFE, f"Task {shown_id(errand.task.id)} {state} is safe."
     if errand.url is not None:
         return SAFE, "What has arrived is kept."
     if errand.unanswered or errand.answer is not None:

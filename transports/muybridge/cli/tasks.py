@@ -9,6 +9,7 @@ import click
 from muybridge.cli.errand import Errand, pass_errand
 from muybridge.cli.options import (
     connection_options,
+    insecure_downloads_option,
     json_option,
     output_option,
     poll_interval_option,
@@ -20,6 +21,7 @@ from muybridge.cli.results import expiry, tell_result
 from muybridge.cli.targets import check_target
 from muybridge.cli.terminal import answer, answer_path, document
 from muybridge_protocol.errors import ResultIncomplete, ServiceError, TaskCancelled, TaskFailed
+from muybridge_protocol.service import shown_id
 from muybridge_protocol.tasks import Result, Status, Task, as_task
 
 if TYPE_CHECKING:
@@ -67,7 +69,15 @@ def get(errand: Errand, task: str) -> None:
         answer(f"{name:<16}{value}")
 
 
-@click.command(params=[output_option(), json_option(), *waiting_options(), *connection_options()])
+@click.command(
+    params=[
+        output_option(),
+        insecure_downloads_option(),
+        json_option(),
+        *waiting_options(),
+        *connection_options(),
+    ]
+)
 @click.argument("task", metavar="ID|TOKEN")
 @pass_errand
 def wait(errand: Errand, task: str) -> None:
@@ -90,6 +100,7 @@ def wait(errand: Errand, task: str) -> None:
 @click.command(
     params=[
         output_option(required=True),
+        insecure_downloads_option(),
         json_option(),
         timeout_option("Seconds that the download may take [default: 3600]"),
         poll_interval_option("Passed on to the command that waits for a task without a result"),
@@ -140,7 +151,7 @@ def _completed(errand: Errand, client: Client, task: Task) -> Result:
 def _lines(result: Result) -> list[tuple[str, object]]:
     """Return what is known of *result*, by the wire's names, for people."""
     known = [
-        ("id", result.id),
+        ("id", shown_id(result.id)),
         ("status", result.status),
         ("model", result.model),
         ("image_url", result.image_url),
