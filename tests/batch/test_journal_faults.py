@@ -50,6 +50,14 @@ def test_a_value_of_another_kind_is_refused(fact: str, value: object) -> None:
         assert journal.entry(1) == before
 
 
+def test_a_request_that_is_no_json_is_refused() -> None:
+    """Items that cannot be written are not added, nor are those beside them."""
+    with journal_of(new_item()) as journal:
+        with pytest.raises(Unstorable, match="cannot be written as JSON"):
+            journal.add([new_item("0002"), new_item("0003", body={"a": {1, 2}})], after=1)
+        assert len(journal.entries()) == 1
+
+
 def test_a_files_name_is_recorded_for_one_item() -> None:
     """A name that one item's file has is another one's no more."""
     with journal_of(new_item(), new_item("0002")) as journal:
