@@ -6,13 +6,18 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from muybridge import DownloadFailed, InvalidAddress, LinkExpired
 from muybridge.saving import PartFile, SaveTarget
+from muybridge.testing import FakeTransport
+from muybridge.wire.transport import StreamedReply, Transport, TransportError
 from muybridge_protocol.events import DownloadProgress, Event
+from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations.download import Part
 from muybridge_protocol.tasks import Result, Status, Task
 from transport.scripted_server import Peer, ScriptedServer, in_turn, reply_bytes, serve
@@ -62,6 +67,34 @@ def test_nothing_but_the_request(make_client: MakeClient, tmp_path: Path) -> Non
     assert b"authorization" not in received
     assert b"cookie" not in received
     assert KEY.encode() not in received
+
+
+class BreaksWhenLeft:
+    """A transport whose exchanges fail as they are left, whatever came before."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    @contextmanager
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> Generator[StreamedReply]:
+        with self._inner.stream(request, timeout=timeout, authorization=authorization) as reply:
+            yield reply
+        failure = TransportFailure(phase=Phase.BODY, sent=True, reason=Reason.RESET)
+        raise TransportError(failure)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def test_a_settled_download_stays_settled(make_client: MakeClient, tmp_path: Path) -> None:
+    """A connection that breaks while a response is left changes nothing of what it meant."""
+    gone = FakeTransport(otherwise=HttpResponse(404))
+    client = make_client("https://service.test", transport=BreaksWhenLeft(gone))
+    with pytest.raises(LinkExpired, match="404"):
+        client.download("https://cdn.test/film.mp4", tmp_path)
+    assert len(gone.requests) == 1
 
 
 @pytest.mark.parametrize("cut", [1, 19, 20, 300, len(MEDIA) - 1])
