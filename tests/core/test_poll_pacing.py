@@ -20,7 +20,7 @@ from muybridge_protocol.events import ServiceSilent, Throttled, WillRetry
 from muybridge_protocol.fleet import seed_of
 from muybridge_protocol.http import Reason
 from muybridge_protocol.operations import Poll, Settled, Wait
-from muybridge_protocol.operations.poll import UNKNOWN_PACING, too_often
+from muybridge_protocol.operations.poll import UNANSWERED_PACING, UNKNOWN_PACING, too_often
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
 
@@ -519,7 +519,12 @@ def test_a_bare_id_never_outpaces_its_family(
 
 def test_a_bare_id_without_an_answer_is_polled_as_seldom_as_any_family() -> None:
     """While nobody says what family it is, an outage must not make polls of it louder."""
-    run = drive(poll(wait=1800), forever=lost())
+    run = drive(poll(wait=1800, seed=5), forever=lost())
+    parts = [1 + 0.25 * fraction(5 + failure) for failure in range(1, 12)]
+    intervals = [30, 37.5, 46.875, 58.59375, *[60] * 7]
+    expected = [part * interval for part, interval in zip(parts, intervals, strict=True)]
+    assert run.gaps[:11] == pytest.approx(expected)
+    assert UNANSWERED_PACING.assumed
     assert min(run.gaps) >= 30
     assert min(run.gaps[10:]) >= 60
     healed = drive(poll(), *repeat(9, lost()), *repeat(3, result("processing")), DONE)
@@ -565,3 +570,12 @@ def test_a_result_without_its_link_is_asked_for_at_the_ordinary_pace() -> None:
     """A completed result that lacks its URL is asked for again after one interval each time."""
     run = drive(poll(newborn("vidv", "vidv_3_1_pro")), *repeat(3, result("completed")), DONE)
     assert run.gaps == [30, 30, 30]
+
+
+def test_what_is_due_at_once_is_due_at_that_very_moment() -> None:
+    """Times of day are rounded up to a microsecond, so that no poll comes too soon, but not now."""
+    assert poll(now=1 / 3).due == 1 / 3
+    due = poll(task(family="vidv", submitted_at=WALL), now=1 / 3).due
+    assert due == pytest.approx(30, abs=2e-6)
+    assert due >= 30
+    assert due == round(due, 6)

@@ -46,6 +46,8 @@ _ALL = (
             f"{_CORE}.operations.poll": (
                 "tests/core/test_poll_pacing.py",
                 "tests/core/test_delivery.py",
+                "tests/core/test_misuse.py",
+                "tests/core/test_next_polls.py",
             ),
             f"{_CORE}.operations.pending": ("tests/core/test_pending.py",),
             f"{_CORE}.operations.next_polls": ("tests/core/test_next_polls.py",),
