@@ -24,6 +24,7 @@ class Group:
 
 
 _RULES = ("tests/families/test_rules.py", "tests/families/test_family.py", "tests/families")
+_PAID = ("tests/core/test_create.py", "tests/core/test_delivery.py", "tests/core/test_misuse.py")
 _JOURNAL = (
     "tests/batch/test_journal.py",
     "tests/batch/test_journal_faults.py",
@@ -40,6 +41,43 @@ _ALL = (
             )
         },
     ),
+    Group(
+        "create",
+        {
+            f"{_CORE}.operations.create": _PAID,
+            f"{_CORE}.operations.call": _PAID,
+        },
+    ),
+    Group("paid", {f"{_CORE}.operations.paid": _PAID}),
+    Group(
+        "download",
+        {
+            f"{_CORE}.operations.download": (
+                "tests/core/test_download.py",
+                "tests/core/test_delivery.py",
+            )
+        },
+    ),
+    Group(
+        "text",
+        {
+            f"{_CORE}.operations.text": (
+                "tests/core/test_text_operations.py",
+                "tests/client/test_text_money.py",
+            )
+        },
+    ),
+    Group(
+        "fleet",
+        {
+            f"{_CORE}.fleet": (
+                "tests/core/test_fleet.py",
+                "tests/core/test_outages.py",
+                "tests/core/test_misuse.py",
+            )
+        },
+    ),
+    Group("credentials", {"muybridge.credentials": ("tests/client/test_credentials.py",)}),
     Group(
         "pacing",
         {
@@ -87,7 +125,70 @@ _ONE_COLUMN = "the row has one column, which is its first and its last"
 _NEVER_LESS = "no wait is below nothing, so that at least -1 s is at least 0 s"
 _ONE_MATCH = "there is at most one, or the best of them comes first"
 
+_CLOSER_LOOK = "it looks more closely where that is not needed, and comes to the same"
+_CREDENTIALS = "muybridge.credentials"
+
 EQUIVALENT: dict[_Key, str] = {
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.operations.paid",
+            'T_co = TypeVar("T_co", covariant=True)',
+            ("True", "False"),
+        ),
+        "it is for type checkers",
+    ),
+    (
+        f"{_CORE}.operations.paid",
+        "raise NotImplementedError",
+        "pass",
+    ): "every operation has a method of its own in its place",
+    **dict.fromkeys(
+        (
+            *_swapped(_CREDENTIALS, "return True", ("True", "False")),
+            *_swapped(_CREDENTIALS, "return False", ("False", "True")),
+            (
+                _CREDENTIALS,
+                '(b"%" in body and re.search(f"%(?i:{codes})".encode(), body) is not None)',
+                "((b'%' in body or re.search(f'%(?i:{codes})'.encode(), body) is not None))",
+            ),
+            (
+                _CREDENTIALS,
+                (
+                    r'or (b"\\u00" in body and '
+                    r're.search(rf"\\u00(?i:{codes})".encode(), body) is not None)'
+                ),
+                (
+                    r"or ((b'\\u00' in body or "
+                    r"re.search(f'\\\\u00(?i:{codes})'.encode(), body) is not None))"
+                ),
+            ),
+        ),
+        _CLOSER_LOOK,
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                _CREDENTIALS,
+                r'if key in body or b"%" in body or b"\\" in body or body[-1:] in key:',
+                ("[-1:]", "[-2:]"),
+            ),
+            *_swapped(
+                _CREDENTIALS,
+                "if len(key) < _SHORTEST_REDACTED or partial[-1:] not in key:",
+                ("[-1:]", "[-2:]"),
+            ),
+        ),
+        "the last two characters of a beginning are in the key as well",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            _CREDENTIALS,
+            "for size in range(len(key) - 1, _SHORTEST_BEGINNING - 1, -1):",
+            ("len(key) - 1", "(len(key) + 1)"),
+            ("len(key) - 1", "len(key) - 0"),
+        ),
+        "the whole key has been replaced before",
+    ),
     (
         f"{_CORE}.operations.poll",
         "if TYPE_CHECKING:",

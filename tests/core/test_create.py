@@ -1,0 +1,91 @@
+"""How long a paid request may go on being tried, and what it is on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from muybridge_protocol.errors import CreateAmbiguous, NotSent, RateLimited
+from muybridge_protocol.events import Throttled
+from muybridge_protocol.http import HttpResponse
+from muybridge_protocol.operations import Create, Operation, Send, Settled, Wait
+
+from .driving import call, create, next_action, reply, unsent
+
+Start = Callable[..., Operation[Any]]
+STARTS = {"create": create, "call": call}
+TIMES = [
+    (0.5, 300.0),
+    (60.0, 300.0),
+    (299.0, 300.0),
+    (300.0, 300.0),
+    (301.0, 301.0),
+    (900.0, 900.0),
+]
+"""What one exchange may take, and until when a paid request may be tried."""
+
+
+def throttled(timeout: float, now: float, wait: int) -> Create:
+    """Return a create after a 429 at *now* that asks for *wait* seconds."""
+    return create(timeout=timeout).receive(reply(429, retry_after=str(wait)), now)
+
+
+@pytest.mark.parametrize(("timeout", "deadline"), TIMES)
+def test_tries_end_after_five_minutes(timeout: float, deadline: float) -> None:
+    """A create may be tried for 300 s, or for as long as one exchange may take, if longer."""
+    last = throttled(timeout, deadline - 7, 7)
+    assert last.events == (Throttled(last.kind, 7.0),)
+    assert next_action(last, deadline - 7) == Wait(deadline)
+    resent = next_action(last, deadline)
+    assert isinstance(resent, Send)
+    assert resent.deadline == deadline + timeout
+    late = next_action(throttled(timeout, deadline - 6, 7), deadline)
+    assert isinstance(late, Settled)
+    assert isinstance(late.outcome, RateLimited)
+
+
+@pytest.mark.parametrize(("timeout", "deadline"), TIMES)
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+def test_so_they_do_if_it_was_not_sent(start: Start, timeout: float, deadline: float) -> None:
+    """So it is if no byte was sent: a retry that would come too late is none."""
+    delay = start().fail(unsent(), 0.0).due
+    assert 0 < delay < 1
+    at_last = start(timeout=timeout).fail(unsent(), deadline - delay - 0.001)
+    assert isinstance(next_action(at_last, deadline - delay - 0.001), Wait)
+    late = next_action(start(timeout=timeout).fail(unsent(), deadline - delay + 0.001), deadline)
+    assert isinstance(late, Settled)
+    assert isinstance(late.outcome, NotSent)
+    assert late.outcome.attempts == 1
+    exactly = attrs.evolve(start(), deadline=delay).fail(unsent(), 0.0)
+    assert next_action(exactly, 0.0) == Wait(delay)
+
+
+def test_the_longest_wait() -> None:
+    """A service that asks for 120 s is waited for; 121 s end the call."""
+    assert next_action(throttled(60.0, 0.0, 120), 0.0) == Wait(120.0)
+    assert isinstance(next_action(throttled(60.0, 0.0, 121), 0.0), Settled)
+
+
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+def test_it_is_paid_and_wants_the_key(start: Start) -> None:
+    """What may be charged says so, and goes to the service with the key."""
+    action = next_action(start(), 0.0)
+    assert isinstance(action, Send)
+    assert action.request.paid
+    assert action.request.authorized
+    assert action.request.shielded
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [(b"", "status 500"), (b'{"error": "no horses today"}', "status 500: no horses today")],
+)
+def test_what_the_service_said(body: bytes, reason: str) -> None:
+    """The error of an ambiguous status names it, and what the service said, if anything."""
+    outcome = create().receive(HttpResponse(500, (), body), 0.0).settled
+    assert outcome is not None
+    assert isinstance(outcome.outcome, CreateAmbiguous)
+    assert outcome.outcome.reason == reason
