@@ -68,13 +68,15 @@ def alarm(_: Peer | None = None) -> None:
     signal.pthread_kill(main, signal.SIGALRM)
 
 
-def alarm_in(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
-    """Let SIGALRM arrive in the next call of *owner*'s function *name*, before it does anything."""
+def alarm_in(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int = signal.SIGALRM
+) -> None:
+    """Let a signal arrive in the next call of *owner*'s function *name*, before its first line."""
     original = getattr(owner, name)
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
         monkeypatch.setattr(owner, name, original)
-        signal.raise_signal(signal.SIGALRM)
+        signal.raise_signal(number)
         return original(*arguments, **named)
 
     monkeypatch.setattr(owner, name, interrupted)

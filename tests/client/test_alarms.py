@@ -17,9 +17,10 @@ import pytest
 
 from muybridge.announcing import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
 from muybridge.clock import SystemClock
-from muybridge.wire import _trio_connections
+from muybridge.wire import _trio_connections, requests_transport
 from muybridge.wire._trio_connections import Connection
 from muybridge.wire._trio_network import Network
+from muybridge.wire._watched_connections import WatchedReply
 from muybridge_protocol.tasks import Result, Task
 from transport.scripted_server import (
     Peer,
@@ -275,3 +276,56 @@ def test_an_earlier_alarm_is_not_raised_again(make_client: MakeClient) -> None:
         except TimeoutError:
             with pytest.raises(Exception, match="may have been accepted"):
                 client.create(image())
+
+
+CTRL_C: dict[str, dict[str, tuple[object, str]]] = {
+    "requests": {
+        "lookup": (socket, "getaddrinfo"),
+        "connect": (socket.socket, "connect"),
+        "send": (socket.socket, "send"),
+        "no reply yet": (WatchedReply, "begin"),
+        "body": (requests_transport, "framed"),
+    },
+    "trio": {
+        "preparation": (Network, "prepare"),
+        "lookup": (Network, "connect"),
+        "connect": (_trio_connections, "_first_that_answers"),
+        "send": (Connection, "send"),
+        "no reply yet": (Connection, "receive"),
+    },
+}
+PRESSED = [(driver, point) for driver, points in CTRL_C.items() for point in points]
+BEFORE = ("preparation", "lookup", "connect")
+"""The points before the first byte."""
+
+
+@pytest.mark.parametrize(("driver", "point"), PRESSED)
+def test_ctrl_c_during_a_create(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, driver: str, point: str
+) -> None:
+    """Ctrl-C at any point of a create comes out after the response, with the id in its notes."""
+    with ScriptedServer([read_request, send(WHOLE), hang]) as server:
+        client = make_client(server.url)
+        with monkeypatch.context() as patch:
+            alarm_in(patch, *CTRL_C[driver][point], signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt) as caught:
+                client.create(image())
+        assert server.posts == 1
+    assert notes(caught.value) == accepted(Task(id="task-1"))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize(("driver", "point"), PRESSED)
+def test_ctrl_c_during_a_text_request(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, driver: str, point: str
+) -> None:
+    """Ctrl-C at any point of a text request ends it at once, and says whether it was sent."""
+    with ScriptedServer([read_request, send(WHOLE), hang]) as server:
+        client = make_client(server.url)
+        with monkeypatch.context() as patch:
+            alarm_in(patch, *CTRL_C[driver][point], signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt) as caught:
+                client.generate_content(MODEL, PROMPT)
+        assert server.posts <= (point not in BEFORE)
+    assert notes(caught.value) == (NOT_SENT if point in BEFORE else TEXT_UNDER_WAY)
+    assert KEY not in everything(caught.value)
