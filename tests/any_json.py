@@ -185,7 +185,7 @@ EXTREMES: Final = (
     b"[" * 3000 + b"]" * 3000,
     b'{"a":' * 101 + b"1" + b"}" * 101,
     b"[" + b"{}," * 60_000 + b"{}]",
-    b'{"id":"task-1","status":"failed","error":"' + b"x" * 300_000 + b'"}',
+    b'{"id":"task-1","status":"failed","error":"' + b"x" * 30_000 + b'"}',
     b'{"error":"' + b"\\ud83d" * 20_000 + b'","id":"task-1","status":"failed"}',
     b'{"id":"task-1","id":"task-2","status":"queued"}',
     b'\xff\xfe{"id":"task-1"}',

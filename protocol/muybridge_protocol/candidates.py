@@ -15,6 +15,8 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, JsonObject, read_json
@@ -36,6 +38,8 @@ _SAID_BY_ERRORS: Final = frozenset(
 _STRING = rb'("(?:[^"\\]|\\.)*+")'
 _ANY_ID = rb'"(?i:((?:task[_-]?)?id))"\s*:\s*(?:' + _STRING + rb"|(-?[0-9]{1,4000})(?=[\s,}\]]))"
 _ANY_STATE = rb'"(?:status|object)"\s*:\s*(?:' + _STRING + rb"|null|[{\[])"
+_MOST_PIECES = 10_000
+"""Most ids and states that are looked at in such a body."""
 
 
 def holds_task(body: bytes) -> bool:
@@ -63,7 +67,7 @@ def _find_task(body: bytes) -> str | None:
     try:
         value = read_json(body)
     except InvalidJson:
-        ids = list(_ids_in_pieces(body))
+        ids = _ids_in_pieces(body)
         states = any(map(_is_state, _states_in_pieces(body)))
         return next((found for name, found in ids if states or _names_task(name, found)), None)
     tasks = (_task_id(record) for record in _records(value))
@@ -126,15 +130,25 @@ def _records(value: Any) -> Iterator[JsonObject]:
             level.extend(outer)  # pyright: ignore[reportUnknownArgumentType]  of anything
 
 
-def _ids_in_pieces(body: bytes) -> Iterator[tuple[str, str]]:
-    for match in re.finditer(_ANY_ID, body, re.DOTALL):
-        found = match[3].decode() if match[2] is None else _unquoted(match[2])
-        if found:
-            yield _plain(match[1].decode()), found
+def _ids_in_pieces(body: bytes) -> list[tuple[str, str]]:
+    """Return the ids in what need not be JSON, those of outer objects first."""
+    found: list[tuple[int, str, str]] = []
+    depth = end = 0
+    for match in islice(re.finditer(_ANY_ID, body, re.DOTALL), _MOST_PIECES):
+        begin = match.start()
+        # Brackets in texts count as well: to tell them apart would take seconds.
+        depth += sum(body.count(mark, end, begin) for mark in (b"{", b"["))
+        depth -= sum(body.count(mark, end, begin) for mark in (b"}", b"]"))
+        end = match.end()
+        value = match[3].decode() if match[2] is None else _unquoted(match[2])
+        if value:
+            found.append((depth, _plain(match[1].decode()), value))
+    found.sort(key=itemgetter(0))
+    return [(name, value) for _, name, value in found]
 
 
 def _states_in_pieces(body: bytes) -> Iterator[str | None]:
-    for match in re.finditer(_ANY_STATE, body, re.DOTALL):
+    for match in islice(re.finditer(_ANY_STATE, body, re.DOTALL), _MOST_PIECES):
         yield None if match[1] is None else _unquoted(match[1])
 
 
