@@ -49,6 +49,10 @@ def test_a_poll_counts_from_when_it_is_sent() -> None:
     polls = NextPolls()
     polls.note(poll(NEW), 31)
     assert polls.recall(NEW).next_poll_at == WALL + 61
+    bare = poll(task("t2"))
+    assert bare.due == 0
+    polls.note(bare, 0)
+    assert polls.recall(task("t2")).next_poll_at == WALL + 5
 
 
 @pytest.mark.parametrize("response", [DONE, result("failed"), result("cancelled")])

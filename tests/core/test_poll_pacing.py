@@ -531,6 +531,11 @@ def test_a_bare_id_without_an_answer_is_polled_as_seldom_as_any_family() -> None
     assert healed.gaps[9:] == [30, 30, 30]
     throttled = drive(poll(), reply(429, Retry_After="6"), DONE)
     assert throttled.gaps == [6]
+    told = result("processing", model="vidsb_2_0")
+    learnt = drive(poll(), *repeat(6, lost()), told, told, DONE)
+    assert learnt.gaps[6:] == [40, 40]
+    early = drive(poll(seed=2), lost(), told, told, DONE)
+    assert early.gaps[1:] == pytest.approx([37.5, 40])
 
 
 @pytest.mark.parametrize("born", ["created", "submitted_at"])
