@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import attrs
 import pytest
 
-from muybridge_protocol.errors import CreateAmbiguous, NotSent, RateLimited
+from muybridge_protocol.errors import (
+    CreateAmbiguous,
+    InvalidAddress,
+    InvalidRequest,
+    NotSent,
+    RateLimited,
+    ServiceUnreachable,
+)
 from muybridge_protocol.events import Throttled
+from muybridge_protocol.families import ImgaRequest
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Create, Operation, Send, Settled, Wait
 
-from .driving import call, create, next_action, reply, unsent
+from .driving import SEEDED, SERVICE, WALL, call, create, drive, lost, next_action, reply, unsent
 
 Start = Callable[..., Operation[Any]]
 STARTS = {"create": create, "call": call}
@@ -89,3 +98,57 @@ def test_what_the_service_said(body: bytes, reason: str) -> None:
     assert outcome is not None
     assert isinstance(outcome.outcome, CreateAmbiguous)
     assert outcome.outcome.reason == reason
+
+
+def test_what_is_no_request_is_refused() -> None:
+    """Anything but a request is refused at once, by its type."""
+    wrong: Any = {"model": "imga", "prompt": "a horse"}
+    with pytest.raises(TypeError):
+        Create.start(wrong, SERVICE, now=0, wall=WALL, **SEEDED)
+
+
+def test_extra_fields_travel_if_they_are_still_good() -> None:
+    """Unknown fields are sent, and checked again: `extra` may have been changed since."""
+    extra: dict[str, Any] = {"style": {"name": "sepia"}}
+    request = ImgaRequest(model="imga", prompt="a horse", extra=extra)
+    sent = Create.start(request, SERVICE, now=0, wall=WALL, **SEEDED).http_request
+    assert json.loads(sent.body or b"")["style"] == {"name": "sepia"}
+    request.extra["style"]["name"] = object()
+    with pytest.raises(InvalidRequest):
+        Create.start(request, SERVICE, now=0, wall=WALL, **SEEDED)
+
+
+def test_a_create_does_not_show_what_is_created() -> None:
+    """Prompts are not in the repr of a create, which ends up in logs."""
+    request = ImgaRequest(model="imga", prompt="a horse named Occident")
+    operation = Create.start(request, SERVICE, now=0, wall=WALL, **SEEDED)
+    assert "Occident" not in repr(operation)
+
+
+@pytest.mark.parametrize("method", ["get", "", "GET /", "P", "POST\n", "VERYLONGNAME"])
+def test_no_methods(method: str) -> None:
+    """A call by what is no HTTP method is refused before anything is sent."""
+    with pytest.raises(InvalidAddress, match="method"):
+        call(method)
+
+
+def test_the_body_of_a_call() -> None:
+    """A call has a body if it is given JSON, be it false or empty, and none otherwise."""
+    values: list[object] = [{"a": 1}, {}, [], 0, False, ""]
+    for value in values:
+        sent = call(json=value).http_request
+        assert json.loads(sent.body or b"") == value
+        assert ("Content-Type", "application/json") in sent.headers
+    assert call().http_request.body is None
+
+
+def test_a_harmless_call_is_tried_four_times() -> None:
+    """GET, HEAD and OPTIONS cost nothing: they are retried, four times in all."""
+    for method in ("GET", "HEAD", "OPTIONS"):
+        run = drive(call(method), forever=lost())
+        assert len(run.requests) == 4
+        assert isinstance(run.outcome, ServiceUnreachable)
+        assert not any(request.paid for request in run.requests)
+    paid = drive(call("PUT"), forever=lost())
+    assert len(paid.requests) == 1
+    assert isinstance(paid.outcome, CreateAmbiguous)

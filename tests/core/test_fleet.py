@@ -19,13 +19,20 @@ from hypothesis.stateful import (
 
 import muybridge_protocol.fleet as fleets
 from muybridge_protocol.agenda import Agenda
-from muybridge_protocol.errors import CreateAmbiguous, Refused, TaskFailed, WaitTimeout
+from muybridge_protocol.errors import (
+    CreateAmbiguous,
+    InvalidAddress,
+    Refused,
+    TaskFailed,
+    WaitTimeout,
+)
 from muybridge_protocol.events import Submitted, Throttled
 from muybridge_protocol.families import ImgaRequest, ImgbRequest, MediaRequest, VidmRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import OperationMisuse, Wait
-from muybridge_protocol.tasks import Status, Task
+from muybridge_protocol.service import Service
+from muybridge_protocol.tasks import Result, Status, Task
 from muybridge_protocol.throttle import FIRST_GAP, LONGEST_GAP, Throttle
 from muybridge_protocol.turns import LONGEST_LIFE, SHARE
 
@@ -694,3 +701,30 @@ def test_a_fleet_with_nothing_to_do_is_done() -> None:
     assert isinstance(drive.fleet.next_action(0.0), Wait)
     drive.run()
     assert drive.fleet.next_action(drive.now) == Done()
+
+
+def test_an_outcome_is_unwrapped() -> None:
+    """`unwrap` returns the result, or raises what went wrong."""
+    failed = FleetOutcome(key="a", outcome=Refused(status=400, message="no"))
+    with pytest.raises(Refused, match="no"):
+        failed.unwrap()
+    assert (failed.error, failed.result) == (failed.outcome, None)
+    done = FleetOutcome(key="a", outcome=Result(id="t1", status=Status.COMPLETED))
+    assert done.unwrap() is done.result is done.outcome
+    assert done.error is None
+
+
+def test_a_fleet_needs_a_base_url() -> None:
+    """A fleet on a service without a base URL is refused at once, and not one by one."""
+    with pytest.raises(InvalidAddress):
+        Fleet[str](Service(text_base_url="https://text.example.com"), wall_offset=0.0, seed=0)
+
+
+def test_what_is_no_work_is_refused() -> None:
+    """Anything but a request or a task is refused at once, and its key stays free."""
+    fleet = Fleet[str](SERVICE, wall_offset=WALL, seed=0)
+    wrong: Any = {"model": "imga", "prompt": "a horse"}
+    with pytest.raises(TypeError, match="request"):
+        fleet.add("a", wrong, 0.0)
+    assert len(fleet) == 0
+    fleet.add("a", ImgaRequest(model="imga", prompt="a horse"), 0.0)

@@ -454,3 +454,17 @@ def test_they_are_values(start: Start, reaction: Reaction, now: float) -> None:
     assert repr(before) == kept
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         before.due = 1  # type: ignore[misc]  # on purpose
+
+
+@pytest.mark.parametrize(("limit", "is_read"), [(10_000, False), (16_000_000, True), (None, True)])
+def test_the_limit_of_an_answer(limit: int | None, is_read: bool) -> None:  # noqa: FBT001  a case
+    """An answer is read within the limit of its request, or the one for text if it has none."""
+    operation = text_call()
+    request = attrs.evolve(operation.http_request, body_limit=limit)
+    record = {"candidates": [], "numbers": [0] * 50_000}
+    body = json.dumps(record).encode()
+    limited = attrs.evolve(operation, http_request=request)
+    settled = limited.receive(HttpResponse(200, (), body), 0.0).settled
+    assert settled is not None
+    kind = GenerateContentResponse if is_read else TextAmbiguous
+    assert isinstance(settled.outcome, kind)

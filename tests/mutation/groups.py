@@ -63,6 +63,7 @@ _ALL = (
         {
             f"{_CORE}.operations.text": (
                 "tests/core/test_text_operations.py",
+                "tests/core/test_misuse.py",
                 "tests/client/test_text_money.py",
             )
         },
@@ -71,9 +72,9 @@ _ALL = (
         "fleet",
         {
             f"{_CORE}.fleet": (
+                "tests/core/test_misuse.py",
                 "tests/core/test_fleet.py",
                 "tests/core/test_outages.py",
-                "tests/core/test_misuse.py",
             )
         },
     ),
@@ -131,11 +132,47 @@ _CREDENTIALS = "muybridge.credentials"
 EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
         _swapped(
+            f"{_CORE}.fleet",
+            "_KEPT_WHOLE: Final = 16_384",
+            ("16_384", "16385"),
+            ("16_384", "16383"),
+        ),
+        "whether a poll is packed is not seen from outside",
+    ),
+    **dict.fromkeys(
+        _swapped(f"{_CORE}.fleet", "self._tickets = 0", ("0", "1"), ("0", "-1")),
+        "a ticket means nothing but its exchange",
+    ),
+    **dict.fromkeys(
+        _swapped(
             f"{_CORE}.operations.paid",
             'T_co = TypeVar("T_co", covariant=True)',
             ("True", "False"),
         ),
         "it is for type checkers",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.operations.text",
+            'T_co = TypeVar("T_co", covariant=True)',
+            ("True", "False"),
+        ),
+        "it is for type checkers",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.operations.text",
+            "record = as_object(several[0] if len(several) == 1 else value)",
+            ("[0]", "[-1]"),
+        ),
+        "there is one",
+    ),
+    **dict.fromkeys(
+        (
+            (f"{_CORE}.operations.{module}", "if TYPE_CHECKING:", "if (not TYPE_CHECKING):")
+            for module in ("create", "download", "poll", "text")
+        ),
+        "what is imported for type checkers is then imported by all, and used by none",
     ),
     (
         f"{_CORE}.operations.paid",
@@ -189,11 +226,6 @@ EQUIVALENT: dict[_Key, str] = {
         ),
         "the whole key has been replaced before",
     ),
-    (
-        f"{_CORE}.operations.poll",
-        "if TYPE_CHECKING:",
-        "if (not TYPE_CHECKING):",
-    ): "what is imported for type checkers is then imported by all, and used by none",
     **dict.fromkeys(
         _swapped(
             f"{_CORE}.delivery",
