@@ -105,7 +105,7 @@ def test_a_missing_key_or_address_exits_2(invoke: Invoke) -> None:
     assert "Set MUYBRIDGE_API_KEY, or give --api-key-file." in ended.stderr
     ended = invoke(*CREATE, "--base-url", "https://service.example", "--api-key-file", "none")
     assert ended.exit_code == 2
-    assert "--api-key-file none: No such file or directory" in ended.stderr
+    assert "--api-key-file: No such file or directory. Give the name of a file" in ended.stderr
 
 
 def test_a_refused_connection_exits_3(invoke: Invoke) -> None:

@@ -112,7 +112,7 @@ def test_tasks_are_resumed_in_any_form(client: Client) -> None:
 def test_a_wrong_id_is_told_before_anything_is_sent(client: Client) -> None:
     """A piece of work that cannot be sent is refused with the call itself."""
     with pytest.raises(InvalidIdentifier):
-        client.run_all([HORSE, "no id/"])
+        client.run_all([HORSE, "no\nid"])
 
 
 def test_a_limit_below_one_is_refused(client: Client) -> None:
