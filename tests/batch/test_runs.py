@@ -129,6 +129,16 @@ def test_failed_tasks_are_told(server: BillingServer, run: Run) -> None:
     assert (report.done, report.counts) == (True, {State.FAILED: 1})
 
 
+def test_the_next_run_knows_when_a_task_may_be_polled(server: BillingServer, run: Run) -> None:
+    """A wait that times out leaves in the journal when its task may next be polled."""
+    server.status = "processing"
+    (entry,) = run(server, horses(1), timeout=0.05).entries
+    assert entry.state is State.SUBMITTED
+    assert entry.task is not None
+    assert entry.task.next_poll_at is not None
+    assert entry.task.id == server.accepted["horse 1"][0]
+
+
 def test_refused_items_are_told_and_others_go_on(run: Run) -> None:
     """What the service refuses is left, with what it said; the others are done."""
     with BillingServer(faults(Fault.REFUSED)) as server:

@@ -295,7 +295,10 @@ class ItemWork:
     def _put_off(
         self, entry: Entry, error: ServiceError, *, state: State = State.SUBMITTED
     ) -> None:
-        self._move(entry, state, before=state, reason=error.what(), owner=None)
+        facts: dict[str, Any] = {"reason": error.what(), "owner": None}
+        if error.task is not None and error.task.next_poll_at is not None:
+            facts["token"] = error.task.to_token()  # the next run must not poll it sooner
+        self._move(entry, state, before=state, **facts)
         self._run.postpone(entry, error)
 
     def _move(
