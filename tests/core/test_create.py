@@ -113,7 +113,8 @@ def test_extra_fields_travel_if_they_are_still_good() -> None:
     request = ImgaRequest(model="imga", prompt="a horse", extra=extra)
     sent = Create.start(request, SERVICE, now=0, wall=WALL, **SEEDED).http_request
     assert json.loads(sent.body or b"")["style"] == {"name": "sepia"}
-    request.extra["style"]["name"] = object()
+    style: Any = request.extra["style"]
+    style["name"] = object()
     with pytest.raises(InvalidRequest):
         Create.start(request, SERVICE, now=0, wall=WALL, **SEEDED)
 
@@ -148,6 +149,8 @@ def test_a_harmless_call_is_tried_four_times() -> None:
         run = drive(call(method), forever=lost())
         assert len(run.requests) == 4
         assert isinstance(run.outcome, ServiceUnreachable)
+        assert run.outcome.silent == 0
+        assert min(run.gaps) > 0
         assert not any(request.paid for request in run.requests)
     paid = drive(call("PUT"), forever=lost())
     assert len(paid.requests) == 1

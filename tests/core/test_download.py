@@ -782,3 +782,10 @@ def test_advice_fits_the_cause(answer: Streamed, says: str, *, again: bool) -> N
     assert ".." not in str(outcome)
     if not again:
         assert says in str(outcome)
+
+
+def test_a_retry_without_a_time_is_soon() -> None:
+    """Where the server says nothing of when, the first retry comes after the usual backoff."""
+    refused = download().accept(HttpHead(503), 0.0)
+    assert 0 < refused.due < 1
+    assert refused.due == download().fail(lost(), 0.0).due

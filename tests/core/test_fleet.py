@@ -728,3 +728,28 @@ def test_what_is_no_work_is_refused() -> None:
         fleet.add("a", wrong, 0.0)
     assert len(fleet) == 0
     fleet.add("a", ImgaRequest(model="imga", prompt="a horse"), 0.0)
+
+
+def test_a_failure_is_part_of_an_outage() -> None:
+    """After an outage of lost connections, too, polls that are late do not come all at once."""
+    fleet = Fleet[int](SERVICE, wall_offset=WALL, seed=0, concurrency=1, poll_interval=10.0)
+    for number in range(3):
+        fleet.add(number, known_task(f"t{number}"), 0.0)
+    waiting = fleet.next_action(0.0)
+    due = waiting.until if isinstance(waiting, Wait) else 0.0
+    first = fleet.next_action(due)
+    assert isinstance(first, Dispatch)
+    fleet.fail(first.ticket, lost(), due + 30)
+    second = fleet.next_action(due + 30)
+    assert isinstance(second, Dispatch)
+    fleet.receive(second.ticket, result("processing", name=f"t{second.key}"), due + 31)
+    assert isinstance(fleet.next_action(due + 31), Wait)
+
+
+def test_what_is_under_way_is_told_as_such() -> None:
+    """An operation whose request has been handed out is under way, and no other."""
+    fleet = Fleet[str](SERVICE, wall_offset=WALL, seed=0, concurrency=1)
+    fleet.add("a", IMGA, 0.0)
+    fleet.add("b", IMGA, 0.0)
+    assert isinstance(fleet.next_action(0.0), Dispatch)
+    assert [(one.key, one.under_way) for one in fleet.outstanding()] == [("a", True), ("b", False)]

@@ -54,6 +54,7 @@ _ALL = (
         {
             f"{_CORE}.operations.download": (
                 "tests/core/test_download.py",
+                "tests/core/test_misuse.py",
                 "tests/core/test_delivery.py",
             )
         },
@@ -130,6 +131,18 @@ _CLOSER_LOOK = "it looks more closely where that is not needed, and comes to the
 _CREDENTIALS = "muybridge.credentials"
 
 EQUIVALENT: dict[_Key, str] = {
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_CORE}.operations.download",
+                "stage: Stage = Stage.FETCHING",
+                ("FETCHING", "READING"),
+            ),
+            *_swapped(f"{_CORE}.operations.download", "refreshed: bool = False", ("False", "True")),
+            *_swapped(f"{_CORE}.operations.download", "furthest: int = 0", ("0", "1"), ("0", "-1")),
+        ),
+        "every download begins with a value of its own",
+    ),
     **dict.fromkeys(
         _swapped(
             f"{_CORE}.fleet",
