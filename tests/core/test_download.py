@@ -16,7 +16,14 @@ from muybridge_protocol.errors import (
     Unauthorized,
 )
 from muybridge_protocol.events import DownloadProgress, WillRetry
-from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
+from muybridge_protocol.http import (
+    HttpHead,
+    HttpRequest,
+    HttpResponse,
+    Phase,
+    Reason,
+    TransportFailure,
+)
 from muybridge_protocol.operations import Download, Fetch, Send
 from muybridge_protocol.operations.download import Part, Saved
 from muybridge_protocol.service import Service

@@ -132,6 +132,14 @@ _CREDENTIALS = "muybridge.credentials"
 
 EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.operations.download",
+            "asked = min(retry_after(head) or 0.0, LONGEST_WAIT)",
+            ("0.0", "-1.0"),
+        ),
+        _NEVER_LESS,
+    ),
+    **dict.fromkeys(
         (
             *_swapped(
                 f"{_CORE}.operations.download",
