@@ -1,0 +1,25 @@
+"""The parts of the nightly run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.groups import GROUPS
+
+ROOT = Path(__file__).parent.parent
+NIGHTLY = (ROOT / ".ci" / "nightly").read_text(encoding="utf-8").split()
+FOLDERS = sorted(path.parent.name for path in ROOT.glob("tests/*/__init__.py"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_folder_of_tests_is_in_a_part(folder: str) -> None:
+    """No tests are left out of the nightly run because nobody named their folder."""
+    assert any(word.rstrip(";") == f"tests/{folder}" for word in NIGHTLY)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_group_of_mutants_is_in_a_part(group: str) -> None:
+    """No group of mutants is left out of the nightly run."""
+    assert any(word.rstrip(";") == group for word in NIGHTLY)
