@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tests.mutation.groups import GROUPS
 
 ROOT = Path(__file__).parent.parent
