@@ -97,6 +97,9 @@ LAYOUTS: dict[str, bytes] = {
     + PRETTY.replace(b"\n", b"\r\n")
     + b"\r\n\r\n",
     "data on each line": b"data: " + PRETTY.replace(b"\n", b"\ndata: ") + b"\n\n",
+    "a field of its own": b"error: " + ON_ONE_LINE + b"\n\n",
+    "a field of its own, without an error": b"error:" + json.dumps(BARE).encode() + b"\r\n\r\n",
+    "a field of its own, pretty": b"error: " + PRETTY + b"\n\n",
     "a named event": b"event: error\ndata: " + ON_ONE_LINE + b"\n\n",
     "named after its data": b"data: " + ON_ONE_LINE + b"\nevent:error\n\n",
     "named, and pretty": b"event: error\r\ndata: " + PRETTY.replace(b"\n", b"\r\n") + b"\r\n\r\n",

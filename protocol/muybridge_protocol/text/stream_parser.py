@@ -140,8 +140,9 @@ class _ServerSentEvents:
     """Lines, ended by CR, LF or CRLF. A blank line ends an event.
 
     A service that fails in the middle of a stream often reports it in JSON that is not an event
-    by the standard: on lines of its own, pretty-printed, or with a field's name on its first line
-    only. So a JSON text is read to its last bracket, or to a line that has a field's name.
+    by the standard: in a field `error`, on lines of its own, pretty-printed, or with a field's name
+    on its first line only. So a JSON text is read to its last bracket, or to a line that has a
+    field's name.
     """
 
     over: Final = False
@@ -196,6 +197,11 @@ class _ServerSentEvents:
                 self._size += len(line)
                 line = line[6 if line.startswith(b"data: ") else 5 :]  # it may be long, too
                 self._take_data(line)
+            elif line.startswith(b"error"):
+                self._begin_field(payloads)
+                self._is_error = True
+                self._size += len(line)
+                self._take_data(line[6:])
             else:
                 self._begin_field(payloads)
                 if line.startswith(b"event"):
@@ -319,7 +325,8 @@ class _ServerSentEvents:
         return EventTooLarge(f"an event or a line has more than {self._event_limit} bytes")
 
 
-_FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?::|\Z)")
+_FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?::|\Z)|error:[ \t]*\{")
+"""A field of the standard's, or the JSON of an error in one that some services name so."""
 _JSON: Final = re.compile(rb"[ \t]*(?:\{|\[[ \t]*(?:\{|\Z))")
 """The beginning of an object, or of an array of objects."""
 _JSON_GOES_ON: Final = re.compile(rb'[ \t]*(?:["{}\[\],\d-]|(?:true|false|null)\b)')
