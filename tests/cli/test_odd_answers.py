@@ -70,6 +70,15 @@ def test_an_odd_id_can_be_pasted(invoke: Invoke, task_id: str) -> None:
     assert (created.output + ended.output + got.output).replace("\n", "").isprintable()
 
 
+def test_a_link_before_the_end(invoke: Invoke) -> None:
+    """A task that is under way is waited for further, even if its record has a link already."""
+    under_way = reply(200, record(status="processing", image_url="https://a.b/c.png"))
+    with CrookedService(always(under_way)) as service:
+        ended = invoke(*RUN, "--timeout", "0.1", "-o", "a.png", env=service.settings)
+    assert ended.exit_code == 5
+    assert "to resume: muybridge wait " in ended.stderr
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_a_link_that_is_not_downloaded(invoke: Invoke, tmp_path: Path, host: str) -> None:
     """A paid result on a private host is had with the option that the error names."""

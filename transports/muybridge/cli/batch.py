@@ -141,7 +141,8 @@ def run(
             report = batches.status(out)
     if interrupted is not None:
         notes = getattr(interrupted, "__notes__", ["A request that was broken off is ambiguous."])
-        say(f"{interruption(interrupted).lower()}: {' '.join(notes)}")
+        said = interruption(interrupted).replace("I", "i", 1)
+        say(f"{said}: {' '.join(notes)}")
     _finish(
         context,
         errand,

@@ -199,8 +199,9 @@ class Errand:
         """Return the exact command that carries on, or None where nothing can."""
         if self.local:
             return None
-        completed = self.result is not None and self.result.url is not None
-        if self.url is not None or (completed and self.output is not None):
+        result = self.result  # which may have a link before it is completed
+        done = result is not None and result.status == Status.COMPLETED and result.url is not None
+        if self.url is not None or (done and self.output is not None):
             verb = "download"
         elif self.ambiguous or self.task is None:
             return None
