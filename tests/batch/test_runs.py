@@ -56,6 +56,17 @@ def test_a_batch_is_done(server: BillingServer, run: Run, tmp_path: Path) -> Non
         assert entry.size == path.stat().st_size
 
 
+@pytest.mark.parametrize("timeout", ["600", float("nan")])
+def test_a_timeout_that_is_no_number(
+    server: BillingServer, run: Run, tmp_path: Path, timeout: Any
+) -> None:
+    """A timeout that is no number is refused before anything is created."""
+    with pytest.raises(ValueError, match="timeout must be a number of seconds, or None"):
+        run(server, horses(2), timeout=timeout)
+    assert server.posts == 0
+    assert not (tmp_path / "out").exists()
+
+
 def test_finished_items_are_left_alone(server: BillingServer, run: Run) -> None:
     """Running a finished batch again asks the service for nothing and tells no event."""
     run(server, horses(3))

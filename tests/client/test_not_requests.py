@@ -82,6 +82,23 @@ def test_what_is_not_a_task(
     assert world.seen == []
 
 
+@pytest.mark.parametrize("call", ["run", "run_all", "wait"])
+@pytest.mark.parametrize("timeout", ["600", float("nan"), [600]], ids=["text", "nan", "list"])
+def test_a_timeout_that_is_no_number(
+    make_client: MakeClient, world: World, call: str, timeout: Any
+) -> None:
+    """A timeout that is no number is refused before a task is created and paid for."""
+    client = make_client(world)
+    made: dict[str, Callable[[], object]] = {
+        "run": lambda: client.run(image(), timeout=timeout),
+        "run_all": lambda: run_all(client, [image()], timeout=timeout),
+        "wait": lambda: client.wait("task-1", timeout=timeout),
+    }
+    with pytest.raises(ValueError, match="timeout must be a number of seconds, or None for no"):
+        made[call]()
+    assert world.seen == []
+
+
 async def _watch(client: TrioClient) -> None:
     async with client.watch("task-1"):
         pass

@@ -101,8 +101,7 @@ class Calls:
         Raises:
             ValueError: The timeout is not a number.
         """
-        if timeout is not None and math.isnan(timeout):
-            raise ValueError("timeout must be a number of seconds, or None for no limit (got nan)")
+        check_wait(timeout)
         awaited = self.next_polls.recall(as_task(task))
         reason = too_often(awaited, self.poll_interval, self.service)
         if reason is not None:
@@ -172,6 +171,20 @@ class Calls:
 def is_time(seconds: object) -> bool:
     """Whether *seconds* is a number of seconds above 0 that come to an end."""
     return isinstance(seconds, int | float) and 0 < seconds < math.inf
+
+
+def check_wait(timeout: object) -> None:
+    """Check that *timeout* is seconds to wait for a task, or None for no limit.
+
+    Whoever creates the task first calls this before: a mistake must not be found once it is paid.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if timeout is not None and not (isinstance(timeout, int | float) and not math.isnan(timeout)):
+        raise ValueError(
+            f"timeout must be a number of seconds, or None for no limit (got {timeout!r})"
+        )
 
 
 def link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, cast
 
 from muybridge.announcing import Listeners, Unfollowed
-from muybridge.calls import Calls
+from muybridge.calls import Calls, check_wait
 from muybridge_protocol.errors import PollingTooOften
 from muybridge_protocol.events import Event, Submitted
 from muybridge_protocol.families.request import MediaRequest
@@ -91,6 +91,7 @@ class FleetRun:
         now: float,
         wall: float,
     ) -> None:
+        check_wait(timeout)
         self._listeners = listeners
         self._clock = clock
         self.unfollowed: Unfollowed = Unfollowed(listeners)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from muybridge.announcing import Changes, Ledger, Listeners, note_task
-from muybridge.calls import Calls, Moment, link_of
+from muybridge.calls import Calls, Moment, check_wait, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
 from muybridge.interrupts import raised_by_handler
@@ -249,7 +249,9 @@ class Client(TextClient):
         Raises:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
                 an interruption carries its id in its notes.
+            ValueError: The timeout is not a number. Nothing was sent.
         """
+        check_wait(timeout)
         ledger = Ledger()
         try:
             task = self._driver.finish(self._calls.create(request, **self._moment()), ledger)

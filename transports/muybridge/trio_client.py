@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 import trio
 
 from muybridge.announcing import Changes, Ledger, Listeners, note_task
-from muybridge.calls import Calls, Moment, link_of
+from muybridge.calls import Calls, Moment, check_wait, link_of
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
 from muybridge.interrupts import raised_by_handler
@@ -258,7 +258,9 @@ class TrioClient(TrioTextClient):
         Raises:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
                 a cancellation was told the id by `on_submitted`, and carries it in its notes.
+            ValueError: The timeout is not a number. Nothing was sent.
         """
+        check_wait(timeout)
         ledger = Ledger()
         try:
             create = self._calls.create(request, **self._moment())

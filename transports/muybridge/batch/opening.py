@@ -20,6 +20,7 @@ from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runners import Runner
 from muybridge.batch.sheet import write_sheet
+from muybridge.calls import check_wait
 from muybridge_protocol.service import Service
 
 CONCURRENCY = 4
@@ -56,6 +57,7 @@ def opened(
     """
     if settings.concurrency < 1:
         raise ValueError(f"{settings.concurrency} tasks at once are too few; use 1 or more")
+    check_wait(settings.timeout)
     if settings.local and not service.is_local:
         raise ValueError(f"{service} is not on this machine, and so not an embedded service")
     folder = Path(out)
