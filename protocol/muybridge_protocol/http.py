@@ -173,7 +173,8 @@ class TransportFailure:
             decides whether a create may have been accepted.
         reason: Why it failed.
         bytes_sent: Bytes handed to the socket, for people to read.
-        partial: The part of the reply that had arrived, at most 64 KiB.
+        partial: The part of the reply that had arrived: all that was read of a body if the request
+            was a paid one, else at most 64 KiB.
         status: The reply's status, if its head had arrived.
         detail: What the operating system or library said, without the key or a URL's query.
     """

@@ -88,6 +88,35 @@ def test_lost_at_every_byte_of_the_reply(make_client: MakeClient, end: str) -> N
     assert task is None or task.id == "task-1"
 
 
+@pytest.mark.parametrize("coding", ["counted", "chunked"])
+def test_an_id_far_behind(make_client: MakeClient, coding: str) -> None:
+    """An id that arrived far behind the beginning of a reply that breaks off is told."""
+    body = b'{"pad": "%s", %s' % (b"x" * 300_000, CREATED[1:-1])
+    whole = reply_bytes(200, body + b"}", content_type="application/json")
+    if coding == "chunked":
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        whole = head + b"%x\r\n%s\r\n" % (len(body), body) + b"0"
+    with ScriptedServer([read_request, send(whole[:-1])]) as server:
+        error = ambiguous(make_client(server.url))
+        assert server.posts == 1
+    assert error.candidate_id == "task-1"
+    assert error.failure is not None
+    assert error.raw == error.failure.partial == body[: 64 * 1024]
+
+
+def test_an_id_in_a_reply_that_is_too_large(make_client: MakeClient) -> None:
+    """An id that arrived before a reply grew over the limit is told."""
+    body = b'{"pad": "%s", %s, "rest": "' % (b"x" * 1_000_000, CREATED[1:-1])
+    body += b"y" * 8 * 2**20
+    with ScriptedServer([read_request, send(reply_bytes(200, body))]) as server:
+        error = ambiguous(make_client(server.url))
+        assert server.posts == 1
+    assert error.failure is not None
+    assert error.failure.reason is Reason.TOO_LARGE
+    assert error.candidate_id == "task-1"
+    assert error.raw == body[: 64 * 1024]
+
+
 OPERATIONS = ("get", "delete_asset", "call GET", "call POST")
 
 

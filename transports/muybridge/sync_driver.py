@@ -195,7 +195,7 @@ class Driver:
                 timeout=deadline - self.clock.monotonic(),
                 authorization=self.credentials.authorization_for(request),
             )
-            response = whole(entering)
+            response = whole(entering, paid=request.paid)
         except TransportError as error:
             failure = self.credentials.redact_failure(error.failure)
         except BaseException as error:

@@ -167,7 +167,7 @@ class Driver:
                 timeout=deadline - trio.current_time(),
                 authorization=self.credentials.authorization_for(request),
             )
-            response = await whole(entering)
+            response = await whole(entering, paid=request.paid)
         except TransportError as error:
             failure = self.credentials.redact_failure(error.failure)
         except BaseException as error:

@@ -111,6 +111,7 @@ class PaidOperation(Operation[T_co]):
             raw, status = response.body, response.status
         elif failure is not None:
             raw, status = failure.partial, failure.status
+            failure = evolve(failure, partial=raw[:RAW_LIMIT])
         return self._settle(self._lost(reason, failure, status, raw), Ambiguous(reason))
 
     def _lost(

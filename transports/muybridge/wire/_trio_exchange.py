@@ -112,8 +112,13 @@ class Exchange:
             body = b"" if failure is not None else self._at_hand()
             if body is None:
                 read = BytesIO()
-                async for piece in self:
-                    read.write(piece)
+                try:
+                    async for piece in self:
+                        read.write(piece)
+                except TransportError as error:
+                    if self._request.paid:
+                        error.keep(read.getvalue())
+                    raise
                 body = read.getvalue()
         finally:
             self._close()

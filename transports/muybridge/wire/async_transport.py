@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from io import BytesIO
 from typing import Protocol
 
-from muybridge.wire.transport import PARTIAL_LIMIT
+from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse
 
 
@@ -104,22 +104,36 @@ def exchange(
     Raises:
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
-    return whole(transport.stream(request, timeout=timeout, authorization=authorization))
+    stream = transport.stream(request, timeout=timeout, authorization=authorization)
+    return whole(stream, paid=request.paid)
 
 
-def whole(stream: AbstractAsyncContextManager[AsyncStreamedReply]) -> Awaitable[HttpResponse]:
+def whole(
+    stream: AbstractAsyncContextManager[AsyncStreamedReply], *, paid: bool
+) -> Awaitable[HttpResponse]:
     """Enter *stream*, which a transport has returned, and read the whole reply.
+
+    Args:
+        stream: What the transport returned.
+        paid: Whether the request was a paid one, so that all that arrives is kept.
 
     Raises:
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
     at_once: Whole | None = getattr(stream, "whole", None)
-    return _whole(stream) if at_once is None else at_once()
+    return _whole(stream, paid=paid) if at_once is None else at_once()
 
 
-async def _whole(stream: AbstractAsyncContextManager[AsyncStreamedReply]) -> HttpResponse:
+async def _whole(
+    stream: AbstractAsyncContextManager[AsyncStreamedReply], *, paid: bool
+) -> HttpResponse:
     async with stream as reply:
         body = BytesIO()
-        async for piece in reply.pieces():
-            body.write(piece)
+        try:
+            async for piece in reply.pieces():
+                body.write(piece)
+        except TransportError as error:
+            if paid:
+                error.keep(body.getvalue())
+            raise
         return HttpResponse(reply.head.status, reply.head.headers, body.getvalue())

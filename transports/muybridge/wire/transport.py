@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from io import BytesIO
 from typing import Protocol
 
+import attrs
+
 from muybridge_protocol.http import (
     HttpHead,
     HttpRequest,
@@ -19,7 +21,7 @@ from muybridge_protocol.http import (
 )
 
 PARTIAL_LIMIT = 64 * 1024
-"""Most bytes of an incomplete reply that a failure keeps."""
+"""Most bytes of an incomplete reply that a transport keeps in a failure."""
 
 
 class TransportError(Exception):
@@ -28,6 +30,12 @@ class TransportError(Exception):
     def __init__(self, failure: TransportFailure) -> None:
         super().__init__(failure)
         self.failure = failure
+
+    def keep(self, arrived: bytes) -> None:
+        """Keep all that had *arrived* of a body, which may name a task at its end."""
+        if len(arrived) > len(self.failure.partial):
+            self.failure = attrs.evolve(self.failure, partial=arrived)
+            self.args = (self.failure,)
 
 
 class StreamedReply(Protocol):
@@ -112,17 +120,27 @@ def exchange(
     Raises:
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
-    return whole(transport.stream(request, timeout=timeout, authorization=authorization))
+    stream = transport.stream(request, timeout=timeout, authorization=authorization)
+    return whole(stream, paid=request.paid)
 
 
-def whole(stream: AbstractContextManager[StreamedReply]) -> HttpResponse:
+def whole(stream: AbstractContextManager[StreamedReply], *, paid: bool) -> HttpResponse:
     """Enter *stream*, which a transport has returned, and read the whole reply.
+
+    Args:
+        stream: What the transport returned.
+        paid: Whether the request was a paid one, so that all that arrives is kept.
 
     Raises:
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
     with stream as reply:
         body = BytesIO()
-        for piece in reply.pieces():
-            body.write(piece)
+        try:
+            for piece in reply.pieces():
+                body.write(piece)
+        except TransportError as error:
+            if paid:
+                error.keep(body.getvalue())
+            raise
         return HttpResponse(reply.head.status, reply.head.headers, body.getvalue())
