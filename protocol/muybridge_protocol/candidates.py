@@ -4,7 +4,8 @@ A paid request is never sent again if the response to it holds a task, at whatev
 whatever spelling. This is the rule, and the names below are its data:
 
 - An object with an `id`, a text or an integer, and beside it a `status` or `object` is a task. But
-  a status that is a number, or begins with a digit, is an HTTP status, and some texts mean errors.
+  a status that is a number, begins with a digit or has the name of one that refuses is an HTTP
+  status, and some texts mean errors.
 - An object with a `task_id` is a task, whatever is beside it. Integers below 1 stand for none.
 - An `id` alone is not a task: it may be the request's.
 """
@@ -22,7 +23,7 @@ from typing import Any, Final, cast
 from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, JsonObject, read_json
 from muybridge_protocol.service import is_printable_id
 
-_STATES: Final = ("status", "object")
+_STATES: Final = frozenset({"status", "object"})
 _SAID_BY_ERRORS: Final = frozenset(
     {
         *("CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND"),
@@ -33,11 +34,20 @@ _SAID_BY_ERRORS: Final = frozenset(
     }
 )
 """Texts that errors have as their `status` or `object`."""
+_HTTP_STATUSES: Final = frozenset(
+    {
+        *("badrequest", "unauthorized", "paymentrequired", "forbidden", "notfound"),
+        *("methodnotallowed", "payloadtoolarge", "contenttoolarge", "requestentitytoolarge"),
+        *("unsupportedmediatype", "unprocessableentity", "unprocessablecontent"),
+        *("tooearly", "toomanyrequests"),
+    }
+)
+"""The names of the HTTP statuses that refuse, as `_plain` returns them."""
 
 # For bodies that are cut off or malformed.
 _STRING = rb'("(?:[^"\\]|\\.)*+")'
 _ANY_ID = rb'"(?i:((?:task[_-]?)?id))"\s*:\s*(?:' + _STRING + rb"|(-?[0-9]{1,4000})(?=[\s,}\]]))"
-_ANY_STATE = rb'"(?:status|object)"\s*:\s*(?:' + _STRING + rb"|null|[{\[])"
+_ANY_STATE = rb'"(?i:status|object)"\s*:\s*(?:' + _STRING + rb"|null|[{\[])"
 _MOST_PIECES = 10_000
 """Most ids and states that are looked at in such a body."""
 
@@ -86,7 +96,7 @@ def _ids(body: bytes) -> Iterator[str]:
 
 def _task_id(record: JsonObject) -> str | None:
     """Return the id of the task that *record* is, or None."""
-    is_stateful = any(_is_state(record[name]) for name in _STATES if name in record)
+    is_stateful = any(_is_state(value) for name, value in record.items() if name.lower() in _STATES)
     for name, found in _ids_of(record):
         if is_stateful or _names_task(name, found):
             return found
@@ -102,8 +112,11 @@ def _ids_of(record: JsonObject) -> Iterator[tuple[str, str]]:
                 yield plain, str(value)
 
 
+_SEPARATORS: Final = str.maketrans("", "", " _-")
+
+
 def _plain(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
+    return name.lower().translate(_SEPARATORS)
 
 
 def _names_task(name: str, found: str) -> bool:
@@ -113,7 +126,7 @@ def _names_task(name: str, found: str) -> bool:
 def _is_state(value: object) -> bool:
     if not isinstance(value, str):
         return not isinstance(value, int | float)
-    is_errors = {value, value.lower()} & _SAID_BY_ERRORS
+    is_errors = {value, value.lower()} & _SAID_BY_ERRORS or _plain(value) in _HTTP_STATUSES
     return not is_errors and not value[:1].isdigit()
 
 

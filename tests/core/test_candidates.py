@@ -86,6 +86,11 @@ def test_a_task_cut_at_every_byte(length: int) -> None:
         (b'{"id":"a","status":"NOT_FOUND"}', False),
         (b'{"id":"a","status":"Error"}', False),
         (b'{"id":"a","object":"error","message":"no"}', False),
+        (b'{"ID":"a","Status":"queued"}', True),
+        (b'{"Id":"a","OBJECT":"video"}', True),
+        (b'{"id":"a","status":"BAD_REQUEST"}', False),
+        (b'{"id":"a","status":"Unprocessable Entity"}', False),
+        (b'{"id":"a","status":"TooManyRequests"}', False),
     ],
 )
 def test_damaged_and_whole(record: bytes, is_task: bool, damage: bytes) -> None:  # noqa: FBT001  a case
