@@ -144,6 +144,19 @@ def test_the_service_and_the_file_are_both_wrong(
     assert not (tmp_path / "out").exists()
 
 
+def test_an_ambiguous_item_whose_id_is_known(invoke: Invoke) -> None:
+    """The id in the response to an ambiguous item is told each time, for `--adopt`."""
+    with BillingServer(lambda _: Fault.ACCEPTED_CUT) as server:
+        server.cut = -5
+        told = [invoke(*RUN, server=server), invoke("status", "out")]
+        for number in (1, 2, 3):
+            (task_id,) = server.accepted[f"horse {number}"]
+            for result in told:
+                begin = f"item {number} (h{number}) is ambiguous: "
+                (line,) = (x for x in result.stderr.splitlines() if x.startswith(begin))
+                assert line.endswith(f"; the response names {task_id}")
+
+
 def test_resolving(invoke: Invoke) -> None:
     """Ambiguous items exit with 4 and the way out; each way does what it says."""
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:

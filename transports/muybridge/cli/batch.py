@@ -34,10 +34,12 @@ from muybridge.cli.outcomes import (
 )
 from muybridge.cli.terminal import answer, document, say
 from muybridge_protocol.errors import LocalError
+from muybridge_protocol.service import is_identifier, shown_id
 
 if TYPE_CHECKING:
     from muybridge import Client
     from muybridge.batch import Report
+    from muybridge.batch.journal_entries import Entry
 
 _EXIT_CODES = (
     (AMBIGUOUS, (State.AMBIGUOUS,)),
@@ -300,7 +302,7 @@ def _finish(
         )
     for entry in report.entries:
         if entry.reason is not None and entry.state is not State.DOWNLOADED:
-            say(f"{entry.label} is {entry.state}: {in_options(entry.reason)}")
+            say(f"{entry.label} is {entry.state}: {in_options(entry.reason)}{_named(entry)}")
     if report.ambiguous:
         say(
             f"look at the account, then decide: muybridge batch resolve {_quoted(report)} ITEM "
@@ -318,6 +320,14 @@ def _finish(
     if again is not None and unfinished:
         say(f"to resume: {again}")
     context.exit(code)
+
+
+def _named(entry: Entry) -> str:
+    """Return that the response to an ambiguous item names an id, where it does."""
+    named = entry.candidate if entry.state is State.AMBIGUOUS else None
+    if named is None or not is_identifier(named):
+        return ""
+    return f"; the response names {shown_id(named)}"
 
 
 def _quoted(report: Report) -> str:
