@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from muybridge.batch import State
+from muybridge import batch
+from muybridge.batch import Report, State
 from muybridge.cli.batch import exit_code_of
 from muybridge.cli.commands import muybridge
 
@@ -371,3 +372,48 @@ def test_a_signal_waits_for_nothing_that_costs_nothing(
         assert "to resume: muybridge batch run --out out --concurrency 1" in stderr
         assert invoke(*AGAIN, server=server).exit_code == 0
         assert (server.posts, server.doubles) == (3, [])
+
+
+@posix
+@pytest.mark.parametrize("number", INTERRUPTIONS)
+def test_a_signal_before_the_batch_is_begun(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: int
+) -> None:
+    """A signal while the file is read ends the command, which says that nothing was sent."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with BillingServer() as server:
+        process = start("run", "pipe.jsonl", "--out", "out", server=server)
+        with (tmp_path / "pipe.jsonl").open("w"):  # which waits until it is being read
+            process.send_signal(number)
+            _, stderr = process.communicate(timeout=30)
+        assert server.requests == 0
+    assert process.returncode == 128 + number
+    by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
+    assert stderr == f"error: Interrupted{by}. Nothing was sent.\n"
+
+
+@posix
+def test_a_signal_among_the_last_lines(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a run has ended, further signals do not keep it from saying how to resume."""
+    run, status = batch.run, batch.status
+
+    def interrupted(*arguments: Any, **named: Any) -> Report:
+        run(*arguments, **named)
+        raise KeyboardInterrupt
+
+    def struck(folder: str) -> Report:
+        signal.raise_signal(signal.SIGINT)
+        return status(folder)
+
+    monkeypatch.setattr(batch, "run", interrupted)
+    monkeypatch.setattr(batch, "status", struck)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with BillingServer(lambda _: Fault.UNAUTHORIZED) as server:
+            result = invoke(*RUN, server=server)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.exit_code == 5
+    assert "3 queued" in result.stdout
+    assert "to resume: muybridge batch run --out out" in result.stderr

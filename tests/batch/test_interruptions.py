@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import trio
 
-from client.alarms import ERRORS, NAMES, alarm_in, alarm_raises, notes, posix
+from client.alarms import ERRORS, NAMES, LateAtAll, alarm_in, alarm_raises, notes, posix
 from muybridge import Client, TrioClient, TrioTransport, batch
 from muybridge.announcing import NOT_SENT, UNDER_WAY
 from muybridge.batch import State
@@ -186,3 +189,59 @@ def test_what_a_journal_says_besides(
     assert "the disk is full" in notes(caught.value)
     assert states(tmp_path / "out") == {State.AMBIGUOUS: 1}
     assert json.loads(batch.status(tmp_path / "out").entries[0].body)["prompt"] == "horse 1"
+
+
+@posix
+def test_two_signals_at_once(server: BillingServer, tmp_path: Path) -> None:
+    """Of two signals that arrive at once, what one of the handlers has raised comes out."""
+    first, second = LateAtAll("first"), LateAtAll("second")
+
+    def strike(event: batch.BatchEvent) -> None:
+        if event.what is batch.What.SUBMITTED:
+            for number in (signal.SIGALRM, signal.SIGUSR1):  # both before either is handled
+                os.kill(os.getpid(), number)
+
+    def handler(_number: int, _frame: object) -> None:
+        raise second
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with (
+            Client(KEY, server.url, poll_interval=0.005) as client,
+            alarm_raises(first),
+            pytest.raises(LateAtAll) as caught,
+        ):
+            batch.run(client, horses(1), tmp_path / "out", on_event=strike)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert caught.value in (first, second)
+
+
+def test_interrupted_as_it_starts(
+    server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paid requests are waited for, too, if Ctrl-C comes while the workers are being started."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def wait(_: str) -> None:
+        asked.set()
+        go_on.wait(20)
+
+    def told(_: str) -> None:
+        go_on.set()
+
+    class Thread(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            asked.wait(20)
+            raise KeyboardInterrupt
+
+    server.on_create = wait
+    monkeypatch.setattr("muybridge.batch.runner.tell", told)
+    monkeypatch.setattr("muybridge.batch.runner.threading", SimpleNamespace(Thread=Thread))
+    try:
+        with Client(KEY, server.url) as client, pytest.raises(KeyboardInterrupt):
+            batch.run(client, horses(3), tmp_path / "out", concurrency=1)
+    finally:
+        go_on.set()
+    assert states(tmp_path / "out") == {State.SUBMITTED: 1, State.QUEUED: 2}

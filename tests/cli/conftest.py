@@ -54,13 +54,17 @@ def start(tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as ending:
 
         def begin(
-            *words: str, env: Mapping[str, str] | None = None, **more: Any
+            *words: str,
+            env: Mapping[str, str] | None = None,
+            program: str | None = None,
+            **more: Any,
         ) -> subprocess.Popen[str]:
             settings: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
             settings |= {"preexec_fn": _hear_interrupts, **more}
+            command = ["-m", "muybridge"] if program is None else ["-c", program]
             process = ending.enter_context(
                 subprocess.Popen(  # noqa: S603  our own command
-                    [sys.executable, "-m", "muybridge", *words],
+                    [sys.executable, *command, *words],
                     cwd=tmp_path,
                     env={**os.environ, "PYTHONPATH": search_path(), **(env or {})},
                     text=True,

@@ -171,3 +171,44 @@ def test_validate_ends_quietly(start: Start, number: signal.Signals) -> None:
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 128 + number
     assert stderr == f"error: Interrupted by {number.name}.\n"
+
+
+@pytest.mark.parametrize("number", INTERRUPTIONS)
+def test_before_the_command_begins(start: Start, number: signal.Signals) -> None:
+    """While the command line is still being read it ends with the shell's exit code."""
+    program = f"""
+import signal
+from muybridge.cli import commands, main
+commands.Muybridge.parse_args = lambda *_: signal.raise_signal({int(number)})
+main()
+"""
+    process = start(program=program)
+    stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stdout) == (128 + number, "")
+    assert stderr == "\nerror: Interrupted.\n"
+
+
+def test_among_the_last_lines(start: Start) -> None:
+    """Signals after the one that ends the command do not keep it from saying how to resume."""
+    program = """
+import signal
+from muybridge.cli import main, outcomes
+say = outcomes.say
+
+def struck(line):
+    signal.raise_signal(signal.SIGTERM)
+    say(line)
+
+outcomes.say = struck
+main()
+"""
+    with held("GET", record(status="processing")) as (service, holding):
+        process = start(
+            "wait", "task-1", "--poll-interval", "0.05", env=service.settings, program=program
+        )
+        assert holding.asked.wait(20)
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "Task task-1 goes on and is safe." in stderr
+    assert "to resume: muybridge wait" in stderr

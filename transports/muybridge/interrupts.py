@@ -102,11 +102,7 @@ class _Interrupts:
     def hold(self) -> int | None:
         """Begin to hold Ctrl-C back, and return a ticket, or None if that is not for us to do."""
         if not self._holders:
-            self._usual = {
-                number: usual
-                for number in _HELD
-                if callable(usual := signal.getsignal(number)) and _interrupts_only(usual)
-            }
+            self._usual = _interrupting()
             if not self._usual:
                 return None
             self._pressed = None
@@ -138,6 +134,15 @@ class _Interrupts:
             return  # trio's raises later
         self._pressed = number
         tell(waiting_for(1))
+
+
+def _interrupting() -> dict[int, _Handler]:
+    """Return the handlers that do no more than to interrupt, by their signals' numbers."""
+    return {
+        number: usual
+        for number in _HELD
+        if callable(usual := signal.getsignal(number)) and _interrupts_only(usual)
+    }
 
 
 def _interrupts_only(handler: _Handler) -> bool:
@@ -183,6 +188,24 @@ def terminating_on_signals() -> Generator[None, None, None]:
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def ignoring_signals() -> Generator[None, None, None]:
+    """Within the block Ctrl-C, SIGTERM and SIGHUP are ignored where they would interrupt.
+
+    It is for the last lines of a command that one of them has ended.
+    """
+    taken: dict[int, _Handler] = {}
+    if threading.current_thread() is threading.main_thread():
+        taken = _interrupting()
+    for number in taken:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number, usual in taken.items():
+            signal.signal(number, usual)
 
 
 def raised_by_handler(error: BaseException) -> bool:

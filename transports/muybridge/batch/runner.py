@@ -87,14 +87,14 @@ def _work(client: Client, shared: Run) -> None:
         threading.Thread(target=copy_context().run, args=(worker.work,), daemon=True)
         for worker in workers
     ]
-    started: list[Worker] = []
     try:
-        for worker, thread in zip(workers, threads, strict=True):
+        for thread in threads:
             thread.start()
-            started.append(worker)
-        _await(started)
+        _await(workers)
     except BaseException as error:
         shared.stopping.set()
+        # One whose thread has no number yet finds the run stopped before it does anything.
+        started = [worker for worker, thread in zip(workers, threads, strict=True) if thread.ident]
         for worker in started:
             worker.break_off()
         paid = sum(worker.pays for worker in started)
@@ -115,6 +115,5 @@ def _await(workers: list[Worker], *, grace: float = math.inf) -> None:
     """Wait until all *workers* have ended; those that pay for nothing have *grace* seconds."""
     end = time.monotonic() + grace
     for worker in workers:
-        # Not `Thread.join`: after Ctrl-C older Pythons take every thread for ended.
-        while not worker.ended.wait(_TURN) and (worker.pays or time.monotonic() < end):
+        while not worker.wait_for_end(_TURN) and (worker.pays or time.monotonic() < end):
             pass

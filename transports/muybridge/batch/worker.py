@@ -93,9 +93,6 @@ class StoppableTransport:
 class Worker(Client):
     """The caller's client, in one thread, with the journal kept around all that it does.
 
-    Attributes:
-        ended: Set when it has come to its end.
-
     Args:
         client: The caller's client, whose connections and key it shares.
         run: What the workers share.
@@ -112,7 +109,9 @@ class Worker(Client):
             clock=PatientClock(self._driver.clock, run.stopping),
             listeners=self._work.listeners,
         )
-        self.ended: threading.Event = threading.Event()
+        self._ended = False
+        self._at_work = threading.Lock()
+        self._at_work.acquire()
 
     @property
     def pays(self) -> bool:
@@ -122,6 +121,15 @@ class Worker(Client):
     def break_off(self) -> None:
         """End what is under way and costs nothing. The run is to stop."""
         self._transport.break_off()
+
+    def wait_for_end(self, seconds: float) -> bool:
+        """Wait until it has come to its end, but no longer than *seconds*; return whether it has.
+
+        It uses no `Event`: a signal handler that raises within its `wait` may leave a RuntimeError
+        in place of what it has raised. Nor does it use `Thread.join`: after Ctrl-C older Pythons
+        take every thread for ended.
+        """
+        return self._ended or self._at_work.acquire(timeout=seconds)
 
     def work(self) -> None:
         """Work on item after item until there is nothing left that this run can do."""
@@ -136,7 +144,8 @@ class Worker(Client):
         except BaseException as error:  # noqa: BLE001  it is raised again in the caller's thread
             self._run.fail(error)
         finally:
-            self.ended.set()
+            self._ended = True
+            self._at_work.release()
 
     def _carry_out(self, steps: Steps) -> None:
         try:

@@ -31,9 +31,18 @@ def _run() -> None:
         command = 'pip install "muybridge[cli]"'
         print(f"muybridge needs {' and '.join(missing)}: {command}", file=sys.stderr)  # noqa: T201  there is nothing else to print with
         sys.exit(2)
-    from muybridge.cli.commands import muybridge  # noqa: PLC0415  it needs what was looked for
+    import click  # noqa: PLC0415  it may be missing
 
-    muybridge(prog_name="muybridge")
+    from muybridge.cli.commands import muybridge  # noqa: PLC0415  it needs click
+
+    try:
+        code: int = muybridge(prog_name="muybridge", standalone_mode=False)
+    except click.Abort as error:  # what click makes of a signal before the command begins
+        raise error.__cause__ or error from None
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    sys.exit(code)
 
 
 def _tell_interrupted(code: int) -> None:

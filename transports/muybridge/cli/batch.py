@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from muybridge.batch.journal_entries import State
-from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.sheet import NAME as SHEET
 from muybridge.cli.batch_progress import choose_teller, entry_record
 from muybridge.cli.errand import LOCAL_POLL_INTERVAL, LOCAL_SPEED, Errand, pass_errand
@@ -33,6 +33,7 @@ from muybridge.cli.outcomes import (
     interruption,
 )
 from muybridge.cli.terminal import answer, document, say
+from muybridge.interrupts import ignoring_signals
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.service import is_identifier, shown_id
 
@@ -113,14 +114,34 @@ def run(
     With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
     exit_code, counts, items, sheet}.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
-    from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
-
     if local and (errand.base_url is not None or errand.api_key_file is not None):
         raise click.UsageError("--local does not go with --base-url or --api-key-file")
     errand.local = local
     interrupted: KeyboardInterrupt | None = None
-    with _journal_errors(context, errand), ExitStack() as stack:
+    with _journal_errors(context, errand), ExitStack() as ending:
+        try:
+            report = _run(errand, file, out, concurrency=concurrency)
+        except KeyboardInterrupt as interrupt:
+            ending.enter_context(ignoring_signals())
+            interrupted, report = interrupt, _report_after(interrupt, out)
+            notes = getattr(interrupt, "__notes__", ["A request that was broken off is ambiguous."])
+            said = interruption(interrupt).replace("I", "i", 1)
+            say(f"{said}: {' '.join(notes)}")
+        _finish(
+            context,
+            errand,
+            report,
+            again=_command(errand, out, concurrency),
+            interrupted=interrupted,
+        )
+
+
+def _run(errand: Errand, file: str | None, out: str, *, concurrency: int) -> Report:
+    """Run the batch, and show what happens meanwhile."""
+    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+    from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
+
+    with ExitStack() as stack:
         try:
             client = stack.enter_context(_client(errand))
         except LocalError as error:
@@ -128,30 +149,30 @@ def run(
             raise
         tell = stack.enter_context(choose_teller(json=errand.json))
         stack.enter_context(errand.log())
-        try:
-            report = batches.run(
-                client,
-                file,
-                out,
-                concurrency=concurrency,
-                timeout=WAIT_TIMEOUT if errand.timeout is None else errand.timeout,
-                on_event=tell.event,
-                local=local,
-            )
-        except KeyboardInterrupt as interrupt:
-            interrupted = interrupt
-            report = batches.status(out)
-    if interrupted is not None:
-        notes = getattr(interrupted, "__notes__", ["A request that was broken off is ambiguous."])
-        said = interruption(interrupted).replace("I", "i", 1)
-        say(f"{said}: {' '.join(notes)}")
-    _finish(
-        context,
-        errand,
-        report,
-        again=_command(errand, out, concurrency),
-        interrupted=interrupted,
-    )
+        return batches.run(
+            client,
+            file,
+            out,
+            concurrency=concurrency,
+            timeout=WAIT_TIMEOUT if errand.timeout is None else errand.timeout,
+            on_event=tell.event,
+            local=errand.local,
+        )
+
+
+def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
+    """Return how far the batch has come.
+
+    Raises:
+        KeyboardInterrupt: It is *interrupt*, which came before the batch was begun.
+    """
+    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+
+    try:
+        return batches.status(out)
+    except JournalMissing:
+        interrupt.add_note("Nothing was sent.")
+        raise interrupt from None
 
 
 @batch.command(params=[json_option()])

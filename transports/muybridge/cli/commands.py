@@ -11,6 +11,7 @@ import click
 from muybridge import __version__
 from muybridge.cli.errand import Errand
 from muybridge.cli.streams import Unprinted
+from muybridge.interrupts import ignoring_signals
 
 _COMMANDS = {
     "demo": "demo",
@@ -62,7 +63,8 @@ class Muybridge(click.Group):
                 code = self._carry_out(ctx)
                 sys.stdout.flush()
             except BaseException as error:  # noqa: BLE001  every end has its exit code
-                code = _tell(error, errand)
+                with ignoring_signals():
+                    code = _tell(error, errand)
         ctx.exit(code)
 
     def _carry_out(self, ctx: click.Context) -> int:

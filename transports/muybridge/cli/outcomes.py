@@ -293,4 +293,4 @@ def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
         )
     if errand.pays:
         return NOT_SENT, notes or "Nothing was sent."
-    return INTERRUPTED, ""
+    return INTERRUPTED, notes
