@@ -14,10 +14,21 @@ from typing import Any
 import pytest
 import trio
 
-from client.alarms import ERRORS, NAMES, LateAtAll, alarm_in, alarm_raises, notes, posix
+from client.alarms import (
+    ERRORS,
+    NAMES,
+    Late,
+    LateAtAll,
+    LateTimeout,
+    alarm_in,
+    alarm_raises,
+    notes,
+    posix,
+)
 from muybridge import Client, TrioClient, TrioTransport, batch
 from muybridge.announcing import NOT_SENT, UNDER_WAY
-from muybridge.batch import State
+from muybridge.batch import State, opening, runners
+from muybridge.batch.journal import Journal
 from muybridge.wire._trio_connections import Connection
 from muybridge.wire._trio_network import Network
 from muybridge.wire._watched_connections import WatchedReply
@@ -245,3 +256,59 @@ def test_interrupted_as_it_starts(
     finally:
         go_on.set()
     assert states(tmp_path / "out") == {State.SUBMITTED: 1, State.QUEUED: 2}
+
+
+@posix
+@pytest.mark.parametrize("make", [Late, LateTimeout, LateAtAll])
+@pytest.mark.parametrize(
+    ("owner", "name", "left"),
+    [
+        (os, "link", None),
+        (runners, "lock", {State.QUEUED: 3}),
+        (opening, "write_sheet", {State.DOWNLOADED: 3}),
+    ],
+    ids=["making the journal", "beginning as a runner", "writing the sheet"],
+)
+def test_a_signal_handler_while_the_disk_is_used(
+    server: BillingServer,
+    run: Callable[[str], batch.Report],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: type[BaseException],
+    owner: object,
+    name: str,
+    left: dict[State, int] | None,
+) -> None:
+    """What a signal handler raises is not taken for a fault of the disk, nor ignored."""
+    error = make("time is up")
+    alarm_in(monkeypatch, owner, name)
+    with alarm_raises(error), pytest.raises(make) as caught:
+        run(server.url)
+    assert caught.value is error
+    if left is None:
+        with pytest.raises(batch.JournalUnusable):
+            states(tmp_path / "out")
+    else:
+        assert states(tmp_path / "out") == left
+
+
+@posix
+@pytest.mark.parametrize("make", [Late, LateTimeout, LateAtAll])
+def test_a_signal_handler_between_steps_under_trio(
+    server: BillingServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: type[BaseException],
+) -> None:
+    """What a signal handler raises between two steps of an item ends the run as itself."""
+    error, out = make("time is up"), tmp_path / "out"
+    alarm_in(monkeypatch, Journal, "entry")  # which is called once a task has its id
+
+    async def work() -> None:
+        async with TrioClient(KEY, server.url, poll_interval=0.005) as client:
+            await batch.run_trio(client, horses(3), out, concurrency=1)
+
+    with alarm_raises(error), pytest.raises(make) as caught:
+        trio.run(work)
+    assert caught.value is error
+    assert states(out) == {State.SUBMITTED: 1, State.QUEUED: 2}

@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -21,6 +22,7 @@ from muybridge.wire import _trio_connections, requests_transport
 from muybridge.wire._trio_connections import Connection
 from muybridge.wire._trio_network import Network
 from muybridge.wire._watched_connections import WatchedReply
+from muybridge.wire.requests_transport import RequestsTransport
 from muybridge_protocol.tasks import Result, Task
 from transport.scripted_server import (
     Peer,
@@ -329,3 +331,43 @@ def test_ctrl_c_during_a_text_request(
         assert server.posts <= (point not in BEFORE)
     assert notes(caught.value) == (NOT_SENT if point in BEFORE else TEXT_UNDER_WAY)
     assert KEY not in everything(caught.value)
+
+
+def test_a_handler_that_deletes_its_frame(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, handler: Callable[..., None]
+) -> None:
+    """A handler is recognised by what it is, too: one may delete what it was handed."""
+    alarm_in(monkeypatch, RequestsTransport, "_locate")
+    alarm_in(monkeypatch, Network, "prepare")
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with ScriptedServer(serve(200, RECORD)) as server, pytest.raises(TimeoutError) as caught:
+            make_client(server.url).create(image())
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert caught.value.args == ("time is up",)
+    assert notes(caught.value) == NOT_SENT
+    assert server.posts == 0
+
+
+def deletes_it(number: int, frame: object) -> None:
+    del number, frame
+    raise TimeoutError("time is up")
+
+
+class Limit:
+    def __call__(self, *arguments: object) -> None:
+        del arguments
+        raise TimeoutError("time is up")
+
+    method = __call__
+
+
+@pytest.fixture(
+    params=[deletes_it, partial(deletes_it), Limit(), Limit().method],
+    ids=["function", "partial", "object", "method"],
+)
+def handler(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """A signal handler."""
+    found: Callable[..., None] = request.param
+    return found

@@ -11,8 +11,9 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from inspect import CO_VARARGS
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Final
 
 _TRIO = "trio._core._ki"
@@ -216,9 +217,25 @@ def raised_by_handler(error: BaseException) -> bool:
 def _handler_traceback(error: BaseException) -> TracebackType | None:
     """Return the part of the traceback that begins in a signal handler, if there is one."""
     below = error.__traceback__
-    while below is not None and not _was_handed_a_frame(below.tb_frame):
+    handlers = _codes_of_handlers() if below is not None else ()
+    while below is not None:
+        if _was_handed_a_frame(below.tb_frame) or below.tb_frame.f_code in handlers:
+            break
         below = below.tb_next
     return below
+
+
+def _codes_of_handlers() -> set[CodeType]:
+    """Return the code of the signal handlers. One may have deleted the frame that it was handed."""
+    found: set[CodeType] = set()
+    for number in signal.valid_signals():
+        handler: object = signal.getsignal(number)
+        while isinstance(handler, partial):
+            handler = handler.func
+        for function in (handler, getattr(type(handler), "__call__", None)):  # noqa: B004  its code
+            if isinstance(code := getattr(function, "__code__", None), CodeType):
+                found.add(code)
+    return found
 
 
 def _was_handed_a_frame(frame: FrameType) -> bool:
@@ -245,10 +262,10 @@ def hide_frames(error: BaseException) -> None:
 
 
 @contextmanager
-def ignoring_errors() -> Generator[None, None, None]:
-    """Ignore every exception of the block but those that a signal handler raises."""
+def ignoring_errors(kind: type[Exception] = Exception) -> Generator[None, None, None]:
+    """Ignore every exception of *kind* in the block but those that a signal handler raises."""
     try:
         yield
-    except Exception as error:
+    except kind as error:
         if raised_by_handler(error):
             raise

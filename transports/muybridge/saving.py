@@ -8,7 +8,7 @@ import json
 import os
 import re
 import stat
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
+from muybridge.interrupts import ignoring_errors, raised_by_handler
 from muybridge.locks import lock
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import DownloadFailed
@@ -178,7 +179,9 @@ class PartFile:
             note = json.loads(self._note_path.read_bytes())
             validator, total, source = note["validator"], note["total"], note["source"]
             same = note["inode"] == os.fstat(self._opened.fileno()).st_ino
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+            if raised_by_handler(error):
+                raise
             return Part()
         offset = self._opened.seek(0, os.SEEK_END)
         sound = isinstance(validator, str) and isinstance(total, int | None)
@@ -231,7 +234,7 @@ class PartFile:
     def _remove(self, *paths: Path) -> None:
         """Remove *paths*, or leave them: what has become of the download matters more."""
         for path in paths:
-            with suppress(OSError):
+            with ignoring_errors(OSError):
                 path.unlink(missing_ok=True)
 
     @property

@@ -24,6 +24,7 @@ from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.storable import one_line
 from muybridge.calls import Calls, Moment
+from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.errors import (
     DownloadFailed,
     InvalidAddress,
@@ -130,8 +131,10 @@ class ItemWork:
             yield from self._steps(entry)
         except (Stopped, JournalUnusable, ClaimLost):
             raise
-        except Exception as error:  # noqa: BLE001  raised again where others would meet it too
-            self._set_aside(entry, error)
+        except Exception as error:
+            if raised_by_handler(error):
+                raise
+            self._set_aside(entry, error)  # which raises it where others would meet it too
 
     def _steps(self, entry: Entry) -> Steps:
         task = Task.from_token(entry.token) if entry.token is not None else None
@@ -272,6 +275,8 @@ class ItemWork:
             self._put_off(entry, DownloadFailed(reason=str(error)), state=State.COMPLETED)
             return
         except (ServiceError, OSError) as error:
+            if raised_by_handler(error):
+                raise
             failure = error if isinstance(error, ServiceError) else _unsaved(error)
             self._put_off(entry, failure, state=State.COMPLETED)
             return

@@ -26,7 +26,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -43,6 +43,7 @@ from muybridge.batch.journal_errors import (
     sentence,
 )
 from muybridge.batch.storable import Kind, one_line, storable
+from muybridge.interrupts import ignoring_errors, raised_by_handler
 
 FOLDER: Final = "journal"
 """The folder of the journal and of its runners' files, within the batch's folder."""
@@ -135,7 +136,7 @@ class Journal:
         if not self.path.exists():
             raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")
         for unfinished in self.path.parent.glob(f"{NAME}.*.new*"):
-            with suppress(OSError):
+            with ignoring_errors(OSError):
                 unfinished.unlink()
         with self._telling():
             self._db = _connect(self.path, patience)
@@ -181,10 +182,12 @@ class Journal:
             os.link(new, path)
             sync_folders(place, folder)
         except (OSError, sqlite3.Error) as error:
+            if raised_by_handler(error):
+                raise
             if not path.exists():
                 raise JournalUnusable(sentence(path, error)) from error
         finally:
-            with suppress(OSError):
+            with ignoring_errors(OSError):
                 new.unlink(missing_ok=True)
         return cls(folder, patience=patience)
 

@@ -21,6 +21,7 @@ from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runners import Runner
 from muybridge.batch.sheet import write_sheet
 from muybridge.calls import check_wait
+from muybridge.interrupts import ignoring_errors
 from muybridge_protocol.service import Service
 
 CONCURRENCY = 4
@@ -110,7 +111,7 @@ def status(out: str | os.PathLike[str]) -> Report:
     with Journal(Path(out)) as journal:
         report = Report(folder=journal.folder, entries=tuple(journal.entries()))
     sheet: Path | None = None
-    with suppress(OSError):  # the results are safe without it
+    with ignoring_errors(OSError):  # the results are safe without it
         sheet = write_sheet(report)
     return attrs.evolve(report, sheet=sheet)
 

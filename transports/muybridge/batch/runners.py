@@ -15,7 +15,6 @@ import secrets
 import threading
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self
@@ -24,6 +23,7 @@ import attrs
 
 from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.interrupts import ignoring_errors, raised_by_handler
 from muybridge.locks import lock
 from muybridge_protocol.codec import RAW_LIMIT
 
@@ -73,6 +73,8 @@ class ReplySlot:
                 path.unlink()
                 raise
         except OSError as error:
+            if raised_by_handler(error):
+                raise
             raise JournalUnusable(
                 f"{path}: {error.strerror or error}. Make room on the disk, then run "
                 "the batch again."
@@ -102,7 +104,7 @@ class ReplySlot:
         """Close the file, and remove it if it keeps nothing."""
         self._file.close()
         if not self.is_used:
-            with suppress(OSError):
+            with ignoring_errors(OSError):
                 self._path.unlink()
 
 
@@ -131,10 +133,17 @@ class Runner:
                 self._path = _lock_path(self._place, self.name)
                 self._file = _create(self._path)
                 # Another runner that tidies up may have been quicker.
-                if lock(self._file) and self._path.exists():
+                try:
+                    ours = lock(self._file) and self._path.exists()
+                except BaseException:
+                    self._file.close()
+                    raise
+                if ours:
                     return self
                 self._file.close()
         except OSError as error:
+            if raised_by_handler(error):
+                raise
             raise JournalUnusable(
                 f"{self._place}: {error.strerror or error}. Nothing was sent. Use a folder on a "
                 "disk of this machine that can be written to and locked."
@@ -149,7 +158,7 @@ class Runner:
         for slot in self._slots:
             slot.close()
         if not self.leaves_something and not self.keeps_replies:
-            with suppress(OSError):
+            with ignoring_errors(OSError):
                 self._path.unlink()
         self._file.close()
 
@@ -188,6 +197,8 @@ class DeadRunner:
         except FileNotFoundError:
             return cls(folder, name, None)
         except OSError as error:
+            if raised_by_handler(error):
+                raise
             raise JournalUnusable(
                 f"{path}: {error.strerror or error}. Nothing was sent."
             ) from error
@@ -222,6 +233,8 @@ class DeadRunner:
             try:
                 kept = _read_slot(path.read_bytes())
             except OSError as error:
+                if raised_by_handler(error):
+                    raise
                 raise JournalUnusable(
                     f"{path}: {error.strerror or error}. It may hold the response to a paid "
                     "request. Nothing was sent. Make the file readable, then run the batch again."

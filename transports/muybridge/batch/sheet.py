@@ -16,6 +16,7 @@ from urllib.parse import quote
 from muybridge.batch.events import Report
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.storable import encodable
+from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.codec import read_object
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query
@@ -90,7 +91,9 @@ def _is_sheet(path: Path) -> bool:
             return False
         with path.open(encoding="utf-8", errors="replace") as file:
             beginning = file.read(_MARKED_WITHIN)
-    except OSError:
+    except OSError as error:
+        if raised_by_handler(error):
+            raise
         return False
     return beginning.startswith(_HEAD) and (_MARK in beginning or _OLDER_MARK in beginning)
 
