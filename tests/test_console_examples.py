@@ -69,6 +69,7 @@ def comparable(text: str) -> list[str]:
         (r"after \d+ s", "after N s"),
         (r"127\.0\.0\.1:\d+", "HOST"),
         (r"\b17\d{8}(\.\d+)?\b", "TIME"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "MOMENT"),
         (r'\\?"status\\?":\\?"\w+\\?"', "STATUS"),
     ):
         text = re.sub(pattern, mask, text)

@@ -74,9 +74,8 @@ def find_any_id(body: bytes) -> str | None:
 
 
 def _find_task(body: bytes) -> str | None:
-    try:
-        value = read_json(body)
-    except InvalidJson:
+    is_json, value = _read(body)
+    if not is_json:
         ids = _ids_in_pieces(body)
         states = any(map(_is_state, _states_in_pieces(body)))
         return next((found for name, found in ids if states or _names_task(name, found)), None)
@@ -85,13 +84,20 @@ def _find_task(body: bytes) -> str | None:
 
 
 def _ids(body: bytes) -> Iterator[str]:
-    try:
-        value = read_json(body)
-    except InvalidJson:
+    is_json, value = _read(body)
+    if not is_json:
         yield from (found for _, found in _ids_in_pieces(body))
         return
     for record in _records(value):
         yield from (found for _, found in _ids_of(record))
+
+
+def _read(body: bytes) -> tuple[bool, Any]:
+    """Return whether *body* is JSON, and the value that it is."""
+    try:
+        return True, read_json(body)
+    except InvalidJson:  # it holds a copy of the body, which must not stay while others are made
+        return False, None
 
 
 def _task_id(record: JsonObject) -> str | None:

@@ -78,6 +78,7 @@ def test_streams_that_are_cut_off(
 ) -> None:
     """A cell fails on a client that takes a stream for whole once its connection has ended."""
     monkeypatch.setattr(Ending, "seen", True)
+    monkeypatch.setattr(Ending, "certain", True)
     with pytest.raises(AssertionError, match="taken for whole"):
         commit(cell_of("cut off", operation), DRIVERS[driver], around, tmp_path, monkeypatch)
 

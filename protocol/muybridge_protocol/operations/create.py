@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Self
 import attrs
 
 from muybridge_protocol.candidates import holds_task
-from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, error_text, read_object, write_json
+from muybridge_protocol.codec import (
+    RAW_LIMIT,
+    InvalidJson,
+    JsonObject,
+    error_text,
+    read_object,
+    write_json,
+)
 from muybridge_protocol.errors import InvalidRequest, Refused
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest, check_request
@@ -110,7 +117,13 @@ class Create(PaidOperation[Task]):
         try:
             record = read_object(response.body)
         except InvalidJson as error:
-            return self._ambiguous(f"the reply cannot be read: {error}", response=response)
+            unreadable = str(error)
+        else:
+            return self._read_record(record, response, now)
+        # Outside of the handler: the exception holds copies of the body.
+        return self._ambiguous(f"the response cannot be read: {unreadable}", response=response)
+
+    def _read_record(self, record: JsonObject, response: HttpResponse, now: float) -> Self:
         try:
             task = read_task(
                 record,

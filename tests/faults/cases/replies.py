@@ -174,9 +174,10 @@ def _waits(value: bytes, *, longer: bool = False) -> Row:
             **every("RateLimited", TEXTS),
         },
         once={
-            **every("ok", ("get", "wait", "delete")),
+            **every("ok", ("get", "delete")),
             **every("RateLimited" if longer else "ok", ("create", *TEXTS)),
-            # There is a minute for it.
+            # There is a minute for both.
+            "wait": "WaitTimeout" if longer else "ok",
             "download": "DownloadFailed" if longer else "ok",
         },
         without={"batch": "sits throttling out", "call": "hands any reply over"},
