@@ -42,6 +42,7 @@ from .driving import (
     media,
     next_action,
     raw,
+    repeat,
     reply,
     result,
     task,
@@ -796,3 +797,26 @@ def test_a_retry_without_a_time_is_soon() -> None:
     refused = download().accept(HttpHead(503), 0.0)
     assert 0 < refused.due < 1
     assert refused.due == download().fail(lost(), 0.0).due
+
+
+def test_redirects_are_counted_anew_for_a_fresh_link() -> None:
+    """A fresh link may lead five redirects far, however far the dead one led, and no further."""
+    begun = [
+        *repeat(3, reply(302, Location=LINK)),
+        reply(403),
+        result("completed", video_url=FRESH),
+    ]
+    five = repeat(5, reply(302, Location=LINK))
+    check_whole(drive(download(about=task()), *begun, *five, whole()))
+    run = drive(download(about=task()), *begun, *five, reply(302, Location=LINK))
+    assert isinstance(run.outcome, DownloadFailed)
+    assert "too many redirects" in str(run.outcome)
+    nowhere = drive(download(), reply(302))
+    assert isinstance(nowhere.outcome, DownloadFailed)
+    assert "status 302 leads nowhere" in str(nowhere.outcome)
+
+
+def test_a_query_for_a_link_is_retried_soon() -> None:
+    """Where the service says nothing of when, a query for a link is retried after the backoff."""
+    asked = download(None, about=task())
+    assert asked.receive(reply(503), 0.0).due == asked.fail(lost(), 0.0).due < 1

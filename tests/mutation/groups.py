@@ -132,10 +132,22 @@ _CREDENTIALS = "muybridge.credentials"
 
 EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
-        _swapped(
-            f"{_CORE}.operations.download",
-            "asked = min(retry_after(head) or 0.0, LONGEST_WAIT)",
-            ("0.0", "-1.0"),
+        (
+            *_swapped(
+                f"{_CORE}.operations.download",
+                "asked = min(retry_after(head) or 0.0, LONGEST_WAIT)",
+                ("0.0", "-1.0"),
+            ),
+            *_swapped(
+                f"{_CORE}.operations.download",
+                "return self._retry(reason, now, at_least=retry_after(response) or 0.0)",
+                ("0.0", "-1.0"),
+            ),
+            *_swapped(
+                f"{_CORE}.operations.download",
+                "def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:",
+                ("0.0", "-1.0"),
+            ),
         ),
         _NEVER_LESS,
     ),
