@@ -58,10 +58,13 @@ _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "instance-d
 _METADATA_ADDRESSES = frozenset(
     map(
         ipaddress.ip_address,
-        ("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"),
+        (
+            *("169.254.169.254", "169.254.170.2", "169.254.170.23", "fd00:ec2::254"),
+            *("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::23", "fd20:ce::254"),
+        ),
     )
 )
-"""Where clouds tell a machine about itself, beside the link-local addresses."""
+"""Where clouds tell a machine about itself."""
 
 
 def is_public_host(host: str) -> bool:
@@ -141,6 +144,19 @@ def is_metadata_host(host: str) -> bool:
         if wrapped is not None:
             return is_metadata_host(str(wrapped))
     return ip.is_link_local or ip in _METADATA_ADDRESSES
+
+
+def is_metadata_address(address: str) -> bool:
+    """Whether the IP *address* is one at which a cloud tells a machine its own secrets.
+
+    Unlike `is_metadata_host` it leaves other link-local addresses alone.
+    """
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    wrapped = _wrapped(ip) if isinstance(ip, ipaddress.IPv6Address) else None
+    return (wrapped or ip) in _METADATA_ADDRESSES
 
 
 def is_loopback(host: str) -> bool:

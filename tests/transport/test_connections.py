@@ -385,6 +385,20 @@ def test_one_private_address_among_public_ones(
     assert (failure.sent, failure.reason) == (False, Reason.PRIVATE_ADDRESS)
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["169.254.169.254", "168.63.129.16", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"],
+)
+def test_no_request_goes_to_a_metadata_service(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """A name that resolves to a cloud's metadata service is refused, whatever else is allowed."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    resolve_by(monkeypatch, [[(family, socket.SOCK_STREAM, 6, "", (address, 80))]])
+    failure = failure_of(transport, get("http://rebound.example/"))
+    assert (failure.sent, failure.reason) == (False, Reason.PRIVATE_ADDRESS)
+
+
 def test_name_is_resolved_once(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address that is checked is the one connected to: the name is not looked up again."""
     with ScriptedServer(serve()) as server:

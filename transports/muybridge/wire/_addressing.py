@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from muybridge.wire._watched_exchange import Fault
+from muybridge_protocol.hosts import is_metadata_address
 from muybridge_protocol.http import Reason
 from muybridge_protocol.values import frozen
 
@@ -126,3 +127,18 @@ def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -
             raise Fault(Reason.OTHER, f"the header {name!r} has characters that cannot be sent")
     if authorization is not None and not _FIELD_VALUE.fullmatch(authorization):
         raise Fault(Reason.OTHER, "the API key has characters that cannot be sent")
+
+
+def refuse_metadata(addresses: Iterable[str]) -> None:
+    """Refuse to connect to a host that may be the metadata service of a cloud.
+
+    Neither the service nor its media are there, whatever a request allows.
+
+    Args:
+        addresses: What the host's name resolves to.
+
+    Raises:
+        Fault: One of them is that of a metadata service.
+    """
+    if any(map(is_metadata_address, addresses)):
+        raise Fault(Reason.PRIVATE_ADDRESS, "the host has the address of a metadata service")

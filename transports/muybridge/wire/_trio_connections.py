@@ -13,7 +13,7 @@ from typing import Any, Final
 import trio
 
 from muybridge.interrupts import raised_by_handler
-from muybridge.wire._addressing import Origin, Proxy
+from muybridge.wire._addressing import Origin, Proxy, refuse_metadata
 from muybridge.wire._environment import proxy_for
 from muybridge.wire._reply_body import PIECE
 from muybridge.wire._trio_progress import Progress
@@ -260,7 +260,10 @@ async def connect(
     progress.phase = Phase.RESOLVE
     asked = (host, port) if proxy is None else (proxy.host, proxy.port)
     found = await trio.socket.getaddrinfo(*asked, type=trio.socket.SOCK_STREAM)
-    public = proxy is None and all(is_public_address(str(address[0])) for *_, address in found)
+    addresses = [str(address[0]) for *_, address in found]
+    if proxy is None:
+        refuse_metadata(addresses)
+    public = proxy is None and all(map(is_public_address, addresses))
     if public_host_only and proxy is None and not public:
         raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")
     progress.phase = Phase.CONNECT

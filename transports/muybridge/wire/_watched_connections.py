@@ -18,6 +18,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util.connection import allowed_gai_family
 
 from muybridge.interrupts import raised_by_handler
+from muybridge.wire._addressing import refuse_metadata
 from muybridge.wire._watched_exchange import (
     Exchange,
     Fault,
@@ -176,6 +177,8 @@ class WatchedConnection(HTTPConnection):
             self._dns_host, self.port, allowed_gai_family(), socket.SOCK_STREAM
         )
         addresses = [str(entry[4][0]) for entry in found]
+        if self.proxy is None:
+            refuse_metadata(addresses)
         self.peer_is_public = self.proxy is None and all(map(is_public_address, addresses))
         if exchange.public_host_only and self.proxy is None and not self.peer_is_public:
             raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")

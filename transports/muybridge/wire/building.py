@@ -15,7 +15,13 @@ from typing import NoReturn, Self
 
 import attrs
 
-from muybridge.wire._addressing import METHODS_WITH_BODY, Origin, check_fields, split_url
+from muybridge.wire._addressing import (
+    METHODS_WITH_BODY,
+    Origin,
+    check_fields,
+    refuse_metadata,
+    split_url,
+)
 from muybridge.wire._environment import checked_proxy
 from muybridge.wire._network_errors import network_error
 from muybridge.wire._reply_body import PIECE, Framing, Inflation
@@ -344,11 +350,14 @@ def addresses_of(account: Account, host: str, port: int, *, proxy: bool = False)
         proxy: Whether *host* is a proxy, which may be anywhere.
 
     Raises:
-        Fault: An address is not public, and the request asks for that.
+        Fault: An address is that of a cloud's metadata service, or is not public and the request
+            asks for that.
         OSError: The name does not resolve.
     """
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [str(entry[4][0]) for entry in entries]
+    if not proxy:
+        refuse_metadata(addresses)
     public_only = account.request.public_host_only and not proxy
     if public_only and not all(map(is_public_address, addresses)):
         raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")
