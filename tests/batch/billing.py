@@ -74,6 +74,7 @@ class BillingServer:
         shaky: Whether result queries and downloads meet faults as well.
         on_create: Called with the prompt when a create has been booked, before it is answered.
         on_query: Called with the path of any other request, before it is answered.
+        deliver: Sends a whole response, given what it answers: `create`, `result` or `media`.
         write: Gives the body for a prompt, `create` or `result`, and the record that is due.
     """
 
@@ -91,6 +92,7 @@ class BillingServer:
         self.on_create: Callable[[str], None] = lambda _: None
         self.write: Callable[[str, str, dict[str, Any]], bytes] = _plainly
         self.on_query: Callable[[str], None] = lambda _: None
+        self.deliver: Callable[[socket.socket, str, bytes], None] = _at_once
         self.status = "completed"
         self.media_works = True
         self.requests = 0
@@ -164,9 +166,10 @@ class BillingServer:
         if path.startswith("/media/"):
             name = path.removeprefix("/media/").partition(".png")[0]
             status = 200 if self.media_works else 404
-            connection.sendall(_reply(status, PNG + name.encode(), kind="image/png"))
+            picture = _reply(status, PNG + name.encode(), kind="image/png")
+            self.deliver(connection, "media", picture)
         else:
-            connection.sendall(self._result(path.rpartition("/")[2]))
+            self.deliver(connection, "result", self._result(path.rpartition("/")[2]))
         return True
 
     def _create(self, connection: socket.socket, prompt: str) -> bool:
@@ -182,7 +185,7 @@ class BillingServer:
         whole = _reply(200, self.write(prompt, "create", record))
         match fault:
             case Fault.NONE:
-                connection.sendall(whole)
+                self.deliver(connection, "create", whole)
             case Fault.ACCEPTED_RESET | Fault.LOST_RESET:
                 return _reset(connection)
             case Fault.ACCEPTED_CUT:
@@ -214,6 +217,10 @@ class BillingServer:
         if self.status == "completed":
             record["image_url"] = f"{self.url}/media/{task}.png?signature=secret-of-the-link"
         return _reply(200, self.write(prompt, "result", record))
+
+
+def _at_once(connection: socket.socket, _kind: str, response: bytes) -> None:
+    connection.sendall(response)
 
 
 def _plainly(_prompt: str, _kind: str, record: dict[str, Any]) -> bytes:

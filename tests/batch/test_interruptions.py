@@ -25,7 +25,7 @@ from client.alarms import (
     notes,
     posix,
 )
-from muybridge import Client, TrioClient, TrioTransport, batch
+from muybridge import Client, TrioClient, batch
 from muybridge.announcing import NOT_SENT, UNDER_WAY
 from muybridge.batch import State, opening, runners
 from muybridge.batch.journal import Journal
@@ -33,7 +33,6 @@ from muybridge.wire._trio_connections import Connection
 from muybridge.wire._trio_network import Network
 from muybridge.wire._watched_connections import WatchedReply
 from muybridge.wire.requests_transport import RequestsTransport
-from transport.scripted_server import Peer, ScriptedServer
 
 from .billing import BillingServer
 from .runner_process import KEY, horses
@@ -47,59 +46,6 @@ def server() -> Iterator[BillingServer]:
 
 def states(out: Path) -> dict[State, int]:
     return dict(batch.status(out).counts)
-
-
-def cancelled_when(
-    url: str, out: Path, seen: threading.Event, **transport: Any
-) -> batch.Report | None:
-    """Run a batch under trio, and cancel it as soon as *seen* is set."""
-    reports: list[batch.Report] = []
-
-    async def run() -> None:
-        async with (
-            TrioClient(
-                KEY, url, poll_interval=0.005, transport=TrioTransport(**transport)
-            ) as client,
-            trio.open_nursery() as nursery,
-        ):
-
-            async def work() -> None:
-                reports.append(await batch.run_trio(client, horses(4), out, concurrency=2))
-
-            nursery.start_soon(work)
-            await trio.to_thread.run_sync(seen.wait, 10)
-            nursery.cancel_scope.cancel()
-
-    trio.run(run)
-    return reports[0] if reports else None
-
-
-@pytest.mark.parametrize("phase", ["lookup", "connect", "handshake"])
-def test_cancelled_before_the_first_byte(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
-) -> None:
-    """Creates that are cancelled before their first byte are queued again, and not ambiguous."""
-    seen = threading.Event()
-    out = tmp_path / "out"
-
-    def script(peer: Peer) -> None:
-        """Read the beginning of a TLS handshake, upon which the run is cancelled."""
-        peer.receive()
-        seen.set()
-        peer.hang()
-
-    async def held(*_: object, **__: object) -> Any:
-        seen.set()
-        await trio.sleep_forever()
-
-    if phase == "lookup":
-        monkeypatch.setattr(trio.socket, "getaddrinfo", held)
-    elif phase == "connect":
-        monkeypatch.setattr("muybridge.wire._trio_connections._first_that_answers", held)
-    with ScriptedServer(script, scheme="https") as server:
-        assert cancelled_when(server.url, out, seen) is None
-    assert states(out) == {State.QUEUED: 4}
-    assert server.posts == 0
 
 
 @pytest.fixture(params=["requests", "trio"])
@@ -155,17 +101,15 @@ def test_a_defect(
 
 @posix
 @pytest.mark.parametrize("make", ERRORS, ids=NAMES)
-@pytest.mark.parametrize("name", ["send", "receive"])
 def test_a_signal_handler_under_trio(
     server: BillingServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    name: str,
     make: Callable[[], BaseException],
 ) -> None:
     """What a signal handler raises in a worker ends the run as itself; its item is ambiguous."""
     error, out = make(), tmp_path / "out"
-    alarm_in(monkeypatch, Connection, name)
+    alarm_in(monkeypatch, Connection, "receive")
 
     async def work() -> None:
         async with TrioClient(KEY, server.url, poll_interval=0.005) as client:

@@ -48,17 +48,17 @@ NAMES = [type(make()).__name__ for make in ERRORS]
 
 
 @contextmanager
-def alarm_raises(error: BaseException) -> Generator[None]:
-    """Let SIGALRM raise *error* within the block."""
+def alarm_raises(error: BaseException, number: int = signal.SIGALRM) -> Generator[None]:
+    """Let a signal, SIGALRM unless said otherwise, raise *error* within the block."""
 
     def handler(_number: int, _frame: FrameType | None) -> None:
         raise error
 
-    before = signal.signal(signal.SIGALRM, handler)
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(number, before)
 
 
 def alarm(_: Peer | None = None) -> None:

@@ -17,13 +17,12 @@ import attrs
 import pytest
 
 from muybridge.announcing import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
-from muybridge.clock import SystemClock
 from muybridge.wire import _trio_connections, requests_transport
 from muybridge.wire._trio_connections import Connection
 from muybridge.wire._trio_network import Network
 from muybridge.wire._watched_connections import WatchedReply
 from muybridge.wire.requests_transport import RequestsTransport
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.tasks import Task
 from transport.scripted_server import (
     Peer,
     Script,
@@ -40,7 +39,7 @@ from .alarms import ERRORS, NAMES, alarm, alarm_in, alarm_raises, in_lookup, not
 from .answers import HEAD, MODEL, PROMPT
 from .canaries import everything
 from .drivers import MakeClient
-from .in_process import KEY, World
+from .in_process import KEY
 from .requests_made import image
 
 pytestmark = posix
@@ -195,36 +194,6 @@ def test_delete(
             make_client(server.url).delete_asset("asset-1")
     assert caught.value is error
     assert server.received.count(b"DELETE ") <= 1
-
-
-def test_between_exchanges(make_client: MakeClient, world: World, error: BaseException) -> None:
-    """It ends a run between two queries as itself, and the note has the id."""
-
-    def strike(_: Result) -> None:
-        signal.raise_signal(signal.SIGALRM)
-
-    with alarm_raises(error), pytest.raises(type(error)) as caught:
-        make_client(world).run(image(), on_update=strike)
-    assert caught.value is error
-    assert notes(error) == accepted(Task(id="task-1"))
-    assert len(world.posts) == 1
-
-
-@pytest.mark.parametrize("driver", ["requests"])
-def test_asleep(make_client: MakeClient, error: BaseException) -> None:
-    """It ends a run that waits for its next query as itself, and the note has the id."""
-
-    class Clock(SystemClock):
-        def sleep(self, seconds: float) -> None:  # noqa: ARG002  a clock's
-            signal.raise_signal(signal.SIGALRM)
-
-    with ScriptedServer(serve(200, RECORD)) as server, alarm_raises(error):
-        client = make_client(server.url, clock=Clock())
-        with pytest.raises(type(error)) as caught:
-            client.run(image())
-    assert caught.value is error
-    assert "to resume: wait('task-1')" in notes(error)
-    assert server.posts == 1
 
 
 @pytest.mark.parametrize("driver", ["requests"])

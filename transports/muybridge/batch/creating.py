@@ -15,6 +15,7 @@ from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.runners import UNFINISHED, KeptReply, ReplySlot
+from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.candidates import find_id
 from muybridge_protocol.codec import RAW_LIMIT, read_object
 from muybridge_protocol.errors import (
@@ -79,7 +80,14 @@ class JournaledCreate(Create):
 
     def receive(self, response: HttpResponse, now: float) -> JournaledCreate:
         """Return the operation after a whole reply, which is kept first."""
-        self.record.keep(response)
+        try:
+            self.record.keep(response)
+        except BaseException as error:
+            # What comes from outside, as a signal handler's exception does, may have kept the
+            # response from the journal.
+            if not isinstance(error, Exception) or raised_by_handler(error):
+                self.record.keep(response)
+            raise
         after = super().receive(response, now)
         self.record.conclude(after)
         return after

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attrs
 
+from muybridge.announcing import UNDER_WAY
 from muybridge.batch.events import SETTLED, BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, Source, read_items
 from muybridge.batch.journal import Journal
@@ -92,7 +93,8 @@ def opened(
             if runner.keeps_replies:
                 run.error.add_note(KEPT)
             if isinstance(run.error, KeyboardInterrupt):
-                run.error.add_note(HOW_TO_GO_ON)
+                broken_off = UNDER_WAY in getattr(run.error, "__notes__", ())
+                run.error.add_note(GO_ON if broken_off else HOW_TO_GO_ON)
             raise run.error
 
 
@@ -176,4 +178,5 @@ KEPT = (
     "Responses to paid requests that the journal could not take are in files beside it. Keep them: "
     "the next run reads them."
 )
-HOW_TO_GO_ON = "No paid request was broken off. The batch is in its journal: run it again to go on."
+GO_ON = "The batch is in its journal: run it again to go on."
+HOW_TO_GO_ON = f"No paid request was broken off. {GO_ON}"
