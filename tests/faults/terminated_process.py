@@ -178,9 +178,10 @@ def _trio_batch(signal_name: str, url: str, trust: str) -> int:
 
 def _holds(caught: BaseException | None, error: BaseException) -> bool:
     """Whether *caught* is *error*, or is raised from it, or groups it."""
-    if isinstance(caught, BaseExceptionGroup):
-        return any(_holds(one, error) for one in caught.exceptions)
-    return caught is not None and (caught is error or _holds(caught.__cause__, error))
+    if caught is None or caught is error:
+        return caught is error
+    grouped: tuple[BaseException, ...] = getattr(caught, "exceptions", ())
+    return any(_holds(one, error) for one in (caught.__cause__, *grouped))
 
 
 _PROGRAMS: dict[str, Callable[..., int]] = {"command": _command, "trio batch": _trio_batch}
