@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from muybridge_protocol.operations.create import Create
+from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.operations.operation import (
     Fetch,
     Operation,
@@ -27,6 +28,7 @@ __all__ = [
     "DeleteAsset",
     "Download",
     "Fetch",
+    "NextPolls",
     "Operation",
     "OperationMisuse",
     "Poll",
