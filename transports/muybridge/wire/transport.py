@@ -29,13 +29,13 @@ class TransportError(Exception):
 
     def __init__(self, failure: TransportFailure) -> None:
         super().__init__(failure)
-        self.failure = failure
+        self.failure: TransportFailure = failure
 
     def keep(self, arrived: bytes) -> None:
         """Keep all that had *arrived* of a body, which may name a task at its end."""
         if len(arrived) > len(self.failure.partial):
             self.failure = attrs.evolve(self.failure, partial=arrived)
-            self.args = (self.failure,)
+            super().__init__(self.failure)
 
 
 class StreamedReply(Protocol):
