@@ -732,7 +732,7 @@ def test_what_is_no_work_is_refused() -> None:
 
 def test_a_failure_is_part_of_an_outage() -> None:
     """After an outage of lost connections, too, polls that are late do not come all at once."""
-    fleet = Fleet[int](SERVICE, wall_offset=WALL, seed=0, concurrency=1, poll_interval=10.0)
+    fleet = Fleet[int](SERVICE, wall_offset=WALL, seed=0, per_family=1, poll_interval=10.0)
     for number in range(3):
         fleet.add(number, known_task(f"t{number}"), 0.0)
     waiting = fleet.next_action(0.0)
@@ -744,6 +744,18 @@ def test_a_failure_is_part_of_an_outage() -> None:
     assert isinstance(second, Dispatch)
     fleet.receive(second.ticket, result("processing", name=f"t{second.key}"), due + 31)
     assert isinstance(fleet.next_action(due + 31), Wait)
+    # Those that are put off take up no place of their family: each is sent in its turn.
+    sent: set[int] = set()
+    now = due + 31
+    while len(sent) < 3:
+        match fleet.next_action(now):
+            case Wait(until):
+                now = until
+            case Dispatch(ticket, key):
+                sent.add(key)
+                fleet.receive(ticket, result("processing", name=f"t{key}"), now)
+            case other:
+                pytest.fail(f"{other} before all were sent")
 
 
 def test_what_is_under_way_is_told_as_such() -> None:
