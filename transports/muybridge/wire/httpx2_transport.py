@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import httpcore2
 
+from muybridge.interrupts import raised_by_handler
 from muybridge.wire import building
 from muybridge.wire._certificates import default_context
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
@@ -123,7 +124,13 @@ class _Stream(httpcore2.NetworkStream):
     def write(self, buffer: bytes, timeout: Any = None) -> None:
         # Under TLS within the TLS of a proxy, the socket cannot tell what arrives inside.
         sock = None if hasattr(self._inner, "ssl_obj") else self.get_extra_info("socket")
-        cast("building.Account", timeout).send(buffer, self._inner.write, sock)
+        try:
+            cast("building.Account", timeout).send(buffer, self._inner.write, sock)
+        except httpcore2.WriteError as error:
+            # httpcore2 goes on to read the reply after one, whatever it was made from.
+            if error.__cause__ is not None and raised_by_handler(error.__cause__):
+                raise error.__cause__ from None
+            raise
 
     def start_tls(
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: Any = None

@@ -50,6 +50,8 @@ class Unplugged(OSError):
     """One that is easily taken for another failure of the network."""
 
 
+_MORE_THAN_BUFFERS = 16 * 1024 * 1024
+"""Bytes that the network does not take while the server reads none of them."""
 _KINDS: list[type[BaseException]] = [Alarm, SoftTimeLimit, Unplugged, KeyboardInterrupt]
 
 
@@ -77,7 +79,7 @@ class Interrupted(Checks):
     @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
     # Python's ssl may leave a socket to the garbage collector when its handshake is interrupted.
     @pytest.mark.filterwarnings("ignore::ResourceWarning")
-    @pytest.mark.parametrize("moment", ["handshake", "head", "body"])
+    @pytest.mark.parametrize("moment", ["handshake", "sending", "head", "body"])
     @pytest.mark.parametrize("kind", _KINDS, ids=[kind.__name__ for kind in _KINDS])
     def test_signal_handler(
         self, transport: Transport, kind: type[BaseException], moment: str
@@ -90,6 +92,8 @@ class Interrupted(Checks):
         def first(peer: Peer) -> None:
             if moment == "handshake":
                 peer.receive()
+            elif moment == "sending":
+                peer.read_head()
             else:
                 peer.read_request()
             if moment == "body":
@@ -100,8 +104,9 @@ class Interrupted(Checks):
         first.__doc__ = f"Wait for the {moment}, upon which a signal handler raises."
         scheme = "https" if moment == "handshake" else "http"
         with serving(first, scheme=scheme) as server, _handler(kind) as raised:
+            request = post(server.url, bytes(_MORE_THAN_BUFFERS if moment == "sending" else 2))
             exchange = transport.stream(
-                post(server.url), timeout=ENOUGH, authorization=AUTHORIZATION
+                request, timeout=ENOUGH, authorization=AUTHORIZATION
             )
             expected = f"{kind.__name__}, as the handler has raised it"
             try:
