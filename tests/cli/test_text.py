@@ -421,6 +421,21 @@ def test_clear_text_is_warned_of_in_one_line(invoke: Invoke) -> None:
 # Ctrl-C.
 
 
+def test_ctrl_c_while_the_answer_is_printed_exits_4(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C says the same of a text request wherever it meets the command."""
+
+    def interrupted(_piece: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("muybridge.cli.text.answer_piece", interrupted)
+    with CrookedService(always(event_stream("A horse"))) as service:
+        ended = invoke(*ASK, env=service.text_settings)
+    assert ended.exit_code == 4
+    assert "A text request was under way: it may have been charged." in ended.stderr
+
+
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_ctrl_c_within_the_answer_exits_4(start: Start, words: tuple[str, ...]) -> None:
     """Ctrl-C breaks the answer off at once, and says that it may have been charged."""

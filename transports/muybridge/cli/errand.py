@@ -70,6 +70,7 @@ class Errand:
         output: Where the result is to be saved, or None.
         local: Whether an embedded service is used, which ends with the command.
         pays: Whether the command sends something that may not be sent twice.
+        text: Whether what it sends is a text request.
         verb: The command that carries on while there is no result.
         task: The task, once its id is known.
         result: The last that the service said of it.
@@ -95,6 +96,7 @@ class Errand:
     output: str | None = None
     local: bool = False
     pays: bool = False
+    text: bool = False
     verb: str = "wait"
     task: Task | None = None
     result: Result | None = None
@@ -120,6 +122,7 @@ class Errand:
         """
         from muybridge import Client, RequestsTransport  # noqa: PLC0415  they load the HTTP libraries
 
+        self.text = text
         with ExitStack() as stack:
             key, poll_interval = self.read_key(), self.poll_interval
             base_url, text_base_url = ("", self.text_base_url) if text else (self.base_url, "")

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from muybridge.announcing import TEXT_UNDER_WAY
 from muybridge.cli.errand import Errand
 from muybridge.cli.options import option_name
 from muybridge.cli.records import answer_record, result_record, task_record
@@ -287,6 +288,8 @@ def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
     if errand.url is not None:
         return SAFE, "What has arrived is kept."
     if errand.unanswered or errand.answer is not None:
+        if errand.text:
+            return AMBIGUOUS, TEXT_UNDER_WAY
         return AMBIGUOUS, (
             "The request may have been accepted and charged, but its response has not arrived. It "
             "was not sent again. Look at the account before sending it again."
