@@ -332,7 +332,10 @@ def test_no_cut_id_is_believed(body: bytes, cut: int, name: str) -> None:
     )
     outcome = drive(create(), failure).outcome
     assert isinstance(outcome, CreateAmbiguous)
-    assert outcome.candidate_id == (name if cut >= len(name) + 8 else None)
+    if cut < len(name) + 8:
+        assert outcome.candidate_id is None
+    else:  # a record with a state and an id of its own, further in, is the task
+        assert outcome.candidate_id in (name, str(json.loads(body).get("id", name)))
     assert outcome.raw == partial
 
 

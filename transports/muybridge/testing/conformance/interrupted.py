@@ -105,9 +105,7 @@ class Interrupted(Checks):
         scheme = "https" if moment == "handshake" else "http"
         with serving(first, scheme=scheme) as server, _handler(kind) as raised:
             request = post(server.url, bytes(_MORE_THAN_BUFFERS if moment == "sending" else 2))
-            exchange = transport.stream(
-                request, timeout=ENOUGH, authorization=AUTHORIZATION
-            )
+            exchange = transport.stream(request, timeout=ENOUGH, authorization=AUTHORIZATION)
             expected = f"{kind.__name__}, as the handler has raised it"
             try:
                 with exchange as reply:
