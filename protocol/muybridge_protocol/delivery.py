@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import Enum, auto
 
+import attrs
+
 from muybridge_protocol.codec import RAW_LIMIT, error_message
 from muybridge_protocol.errors import Forbidden, RateLimited, Refused, TaskNotFound, Unauthorized
 from muybridge_protocol.http import HttpHead, HttpResponse, Reason, TransportFailure
 from muybridge_protocol.tasks import Task
-from muybridge_protocol.values import frozen
 
 
 class Verdict(Enum):
@@ -43,7 +44,7 @@ class Verdict(Enum):
     """The reply is none that the protocol has."""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Delivery:
     """What failures and statuses mean for one kind of request.
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import attrs
 
 from muybridge_protocol.tasks import Result, Task
-from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallInfo
 
 
-@frozen
+@attrs.frozen
 class Submitted:
     """The service has accepted a task: its id is known, and it may be charged.
 
@@ -30,7 +29,7 @@ class Submitted:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
-@frozen
+@attrs.frozen
 class Polled:
     """A valid reply to a result query.
 
@@ -45,7 +44,7 @@ class Polled:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
-@frozen
+@attrs.frozen
 class WillRetry:
     """An exchange failed and will be repeated.
 
@@ -66,7 +65,7 @@ class WillRetry:
     cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
 
-@frozen
+@attrs.frozen
 class ServiceSilent:
     """There has been no valid response to a poll for a long time. Polling goes on.
 
@@ -87,7 +86,7 @@ class ServiceSilent:
     cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
 
-@frozen
+@attrs.frozen
 class Throttled:
     """The service asked to slow down (status 429).
 
@@ -102,7 +101,7 @@ class Throttled:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
-@frozen
+@attrs.frozen
 class Ambiguous:
     """A request that costs money may or may not have been accepted.
 
@@ -117,7 +116,7 @@ class Ambiguous:
     cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
 
-@frozen
+@attrs.frozen
 class DownloadProgress:
     """Bytes of a download that have been saved.
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import attrs
 
-from muybridge_protocol.values import frozen, require_type
+from muybridge_protocol.values import require_type
 
 MEBIBYTE = 1024 * 1024
 
@@ -38,7 +38,7 @@ def shown_url(url: str | None) -> str:
     return repr(None if url is None else without_query(url))
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class HttpRequest:
     """A request for a driver to send, complete but for the API key.
 
@@ -83,7 +83,7 @@ class HttpRequest:
         return self.paid and not self.interruptible
 
 
-@frozen
+@attrs.frozen
 class HttpHead:
     """The status line and headers of a reply."""
 
@@ -103,7 +103,7 @@ class HttpHead:
         return any(self.header(name) for name in ("Content-Length", "Transfer-Encoding"))
 
 
-@frozen
+@attrs.frozen
 class HttpResponse:
     """A whole reply: status, headers and the decoded body."""
 
@@ -163,7 +163,7 @@ class Reason(StrEnum):
     OTHER = "other"
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class TransportFailure:
     """An exchange that gave no whole reply.
 

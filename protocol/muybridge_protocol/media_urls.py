@@ -6,9 +6,10 @@ import re
 from typing import ClassVar
 from urllib.parse import urlsplit
 
+import attrs
+
 from muybridge_protocol.hosts import is_public_host
 from muybridge_protocol.rules import either, is_array, shown
-from muybridge_protocol.values import frozen
 
 # Compiled when the first medium is met, by `re` itself: that takes 1 ms.
 _ABSOLUTE_URL = r"(?ai:https?)://[^\s/?#\x00-\x1f\x7f]+[^\s\x00-\x1f\x7f]*"
@@ -22,7 +23,7 @@ _BARE_BASE64 = rf"[A-Za-z0-9+/]{{{LEAST_BASE64},}}={{0,2}}"
 IMAGE_BEGINNINGS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk", "SUkq", "TU0A")
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class MediaUrl:
     """The string, or each string of the array, tells where a picture, video or sound is.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
+import attrs
+
 from muybridge_protocol.rules import Problem, either, is_array, shown
-from muybridge_protocol.values import frozen
 
 Values = Mapping[str, object]
 """The values of a request that are set, by wire name."""
@@ -20,7 +21,7 @@ class Relation(Protocol):
         ...
 
 
-@frozen
+@attrs.frozen
 class Requires:
     """*field* may only be sent together with *other*."""
 
@@ -44,7 +45,7 @@ def together(one: str, other: str) -> tuple[Requires, Requires]:
     return Requires(one, other), Requires(other, one)
 
 
-@frozen
+@attrs.frozen
 class Excludes:
     """No field of *these* may be sent together with a field of *those*."""
 
@@ -67,7 +68,7 @@ class Excludes:
                 )
 
 
-@frozen
+@attrs.frozen
 class Alternatives:
     """Only one of two fields that say the same thing may be sent."""
 
@@ -86,7 +87,7 @@ class Alternatives:
             )
 
 
-@frozen
+@attrs.frozen
 class RequiredFor:
     """*field* must be sent, and not be empty, for each of *models*."""
 
@@ -105,7 +106,7 @@ class RequiredFor:
             )
 
 
-@frozen
+@attrs.frozen
 class OnlyWith:
     """*field* may have the value *value* only while *other* has one of *options*."""
 
@@ -131,7 +132,7 @@ class OnlyWith:
             )
 
 
-@frozen
+@attrs.frozen
 class FewerWith:
     """*field* may have at most *high* items while *other* is sent."""
 
@@ -152,7 +153,7 @@ class FewerWith:
             )
 
 
-@frozen
+@attrs.frozen
 class Ineffective:
     """*field* has no effect while *other* is sent, or for each of *models*.
 
@@ -185,7 +186,7 @@ class Ineffective:
         )
 
 
-@frozen
+@attrs.frozen
 class Alias:
     """*legacy* is an old name of *field*: the same value under both is sent once."""
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar, Protocol, TypeGuard, cast
 
-from muybridge_protocol.values import frozen
+import attrs
 
 
-@frozen
+@attrs.frozen
 class Problem:
     """One thing that the service would not accept.
 
@@ -39,7 +39,7 @@ class Problem:
         return f"{where}{self.message}; {self.accepted}"
 
 
-@frozen
+@attrs.frozen
 class Notice:
     """A setting that is accepted but has no effect.
 
@@ -106,7 +106,7 @@ class ValueRule(Protocol):
         ...
 
 
-@frozen
+@attrs.frozen
 class OneOf:
     """The value is one of *options*."""
 
@@ -135,7 +135,7 @@ def one_of(*options: str | int, ignore_case: bool = False) -> OneOf:
     return OneOf(options, ignore_case)
 
 
-@frozen
+@attrs.frozen
 class Between:
     """The number lies between *low* and *high*, both included, or is in *also*.
 
@@ -169,7 +169,7 @@ class Between:
         return f"{shown(value)} is out of range"
 
 
-@frozen
+@attrs.frozen
 class Text:
     """The string has something to read in it, and at most *limit* characters."""
 
@@ -190,7 +190,7 @@ class Text:
         return None
 
 
-@frozen
+@attrs.frozen
 class ModelName:
     """The string can be a model's name: it is not blank and is fit to print."""
 
@@ -208,7 +208,7 @@ class ModelName:
         return f"{shown(value)} is no model name"
 
 
-@frozen
+@attrs.frozen
 class Items:
     """The array has from *low* to *high* items. For the size of a number there is `Between`.
 
@@ -245,7 +245,7 @@ def at_most(count: int) -> Items:
     return Items(0, count)
 
 
-@frozen
+@attrs.frozen
 class NotSet:
     """The field must not be sent at all."""
 
@@ -262,7 +262,7 @@ class NotSet:
         return self.why
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class PixelSize:
     """The string is `{width}x{height}` in pixels, within the limits.
 

@@ -36,7 +36,7 @@ from muybridge_protocol.families import FAMILIES, family_of_model
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.http import shown_url, without_query
 from muybridge_protocol.service import check_identifier, is_identifier
-from muybridge_protocol.values import evolve, frozen, require_type
+from muybridge_protocol.values import require_type
 
 TOKEN_VERSION = 1
 
@@ -93,7 +93,7 @@ def _error_text(error: Any) -> str | None:
     return readable(error if isinstance(error, str) else json.dumps(error), ERROR_LIMIT)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Task:
     """A task that the service has accepted (spec, "Task record").
 
@@ -202,7 +202,7 @@ class Task:
         return repr_fields(self)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Result:
     """What the service says of a task (spec, "Result record").
 
@@ -410,4 +410,4 @@ def read_result(record: JsonObject, *, family: str | None) -> Result:
     """
     result = _read_result(record, family=family, raw=record)
     known = family_of_model(result.model) if family is None else None
-    return result if known is None else evolve(result, family=known.name)
+    return result if known is None else attrs.evolve(result, family=known.name)

@@ -152,26 +152,6 @@ def test_nothing_is_left_of_what_has_ended() -> None:
     assert list(fleet._turns.members()) == []  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
 
 
-def test_polls_are_kept_packed_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above a number of them, a poll that waits takes less than a third of its memory."""
-
-    def occupied() -> int:
-        tracemalloc.start()
-        fleet: Fleet[int] = Fleet(SERVICE, wall_offset=WALL, seed=0)
-        for number in range(300):
-            fleet.add(number, known_task(f"t{number}"), 0.0)
-        memory, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert len(fleet) == 300
-        return memory
-
-    whole = occupied()
-    monkeypatch.setattr(fleets, "_KEPT_WHOLE", 299)
-    assert occupied() > whole / 3
-    monkeypatch.setattr(fleets, "_KEPT_WHOLE", 0)
-    assert occupied() < whole / 3
-
-
 def test_becoming_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """A poll that was kept whole while they were few is none the staler once they are many."""
     monkeypatch.setattr(fleets, "_KEPT_WHOLE", 1)

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from muybridge.interrupts import HeldInterrupt, hide_frames, ignoring_errors
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import ServiceError
@@ -14,7 +16,6 @@ from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, Tr
 from muybridge_protocol.operations import Operation
 from muybridge_protocol.service import shown_id
 from muybridge_protocol.tasks import Result, Task, is_bare
-from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge.logs import Log
@@ -31,7 +32,7 @@ TEXT_UNDER_WAY = (
 NOT_SENT = "The request was not sent, and nothing was charged: it can be sent again."
 
 
-@frozen
+@attrs.frozen
 class Listeners:
     """Those who are told of events.
 

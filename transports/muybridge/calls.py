@@ -16,7 +16,6 @@ from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task, as_task
-from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.operations import Call, DeleteAsset, Download
@@ -35,7 +34,7 @@ class Moment(TypedDict):
     wall: float
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Calls:
     """Begins operations on one service.
 

@@ -9,6 +9,8 @@ from collections.abc import Generator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
+
 from muybridge.announcing import Ledger, Listeners, Unfollowed, break_off, interrupted
 from muybridge.clock import Clock
 from muybridge.credentials import Credentials
@@ -18,7 +20,6 @@ from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Fetch, Operation, Send, Wait
 from muybridge_protocol.operations.next_polls import NextPolls
-from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge.saving import PartFile
@@ -30,7 +31,7 @@ T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
 
 
-@frozen
+@attrs.frozen
 class Driver:
     """What every operation of one client is driven with.
 

@@ -11,6 +11,7 @@ from collections import deque
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+import attrs
 import trio
 
 from muybridge.announcing import Ledger, Listeners, Unfollowed, break_off, interrupted
@@ -29,7 +30,6 @@ from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations import Download, Fetch, Operation, Send, Settled, Wait
 from muybridge_protocol.operations.download import Saved, Stage
 from muybridge_protocol.operations.next_polls import NextPolls
-from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.operations.text import OpenStream
@@ -53,7 +53,7 @@ def trio_now() -> float:
         ) from None
 
 
-@frozen
+@attrs.frozen
 class Driver:
     """What every operation of one client is driven with.
 

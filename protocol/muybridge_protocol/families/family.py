@@ -21,7 +21,6 @@ from muybridge_protocol.rules import (
     unwritable,
     with_article,
 )
-from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.families.request import MediaRequest
@@ -32,7 +31,7 @@ DAY = 24 * HOUR
 _UNLISTED_RULE = ModelName()
 
 
-@frozen
+@attrs.frozen
 class Unlisted:
     """A model that the tables do not know, sent on purpose.
 
@@ -80,7 +79,7 @@ class Pacing:
     assumed: bool = False
 
 
-@frozen
+@attrs.frozen
 class Retention:
     """How long a result's URL works (spec, "Result retention").
 
@@ -101,7 +100,7 @@ Limits = Mapping[str, tuple[ValueRule, ...]]
 _NO_LIMITS: Limits = {}
 
 
-@frozen
+@attrs.frozen
 class Model:
     """A model of a family, and the limits that hold for it alone.
 
@@ -122,7 +121,7 @@ class Model:
     note: str = ""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Field:
     """One field of a create request.
 
@@ -163,7 +162,7 @@ class Field:
         return None
 
 
-@frozen
+@attrs.frozen
 class Report:
     """What a check of a request found.
 

@@ -20,7 +20,6 @@ from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Field, Unlisted
 from muybridge_protocol.relations import Alias
 from muybridge_protocol.rules import Kind, OneOf, Text, ValueRule, is_array, shown
-from muybridge_protocol.values import frozen
 
 
 def setting(
@@ -57,7 +56,7 @@ _C = TypeVar("_C")
     kw_only_default=True, frozen_default=True, field_specifiers=(setting, attrs.field)
 )
 def _request_class(cls: type[_C]) -> type[_C]:
-    return frozen(kw_only=True)(cls)
+    return attrs.frozen(kw_only=True)(cls)
 
 
 @_request_class

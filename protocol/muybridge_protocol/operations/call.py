@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Self
 
+import attrs
+
 from muybridge_protocol.codec import write_json
 from muybridge_protocol.delivery import RETRIES, backoff
 from muybridge_protocol.errors import InvalidAddress, ServiceUnreachable
@@ -14,12 +16,11 @@ from muybridge_protocol.operations.create import CREATE_DEADLINE
 from muybridge_protocol.operations.operation import API_TIMEOUT, api_headers
 from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
-from muybridge_protocol.values import evolve, frozen
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Call(PaidOperation[HttpResponse]):
     """Send one request and hand its reply over, whatever its status.
 
@@ -90,7 +91,7 @@ class Call(PaidOperation[HttpResponse]):
             return self._settle(ServiceUnreachable(silent=0.0, reason=str(failure)))
         delay = backoff(self.seed, tries)
         event = WillRetry(self._name, str(failure), delay, tries)
-        return evolve(self, tries=tries, due=now + delay, events=(event,))
+        return attrs.evolve(self, tries=tries, due=now + delay, events=(event,))
 
     def _request(self) -> HttpRequest:
         return self.http_request

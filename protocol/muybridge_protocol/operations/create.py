@@ -23,7 +23,6 @@ from muybridge_protocol.operations.operation import API_TIMEOUT, api_headers
 from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Status, Task, read_task
-from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -54,7 +53,7 @@ def encode(request: MediaRequest, service: Service) -> HttpRequest:
     )
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Create(PaidOperation[Task]):
     """Create a task.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Self
 
+import attrs
+
 from muybridge_protocol.codec import InvalidJson, error_message, read_object, readable
 from muybridge_protocol.delivery import DELETE, RETRIES, Verdict, backoff, refusal, retry_after
 from muybridge_protocol.errors import (
@@ -19,7 +21,6 @@ from muybridge_protocol.events import WillRetry
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import API_TIMEOUT, Operation, api_headers
 from muybridge_protocol.service import Service, check_identifier
-from muybridge_protocol.values import evolve, frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -28,7 +29,7 @@ SUCCESS = "0"
 """The one `code` that means success: this string."""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class DeleteAsset(Operation[None]):
     """Delete an asset.
 
@@ -92,7 +93,7 @@ class DeleteAsset(Operation[None]):
                 return self._retry(f"status {response.status}", now, refusal(response), response)
             case _:
                 # A status that is not listed leaves open whether the asset was deleted.
-                return evolve(self, uncertain=True)._retry(
+                return attrs.evolve(self, uncertain=True)._retry(
                     f"status {response.status}", now, None, response
                 )
 
@@ -103,7 +104,7 @@ class DeleteAsset(Operation[None]):
             unknown = AssetDeleteUnknown(asset_id=self.asset_id, reason=str(failure))
             return self._settle(unknown if self.uncertain else unsent)
         if failure.sent:
-            return evolve(self, uncertain=True)._retry(str(failure), now, None)
+            return attrs.evolve(self, uncertain=True)._retry(str(failure), now, None)
         return self._retry(str(failure), now, unsent)
 
     def _request(self) -> HttpRequest:
@@ -144,4 +145,4 @@ class DeleteAsset(Operation[None]):
         asked = retry_after(response) if response is not None else None
         delay = backoff(self.seed, tries) if asked is None else min(asked, self.timeout)
         event = WillRetry("delete", reason, delay, tries)
-        return evolve(self, tries=tries, due=now + delay, events=(event,))
+        return attrs.evolve(self, tries=tries, due=now + delay, events=(event,))

@@ -54,7 +54,6 @@ from muybridge_protocol.operations.operation import (
 from muybridge_protocol.operations.poll import result_query
 from muybridge_protocol.service import ALLOW_DOWNLOADS, Service, resolve_location
 from muybridge_protocol.tasks import Task, read_result
-from muybridge_protocol.values import evolve, frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -71,7 +70,7 @@ FRUITLESS_TRIES = 5
 """Tries in a row that may bring nothing new."""
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Saved:
     """A download as it lies on disk, whole or in part.
 
@@ -86,7 +85,7 @@ class Saved:
     length_verified: bool
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Part:
     """What is known of the part of a file that has been saved, so that the rest can be asked for.
 
@@ -117,7 +116,7 @@ _STEPS: Final[dict[Stage, tuple[Step, ...]]] = {
 }
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Download(Operation[Saved]):
     """Download a result.
 
@@ -257,9 +256,9 @@ class Download(Operation[Saved]):
             return self._settle(self._too_large())
         if total is not None and offset > total:
             return self._settle(self._error("more bytes came than were announced"))
-        return evolve(
+        return attrs.evolve(
             self,
-            part=evolve(self.part, offset=offset),
+            part=attrs.evolve(self.part, offset=offset),
             events=(DownloadProgress(offset, total),),
         )
 
@@ -347,7 +346,7 @@ class Download(Operation[Saved]):
             url = self.service.check_download(result.url)
         except InvalidAddress as error:
             return self._settle(self._lasting(f"the fresh link cannot be used: {error}"))
-        return evolve(self, url=url, stage=Stage.FETCHING, hops=0, due=now, events=())
+        return attrs.evolve(self, url=url, stage=Stage.FETCHING, hops=0, due=now, events=())
 
     def _begin(self, head: HttpHead, now: float) -> Self:
         content_type = (head.header("Content-Type") or "").partition(";")[0].strip().lower()
@@ -368,7 +367,7 @@ class Download(Operation[Saved]):
             return self._start_over("another part came than was asked for", now)
         if self.size_limit is not None and part.total is not None and part.total > self.size_limit:
             return self._settle(self._too_large())
-        return evolve(
+        return attrs.evolve(
             self,
             stage=Stage.READING,
             part=part,
@@ -401,17 +400,17 @@ class Download(Operation[Saved]):
             url = self.service.check_download(resolve_location(self.url, location))
         except InvalidAddress as error:
             return self._settle(self._lasting(f"a redirect was not followed: {error}", head.status))
-        return evolve(self, url=url, hops=self.hops + 1, due=now, events=())
+        return attrs.evolve(self, url=url, hops=self.hops + 1, due=now, events=())
 
     def _refresh(self, status: int, now: float) -> Self:
         """Ask the service for a fresh link, once, where the task is known."""
         if self.task is None or self.refreshed:
             reason = f"the link does not work any more (status {status})"
             return self._settle(self._link_expired(reason, status))
-        return evolve(self, stage=Stage.REFRESHING, refreshed=True, due=now, events=())
+        return attrs.evolve(self, stage=Stage.REFRESHING, refreshed=True, due=now, events=())
 
     def _start_over(self, reason: str, now: float) -> Self:
-        return evolve(self, part=Part())._retry(reason, now)
+        return attrs.evolve(self, part=Part())._retry(reason, now)
 
     def _retry(self, reason: str, now: float, *, at_least: float = 0.0) -> Self:
         gained = self.part.offset > self.furthest
@@ -420,7 +419,7 @@ class Download(Operation[Saved]):
             return self._settle(self._error(reason))
         delay = max(backoff(self.seed, fruitless), min(at_least, LONGEST_WAIT))
         stage = Stage.FETCHING if self.stage is Stage.READING else self.stage
-        return evolve(
+        return attrs.evolve(
             self,
             stage=stage,
             fruitless=fruitless,

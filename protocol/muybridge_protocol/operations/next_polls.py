@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+import attrs
+
 from muybridge_protocol.operations.poll import Poll
 from muybridge_protocol.tasks import Task
-from muybridge_protocol.values import evolve
 
 LIMIT: Final = 10_000
 """Tasks that are remembered: those that were polled last."""
@@ -46,7 +47,9 @@ class NextPolls:
         # Until an exchange has ended, or where it settled the operation, nothing has set `due`.
         due = operation.due if operation.due > now else now + operation.interval
         permitted = due + operation.wall_offset
-        self._tasks[operation.task.id] = evolve(operation.task, next_poll_at=permitted, raw={})
+        self._tasks[operation.task.id] = attrs.evolve(
+            operation.task, next_poll_at=permitted, raw={}
+        )
         if len(self._tasks) > self._limit:
             self._tasks.popitem(last=False)
 
@@ -55,7 +58,7 @@ class NextPolls:
         known = self._tasks.get(task.id)
         if known is None or known.next_poll_at is None:
             return task
-        return evolve(
+        return attrs.evolve(
             task,
             family=task.family or known.family,
             model=task.model or known.model,

@@ -18,11 +18,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, Generic, Literal, Self, TypeVar
 
+import attrs
+
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Headers, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.service import Service
-from muybridge_protocol.values import evolve, frozen, require_type
+from muybridge_protocol.values import require_type
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -46,7 +48,7 @@ class OperationMisuse(RuntimeError):
     """
 
 
-@frozen
+@attrs.frozen
 class Send:
     """Send *request* and read its whole reply by *deadline*, on the driver's clock."""
 
@@ -54,7 +56,7 @@ class Send:
     deadline: float
 
 
-@frozen
+@attrs.frozen
 class Fetch:
     """Send *request* and hand its reply over in pieces, all by *deadline*."""
 
@@ -62,14 +64,14 @@ class Fetch:
     deadline: float
 
 
-@frozen
+@attrs.frozen
 class Wait:
     """Do nothing until *until*, on the driver's clock."""
 
     until: float
 
 
-@frozen
+@attrs.frozen
 class Settled(Generic[T_co]):
     """The operation has come to its end, with a value or with an error."""
 
@@ -86,7 +88,7 @@ class Settled(Generic[T_co]):
         return self.outcome
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Operation(Generic[T_co]):
     """One call on the service.
 
@@ -188,7 +190,7 @@ class Operation(Generic[T_co]):
         check_seconds("now", now, least=-math.inf)
 
     def _settle(self, outcome: T_co | ServiceError, *events: Event) -> Self:
-        return evolve(self, settled=Settled(outcome), events=events)
+        return attrs.evolve(self, settled=Settled(outcome), events=events)
 
 
 def check_seconds(name: str, seconds: float | None, *, least: float | None = None) -> None:

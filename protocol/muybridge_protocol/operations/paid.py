@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Self, TypeVar
 
+import attrs
+
 from muybridge_protocol.candidates import find_any_id, find_id, holds_task
 from muybridge_protocol.codec import RAW_LIMIT, error_message, readable
 from muybridge_protocol.delivery import (
@@ -20,12 +22,11 @@ from muybridge_protocol.errors import CreateAmbiguous, NotSent
 from muybridge_protocol.events import Ambiguous, Throttled, WillRetry
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Operation
-from muybridge_protocol.values import evolve, frozen
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class PaidOperation(Operation[T_co]):
     """An operation whose request may be charged.
 
@@ -69,7 +70,7 @@ class PaidOperation(Operation[T_co]):
         delay = backoff(self.seed, tries)
         if verdict is Verdict.NOT_SENT or tries >= UNSENT_TRIES or now + delay > self.deadline:
             return self._settle(NotSent(failure=failure, attempts=tries))
-        return evolve(
+        return attrs.evolve(
             self,
             unsent=tries,
             due=now + delay,
@@ -94,7 +95,7 @@ class PaidOperation(Operation[T_co]):
         delay = backoff(self.seed, tries) if asked is None else asked
         if tries >= THROTTLED_TRIES or delay > LONGEST_WAIT or now + delay > self.deadline:
             return self._settle(refusal(response))
-        return evolve(
+        return attrs.evolve(
             self, throttled=tries, due=now + delay, events=(Throttled(self._name, delay),)
         )
 
@@ -111,7 +112,7 @@ class PaidOperation(Operation[T_co]):
             raw, status = response.body, response.status
         elif failure is not None:
             raw, status = failure.partial, failure.status
-            failure = evolve(failure, partial=raw[:RAW_LIMIT])
+            failure = attrs.evolve(failure, partial=raw[:RAW_LIMIT])
         return self._settle(self._lost(reason, failure, status, raw), Ambiguous(reason))
 
     def _lost(

@@ -19,7 +19,6 @@ from muybridge_protocol.families import FAMILIES, Pacing
 from muybridge_protocol.operations.poll import Poll
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Status, Task
-from muybridge_protocol.values import evolve
 
 _FACTS: Final = struct.Struct("<dd9sddddddQIBB")
 _TASK: Final = struct.Struct("<dd9s")
@@ -130,7 +129,7 @@ def without_records(poll: Poll) -> Poll:
     It is bounded then: a record may have megabytes.
     """
     task = poll.task
-    return evolve(poll, events=(), task=evolve(task, raw={}) if task.raw else task)
+    return attrs.evolve(poll, events=(), task=attrs.evolve(task, raw={}) if task.raw else task)
 
 
 def pack(poll: Poll) -> bytes:

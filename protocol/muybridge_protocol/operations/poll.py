@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Self
 
+import attrs
+
 from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, read_object
 from muybridge_protocol.delivery import (
     LONGEST_WAIT,
@@ -47,7 +49,6 @@ from muybridge_protocol.tasks import (
     may_follow,
     read_result,
 )
-from muybridge_protocol.values import evolve, frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -86,7 +87,7 @@ def result_query(task: Task, service: Service) -> HttpRequest:
     )
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class Poll(Operation[Result]):
     """Ask for a task's result, once or until it ends.
 
@@ -165,7 +166,7 @@ class Poll(Operation[Result]):
             seed=seed,
             timeout=timeout,
             due=due,
-            task=evolve(task, family=known, next_poll_at=None),
+            task=attrs.evolve(task, family=known, next_poll_at=None),
             pacing=pacing,
             started=now,
             wall_offset=wall - now,
@@ -175,7 +176,7 @@ class Poll(Operation[Result]):
             heard=now,
         )
         if task.status in (Status.FAILED, Status.CANCELLED):
-            return evolve(poll, settled=Settled(poll._outcome(task.to_result())))
+            return attrs.evolve(poll, settled=Settled(poll._outcome(task.to_result())))
         return poll
 
     @classmethod
@@ -204,7 +205,7 @@ class Poll(Operation[Result]):
             wait=None,
             poll_interval=poll_interval,
         )
-        return evolve(poll, once=True, due=now, settled=None, events=())
+        return attrs.evolve(poll, once=True, due=now, settled=None, events=())
 
     @property
     def has_ended(self) -> bool:
@@ -284,12 +285,12 @@ class Poll(Operation[Result]):
         }
         poll = self._with_family_of(result, now)
         if poll.once:
-            return evolve(poll, **known, settled=Settled(result))
+            return attrs.evolve(poll, **known, settled=Settled(result))
         if is_terminal(result.status):
             return poll._end(result, now, known)
         interval = poll.interval_at(now)
         grown = min(poll.pacing.longest, interval * GROWTH)
-        return evolve(poll, **known, due=now + interval, interval=grown)
+        return attrs.evolve(poll, **known, due=now + interval, interval=grown)
 
     def _with_family_of(self, result: Result, now: float) -> Self:
         """Return this with what *result* says of the task, if the family was not known."""
@@ -297,22 +298,24 @@ class Poll(Operation[Result]):
         if task.family is not None or result.family is None:
             return self
         created = result.created if task.created is None else task.created
-        task = evolve(task, family=result.family, model=task.model or result.model, created=created)
+        task = attrs.evolve(
+            task, family=result.family, model=task.model or result.model, created=created
+        )
         began = task.began_at
         born = None if began is None else min(now, began - self.wall_offset)
         if self.pacing != UNKNOWN_PACING:  # it is the caller's own
-            return evolve(self, task=task, born=born)
+            return attrs.evolve(self, task=task, born=born)
         pacing = _pacing(task)
         interval = max(self.interval, pacing.shortest) if self.failures else pacing.shortest
-        return evolve(self, task=task, born=born, pacing=pacing, interval=interval)
+        return attrs.evolve(self, task=task, born=born, pacing=pacing, interval=interval)
 
     def _end(self, result: Result, now: float, known: dict[str, Any]) -> Self:
         if result.status != Status.COMPLETED or result.url is not None:
-            return evolve(self, **known, settled=Settled(self._outcome(result)))
+            return attrs.evolve(self, **known, settled=Settled(self._outcome(result)))
         if self.incomplete >= UNREADABLE_TRIES:
             error = ResultIncomplete(result=result, task=self.task)
-            return evolve(self, **known, settled=Settled(error))
-        return evolve(self, **known, incomplete=self.incomplete + 1, due=now + self.interval)
+            return attrs.evolve(self, **known, settled=Settled(error))
+        return attrs.evolve(self, **known, incomplete=self.incomplete + 1, due=now + self.interval)
 
     def _outcome(self, result: Result) -> Result | ServiceError:
         if result.status == Status.FAILED:
@@ -339,14 +342,14 @@ class Poll(Operation[Result]):
     def _throttle(self, response: HttpResponse, now: float) -> Self:
         reason = f"status {response.status}"
         # A service that says when to come back is not silent.
-        answered = evolve(self, heard=now)
+        answered = attrs.evolve(self, heard=now)
         return answered._again(reason, now, asked=retry_after(response), throttled=True)
 
     def _not_understood(self, reason: str, response: HttpResponse, now: float) -> Self:
         tries = self.unreadable + 1
         if tries > UNREADABLE_TRIES or self._is_last_try:
             return self._settle(self._violation(reason, response))
-        return evolve(self, unreadable=tries)._retry(reason, now)
+        return attrs.evolve(self, unreadable=tries)._retry(reason, now)
 
     def _retry(self, reason: str, now: float, *, asked: float | None = None) -> Self:
         return self._again(reason, now, asked=asked, throttled=False)
@@ -372,7 +375,7 @@ class Poll(Operation[Result]):
             event = ServiceSilent(silent, reason, delay)
         else:
             event = WillRetry("poll", reason, delay, failures)
-        return evolve(
+        return attrs.evolve(
             self,
             failures=failures,
             due=now + delay,
@@ -390,7 +393,7 @@ class Poll(Operation[Result]):
             waited=self.deadline - self.started,
             status=self.task.status if self.seen is None else self.seen,
             silent=self.deadline - self.heard if self.failures else None,
-            task=evolve(self.task, next_poll_at=self.due + self.wall_offset),
+            task=attrs.evolve(self.task, next_poll_at=self.due + self.wall_offset),
         )
 
     def _violation(self, reason: str, response: HttpResponse) -> ProtocolViolation:

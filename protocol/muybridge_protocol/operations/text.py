@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TypeVar
 
+import attrs
+
 from muybridge_protocol.codec import (
     InvalidJson,
     JsonObject,
@@ -24,7 +26,6 @@ from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import REPLY_LIMIT, TEXT_TIMEOUT
 from muybridge_protocol.text.dialects import tells_error
-from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 T_co = TypeVar("T_co", covariant=True)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class _TextOperation(PaidOperation[T_co]):
     """A text request in any protocol.
 
@@ -68,7 +69,7 @@ class _TextOperation(PaidOperation[T_co]):
         return TextAmbiguous(reason=reason, failure=failure, status=status, raw=raw)
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class TextCall(_TextOperation[T_co]):
     """Send a text request and read its whole reply.
 
@@ -129,7 +130,7 @@ class TextCall(_TextOperation[T_co]):
         return REPLY_LIMIT if limit is None else limit
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class OpenStream(_TextOperation[HttpHead]):
     """Send a text request whose reply is streamed, and come as far as its head."""
 

@@ -31,7 +31,6 @@ from muybridge_protocol.http import HttpResponse, Reason, TransportFailure
 from muybridge_protocol.operations import Create, Send, Settled, Wait
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Task
-from muybridge_protocol.values import frozen
 
 _PAYMENT_REQUIRED = 402
 
@@ -56,7 +55,7 @@ class Record(Protocol):
         ...
 
 
-@frozen(kw_only=True)
+@attrs.frozen(kw_only=True)
 class JournaledCreate(Create):
     """A create whose every step is on the disk before the next one.
 

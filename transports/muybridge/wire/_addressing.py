@@ -12,7 +12,6 @@ import attrs
 from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.hosts import is_metadata_address
 from muybridge_protocol.http import Reason
-from muybridge_protocol.values import frozen
 
 _URL = re.compile(
     r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)",
@@ -41,7 +40,7 @@ def split_url(url: str) -> tuple[str, str]:
     return parts[0].lower(), target if target.startswith("/") else f"/{target}"
 
 
-@frozen
+@attrs.frozen
 class Origin:
     """A scheme, a host and a port.
 
@@ -71,7 +70,7 @@ class Origin:
         return self.host if usual else f"{self.host}:{self.port}"
 
 
-@frozen
+@attrs.frozen
 class Proxy:
     """An HTTP proxy.
 

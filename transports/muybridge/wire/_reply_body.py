@@ -11,9 +11,10 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Protocol
 
+import attrs
+
 from muybridge.wire._watched_exchange import Fault
 from muybridge_protocol.http import Reason
-from muybridge_protocol.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,7 +46,7 @@ class Source(Protocol):
         ...
 
 
-@frozen
+@attrs.frozen
 class Framing:
     """How the end of a body is told.
 
