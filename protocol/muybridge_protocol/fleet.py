@@ -21,8 +21,8 @@ tells what is left. As everywhere in the core, `now` is seconds on a clock that 
 What is sent again, and when, is decided by `Create` and `Poll` alone. The fleet only chooses
 which of those that are due goes first: families take turns, creates and polls take turns, results
 that expire sooner go first (`turns`). After a 429 or a `Retry-After` all wait, and after an outage
-the polls that piled up are spread over their interval (`throttle`). A poll that waits is kept
-packed (`operations.pending`) where they are many: there may be a million.
+the polls that piled up are spread over their interval (`throttle`). There may be a million of
+them: an operation at rest keeps no record of the service's.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
+from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.families import FAMILIES
@@ -50,7 +51,6 @@ from muybridge_protocol.operations.operation import (
     Wait,
     check_seconds,
 )
-from muybridge_protocol.operations.pending import Kinds, pack, unpack, without_records
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT, Poll
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
@@ -60,9 +60,8 @@ from muybridge_protocol.turns import Member, Turns
 CONCURRENCY: Final = defaults.CONCURRENCY
 """Requests that are under way at once unless said otherwise."""
 
-_KEPT_WHOLE: Final = 16_384
-"""Operations up to which their polls are not packed: that takes a sixth of a step. A million of
-them would take twice the memory."""
+_NO_RECORD: Final[JsonObject] = {}
+"""One for all: a million empty dictionaries of their own would take 80 MB."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -208,7 +207,6 @@ class Fleet(Generic[K]):
         self._poll_interval = poll_interval
         self._next_polls = next_polls
         self._throttle = Throttle(seed=seed)
-        self._kinds = Kinds()
         self._keys: set[K] = set()
         self._turns: Turns[K] = Turns(limits)
         self._under_way: dict[int, _UnderWay[K]] = {}
@@ -359,10 +357,8 @@ class Fleet(Generic[K]):
                 return self._ended.popleft()
 
     def _operation(self, member: Member[K], now: float) -> Create | Poll:
-        if member.kind is not None:
-            return member.poll or unpack(member.kind, member.facts)
-        if member.create is not None:
-            return member.create
+        if member.operation is not None:
+            return member.operation
         assert member.request is not None  # noqa: S101  without one there was a task
         return Create.start(
             member.request,
@@ -419,20 +415,15 @@ class Fleet(Generic[K]):
     def _rest(self, member: Member[K], operation: Create | Poll, now: float) -> None:
         """Put *member* to rest until *operation* is to be looked at again, unless it has ended."""
         wake = operation.due
-        if isinstance(operation, Create):
-            member.create = operation
-        elif operation.settled is not None:
-            self._end(member, operation.settled.outcome, operation.task)
-            return
-        else:
-            member.create = None
-            member.kind = self._kinds.of(operation, before=member.kind)
+        if isinstance(operation, Poll):
+            if operation.settled is not None:
+                self._end(member, operation.settled.outcome, operation.task)
+                return
             member.lane = self._turns.lane(operation.task.family)  # it may have become known
-            few = len(self._keys) <= _KEPT_WHOLE
-            member.poll = without_records(operation) if few else None
-            member.facts = b"" if few else pack(operation)
             if operation.deadline is not None:
                 wake = min(wake, operation.deadline)
+            operation = _without_records(operation)
+        member.operation = operation
         self._turns.rest(member, wake, now)
 
     def _end(self, member: Member[K], outcome: Result | ServiceError, task: Task | None) -> None:
@@ -440,6 +431,14 @@ class Fleet(Generic[K]):
         self._ended.append(
             FleetOutcome(key=member.key, outcome=outcome, request=member.request, task=task)
         )
+
+
+def _without_records(poll: Poll) -> Poll:
+    """Return *poll* without the records of its task, which may have megabytes."""
+    task = poll.task
+    if task.raw is not _NO_RECORD:
+        task = attrs.evolve(task, raw=_NO_RECORD)
+    return attrs.evolve(poll, events=(), task=task)
 
 
 def seed_of(seed: int, number: int) -> int:

@@ -10,19 +10,18 @@ Nothing here knows what an operation says or hears; a `Fleet` does.
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Final, Generic, TypeVar
 
 import attrs
 
-from muybridge_protocol.agenda import Agenda
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import Create
-from muybridge_protocol.operations.pending import Kind, unpack_born, unpack_task
 from muybridge_protocol.operations.poll import Poll
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.tasks import Status, Task
 
 SHARE: Final = 0.01
 """The part of a result's remaining time that a due poll may wait for more urgent ones."""
@@ -37,47 +36,41 @@ K = TypeVar("K", bound=Hashable)
 
 @attrs.define(eq=False, weakref_slot=False)
 class Member(Generic[K]):
-    """One operation at rest: a create that has not begun or will try again, or a packed poll.
+    """One operation at rest.
 
     Args:
-        number: The how many-th it is.
+        number: Its position in the order of arrival.
         key: The key that it was added with.
         request: What is or was to be created, or None where a task was added.
         lane: Its family's.
-        create: A create that will try again.
-        kind: What the poll has in common with others; None while there is no task.
-        facts: What it has not, or nothing where the poll itself is there.
-        poll: The poll itself, or None where it is packed.
+        operation: What comes next of it, or None for a create that has not begun.
     """
 
     number: int
     key: K
     request: MediaRequest | None
     lane: Lane[K]
-    create: Create | None = None
-    kind: Kind | None = None
-    facts: bytes = b""
-    poll: Poll | None = None
+    operation: Create | Poll | None = None
 
     @property
     def task(self) -> Task | None:
         """The task, or None before there is one."""
-        if self.poll is not None:
-            return self.poll.task
-        return None if self.kind is None else unpack_task(self.kind, self.facts)
+        return self.operation.task if isinstance(self.operation, Poll) else None
 
-    def patience(self, due: float) -> float:
-        """Return the seconds that a poll may wait for more urgent ones, once it is *due*."""
-        kind = self.kind
-        if kind is None or kind.is_finished:
-            return 0.0  # a result that is there should be fetched before its link dies
-        left = LONGEST_LIFE
-        retention = kind.retention
-        if retention is not None:
-            born = unpack_born(self.facts) if self.poll is None else self.poll.born
-            if born is not None:
-                left = min(max(born + retention - due, 0.0), LONGEST_LIFE)
-        return SHARE * left
+
+Agenda = list[tuple[float, int, Member[K]]]
+"""A heap of members by time. No two have the same number, so that members are never compared."""
+
+
+def patience(poll: Poll, due: float) -> float:
+    """Return the seconds that *poll* may wait for more urgent ones, once it is *due*."""
+    if Status.COMPLETED in (poll.seen, poll.task.status):
+        return 0.0  # a result that is there should be fetched before its link dies
+    family = FAMILIES.get(poll.task.family or "")
+    retention = None if family is None else family.retention.seconds
+    if retention is None or poll.born is None:
+        return SHARE * LONGEST_LIFE
+    return SHARE * min(max(poll.born + retention - due, 0.0), LONGEST_LIFE)
 
 
 class Lane(Generic[K]):
@@ -92,7 +85,7 @@ class Lane(Generic[K]):
     def __init__(self, limit: float) -> None:
         self.limit: float = limit
         self.creates: deque[Member[K]] = deque()
-        self.polls: Agenda[Member[K]] = Agenda()
+        self.polls: Agenda[K] = []
         self.under_way: int = 0
         self.listed: bool = False
         self.poll_next: bool = False
@@ -101,7 +94,7 @@ class Lane(Generic[K]):
         """Return the next member: of creates and polls in turn, if there are both."""
         if (self.poll_next or not self.creates) and self.polls:
             self.poll_next = False
-            return self.polls.pop()[2]
+            return heapq.heappop(self.polls)[2]
         self.poll_next = True
         return self.creates.popleft()
 
@@ -118,7 +111,7 @@ class Turns(Generic[K]):
         self._limits = limits
         self._lanes: dict[str, Lane[K]] = {}
         self._next: deque[Lane[K]] = deque()
-        self._waiting: Agenda[Member[K]] = Agenda()
+        self._waiting: Agenda[K] = []
         self._due = 0
 
     def __bool__(self) -> bool:
@@ -128,7 +121,7 @@ class Turns(Generic[K]):
     @property
     def wakes(self) -> float | None:
         """When the next one is due, on the driver's clock, or None if none waits."""
-        return self._waiting.first
+        return self._waiting[0][0] if self._waiting else None
 
     def lane(self, family: str | None) -> Lane[K]:
         """Return the lane of *family*."""
@@ -148,24 +141,25 @@ class Turns(Generic[K]):
         if until <= now:
             self._line_up(member, until)
         else:
-            self._waiting.add(until, member.number, member)
+            heapq.heappush(self._waiting, (until, member.number, member))
 
     def wake(self, now: float) -> None:
         """Give those that are due by *now* their place in their family's line."""
         waiting = self._waiting
-        while (first := waiting.first) is not None and first <= now:
-            due, _, member = waiting.pop()
+        while waiting and waiting[0][0] <= now:
+            due, _, member = heapq.heappop(waiting)
             self._line_up(member, due)
             if self._due >= WINDOW and self._next:
                 return
 
     def _line_up(self, member: Member[K], due: float) -> None:
         lane = member.lane
-        if member.kind is None:
-            lane.creates.appendleft(member)  # it has waited already
-        else:
-            lane.polls.add(due + member.patience(due), member.number, member)
+        if isinstance(member.operation, Poll):
+            urgency = due + patience(member.operation, due)
+            heapq.heappush(lane.polls, (urgency, member.number, member))
             self._due += 1
+        else:
+            lane.creates.appendleft(member)  # it has waited already
         self._list(lane)
 
     def next(self) -> Member[K]:
@@ -177,7 +171,7 @@ class Turns(Generic[K]):
         lane = self._next.popleft()
         lane.listed = False
         member = lane.take()
-        if member.kind is not None:
+        if isinstance(member.operation, Poll):
             self._due -= 1
         lane.under_way += 1
         self._list(lane)
@@ -190,9 +184,9 @@ class Turns(Generic[K]):
 
     def members(self) -> Iterator[Member[K]]:
         """Yield every operation at rest."""
-        yield from self._waiting
+        yield from (member for _, _, member in self._waiting)
         for lane in self._lanes.values():
-            yield from lane.polls
+            yield from (member for _, _, member in lane.polls)
             yield from lane.creates
 
     def _list(self, lane: Lane[K]) -> None:

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import heapq
 import itertools
 import tracemalloc
 from math import nan
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -17,8 +16,6 @@ from hypothesis.stateful import (
     rule,
 )
 
-import muybridge_protocol.fleet as fleets
-from muybridge_protocol.agenda import Agenda
 from muybridge_protocol.errors import (
     CreateAmbiguous,
     InvalidAddress,
@@ -152,9 +149,8 @@ def test_nothing_is_left_of_what_has_ended() -> None:
     assert list(fleet._turns.members()) == []  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
 
 
-def test_becoming_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A poll that was kept whole while they were few is none the staler once they are many."""
-    monkeypatch.setattr(fleets, "_KEPT_WHOLE", 1)
+def test_a_wait_that_ends_knows_the_last_status() -> None:
+    """A poll that rests until its wait ends remembers the status that it saw last."""
     fleet: Fleet[str] = Fleet(SERVICE, wall_offset=WALL, seed=0, wait=100.0)
     for name in ("a", "b"):
         fleet.add(name, known_task(name), 0.0)
@@ -169,10 +165,8 @@ def test_becoming_many(monkeypatch: pytest.MonkeyPatch) -> None:
         assert outcome.error.status == "processing"
 
 
-@pytest.mark.parametrize("kept_whole", [0, 16_384])
-def test_no_records_are_kept(kept_whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few they are, polls that wait hold no record, which may be long, nor do outcomes."""
-    monkeypatch.setattr(fleets, "_KEPT_WHOLE", kept_whole)
+def test_no_records_are_kept() -> None:
+    """Neither polls that wait nor outcomes hold a record, which may be long."""
     fleet: Fleet[int] = Fleet(SERVICE, wall_offset=WALL, seed=0, wait=100.0)
     tracemalloc.start()
     for number in range(20):
@@ -558,11 +552,8 @@ class FleetMachine(RuleBasedStateMachine):
         per_family=st.none() | st.integers(1, 3),
         wait=st.none() | st.floats(1, 1000),
         seed=st.integers(0, 2**32),
-        kept_whole=st.sampled_from([0, 2, 16_384]),
     )
-    def begin(self, *, kept_whole: int, **options: Any) -> None:
-        self.patched = pytest.MonkeyPatch()
-        self.patched.setattr(fleets, "_KEPT_WHOLE", kept_whole)
+    def begin(self, **options: Any) -> None:
         self.options = options
         self.keys = 0
         self.stopped = False
@@ -638,7 +629,6 @@ class FleetMachine(RuleBasedStateMachine):
             return
         drive = self.drive
         drive.run()
-        self.patched.undo()
         while drive.hear():
             drive.run()
         ended = [outcome.key for outcome in drive.outcomes]
@@ -653,24 +643,6 @@ class FleetMachine(RuleBasedStateMachine):
 
 TestFleet = FleetMachine.TestCase
 TestFleet.settings = settings(stateful_step_count=40)
-
-
-@given(st.lists(st.tuples(st.floats(-10, 10) | st.just(float("inf")), st.booleans()), max_size=60))
-def test_an_agenda_gives_what_a_heap_gives(steps: list[tuple[float, bool]]) -> None:
-    """Whatever is entered and taken, in any order, comes out as it does out of a heap."""
-    agenda: Agenda[str] = Agenda()
-    heap: list[tuple[float, int, str]] = []
-    for number, (time, takes) in enumerate(steps):
-        agenda.add(time, number, f"{number}")
-        heapq.heappush(heap, (time, number, f"{number}"))
-        assert agenda.first == heap[0][0]
-        assert sorted(agenda) == sorted(item for _, _, item in heap)
-        if takes:
-            assert agenda.pop() == heapq.heappop(heap)
-            assert bool(agenda) is bool(heap)
-            if not heap:
-                assert agenda.first is None
-    assert [agenda.pop() for _ in heap] == sorted(heap)
 
 
 def test_a_fleet_with_nothing_to_do_is_done() -> None:

@@ -89,7 +89,6 @@ _ALL = (
                 "tests/core/test_misuse.py",
                 "tests/core/test_next_polls.py",
             ),
-            f"{_CORE}.operations.pending": ("tests/core/test_pending.py",),
             f"{_CORE}.operations.next_polls": ("tests/core/test_next_polls.py",),
             f"{_CORE}.throttle": ("tests/core/test_throttle.py",),
         },
@@ -325,37 +324,6 @@ EQUIVALENT: dict[_Key, str] = {
             ("True", "False"),
         ),
         "the row has just these columns, because they were asked for",
-    ),
-    **dict.fromkeys(
-        (
-            *_swapped(
-                f"{_CORE}.operations.pending",
-                "is_finished: bool = attrs.field(init=False, eq=False)",
-                ("eq=False", "eq=True"),
-            ),
-            *_swapped(
-                f"{_CORE}.operations.pending",
-                "retention: float | None = attrs.field(init=False, eq=False)",
-                ("eq=False", "eq=True"),
-            ),
-        ),
-        "it is made of fields that are compared; leaving it out is faster",
-    ),
-    **dict.fromkeys(
-        _swapped(
-            f"{_CORE}.operations.pending",
-            '_NEVER if task.created is None else task.created.to_bytes(9, "little", signed=True),',
-            ("9", "10"),
-        ),
-        "struct keeps the first 9 bytes, and the tenth only repeats the sign",
-    ),
-    **dict.fromkeys(
-        _swapped(
-            f"{_CORE}.operations.pending",
-            "born: float = _BORN.unpack_from(facts)[0]",
-            ("[0]", "[-1]"),
-        ),
-        "one number is unpacked",
     ),
     **dict.fromkeys(
         (
