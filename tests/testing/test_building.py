@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from muybridge.wire.building import Account, Opened, Reply
+from muybridge.wire.building import Exchange, Opened, Reply
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
 
@@ -16,13 +16,13 @@ LENGTH = (("Content-Length", "6"),)
 def received(method: str, status: int, *pieces: bytes) -> Iterator[bytes]:
     """Yield what a `Reply` makes of *pieces* that a library has taken for the whole body."""
 
-    def send(account: Account, _: str | None) -> Opened:
-        account.begin()
-        account.send(b"request", lambda _data, _seconds: None)
+    def send(exchange: Exchange, _: str | None) -> Opened:
+        exchange.begin()
+        exchange.send(b"request", lambda _data, _seconds: None)
         return Opened(HttpHead(status, LENGTH), iter(pieces), lambda: None)
 
     request = HttpRequest(method=method, url="http://service.test/")
-    with Reply(send, Account(request, 5.0), None) as reply:
+    with Reply(send, Exchange(request, 5.0), None) as reply:
         yield from reply.pieces()
 
 

@@ -143,15 +143,15 @@ def ignore(data: bytes, seconds: float) -> None:
 
 def test_http2_before_the_request() -> None:
     """What opens an HTTP/2 connection is no byte of the request."""
-    account = httpx2_transport.building.Account(get("https://a.test"), timeout=1)
-    account.phase = Phase.TLS
-    account.send(b"PRI * HTTP/2.0", ignore)
-    assert (account.sent, account.bytes_sent) == (False, 0)
-    account.begin()
-    account.send(b"request", ignore)
-    assert (account.sent, account.bytes_sent) == (True, 7)
+    exchange = httpx2_transport.building.Exchange(get("https://a.test"), timeout=1)
+    exchange.phase = Phase.TLS
+    exchange.send(b"PRI * HTTP/2.0", ignore)
+    assert (exchange.sent, exchange.bytes_sent) == (False, 0)
+    exchange.begin()
+    exchange.send(b"request", ignore)
+    assert (exchange.sent, exchange.bytes_sent) == (True, 7)
     with pytest.raises(httpx2_transport.building.Fault):
-        account.begin()
+        exchange.begin()
 
 
 def socks_proxy(peer: Peer) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muybridge.wire._reply_reader import ReplyReader
-from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.exchange import Fault
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 PLAIN = HEAD + b"Content-Length: 2\r\nX-A:  b \r\n\r\nhi"

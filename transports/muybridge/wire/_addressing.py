@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.exchange import Fault
 from muybridge_protocol.hosts import is_metadata_address
 from muybridge_protocol.http import Reason
 

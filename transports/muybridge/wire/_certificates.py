@@ -8,7 +8,7 @@ import ssl
 import certifi
 
 from muybridge.wire._environment import ca_location
-from muybridge.wire._watched_exchange import Fault, reason_of
+from muybridge.wire.exchange import Fault, reason_of
 from muybridge_protocol.http import Reason
 
 

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.exchange import PIECE, Fault
 from muybridge_protocol.http import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from http.client import HTTPMessage
 
-PIECE = 64 * 1024
-"""Most bytes of a body that are decoded at a time, or read where its length is not known."""
 LARGE_PIECE = 256 * 1024
 """Most bytes of a body of known length that are read at a time: in pieces of 64 KiB a download
 takes a third more time."""

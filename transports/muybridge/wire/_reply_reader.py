@@ -18,7 +18,7 @@ from httptools import (
     HttpResponseParser,
 )
 
-from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import Reason
 
 _OVERHEAD_LIMIT: Final = 64 * 1024

@@ -15,10 +15,9 @@ import trio
 from muybridge.interrupts import raised_by_handler
 from muybridge.wire._addressing import Origin, Proxy, refuse_metadata
 from muybridge.wire._environment import proxy_for
-from muybridge.wire._reply_body import PIECE
 from muybridge.wire._trio_progress import Progress
 from muybridge.wire._tunnel import TunnelReply, connect_request
-from muybridge.wire._watched_exchange import Fault, early_fault, took_nothing
+from muybridge.wire.exchange import PIECE, Fault, early_fault, took_nothing
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 

@@ -21,13 +21,13 @@ import trio
 
 from muybridge.interrupts import raised_by_handler
 from muybridge.wire._network_errors import network_error
-from muybridge.wire._reply_body import LARGE_PIECE, PIECE, Framing, Inflation
+from muybridge.wire._reply_body import LARGE_PIECE, Framing, Inflation
 from muybridge.wire._reply_reader import ReplyReader
 from muybridge.wire._trio_connections import Connection, Route
 from muybridge.wire._trio_network import Network
 from muybridge.wire._trio_progress import ENDED_EARLY, Progress
 from muybridge.wire._trio_request import with_secrets
-from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.exchange import PIECE, Fault
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import (
     HttpHead,

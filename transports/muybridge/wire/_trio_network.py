@@ -10,7 +10,7 @@ from muybridge.wire._certificates import default_context
 from muybridge.wire._trio_connections import Connection, Route, connect
 from muybridge.wire._trio_progress import Progress
 from muybridge.wire._trio_request import begin_request
-from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import HttpRequest, Reason
 
 _ROUTES_KEPT = 256

@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 import trio
 
-from muybridge.wire._watched_exchange import Fault, reason_of
+from muybridge.wire.exchange import Fault, reason_of
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 
 ENDED_EARLY: Final = "the connection was closed before the end of the reply"

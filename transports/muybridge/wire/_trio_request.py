@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from muybridge.wire._addressing import METHODS_WITH_BODY, check_fields
 from muybridge.wire._trio_connections import Route
-from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import Headers, HttpRequest, Reason
 
 _METHOD = re.compile(r"[A-Z]+")

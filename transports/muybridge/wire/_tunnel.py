@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from muybridge.wire._watched_exchange import Fault
+from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import Reason
 
 _HEAD_LIMIT = 64 * 1024

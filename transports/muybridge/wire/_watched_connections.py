@@ -19,13 +19,8 @@ from urllib3.util.connection import allowed_gai_family
 
 from muybridge.interrupts import raised_by_handler
 from muybridge.wire._addressing import refuse_metadata
-from muybridge.wire._watched_exchange import (
-    Exchange,
-    Fault,
-    current_exchange,
-    refuse_early_bytes,
-    took_nothing,
-)
+from muybridge.wire._watched_exchange import Exchange, current_exchange
+from muybridge.wire.exchange import Fault, refuse_early_bytes, took_nothing
 from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason

@@ -7,10 +7,8 @@ phase, every byte of the request handed to the socket, and the first fault met.
 
 from __future__ import annotations
 
-import errno
 import math
 import socket
-import ssl
 import threading
 import time
 from contextlib import suppress
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 
-from muybridge.interrupts import raised_by_handler
+from muybridge.wire.exchange import Fault, reason_of
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 
 if TYPE_CHECKING:
@@ -28,23 +26,6 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT = 86_400.0  # a socket takes no infinite time-out
 _DETAIL_LIMIT = 200
-_LOCAL_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
-_UNREACHABLE = (
-    errno.EHOSTUNREACH,
-    errno.ENETUNREACH,
-    errno.EHOSTDOWN,
-    errno.ENETDOWN,
-    errno.EADDRNOTAVAIL,
-)
-
-
-class Fault(Exception):
-    """A fault that no library has an exception for."""
-
-    def __init__(self, reason: Reason, detail: str = "") -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
 
 
 @attrs.define(eq=False, repr=False)
@@ -181,74 +162,3 @@ def current_exchange() -> Exchange:
     if exchange is None:
         raise RuntimeError("a watched connection works only for an exchange")
     return exchange
-
-
-def refuse_early_bytes(sock: socket.socket) -> None:
-    """Refuse to send a request on a connection on which something has arrived before it.
-
-    What arrives before the first byte of a request cannot be its response. Over TLS, session
-    tickets and the like are read and passed over.
-
-    Args:
-        sock: The connected socket, or the TLS socket on it.
-
-    Raises:
-        Fault: Bytes have arrived, or the other side has closed the connection.
-        OSError: The connection is broken.
-    """
-    sock.settimeout(0)
-    try:
-        early = sock.recv(1)
-    except (BlockingIOError, ssl.SSLWantReadError):
-        return
-    raise early_fault(early)
-
-
-def early_fault(early: bytes) -> Fault:
-    """Return the fault of a connection that gave *early*, or its end, before the request."""
-    if early:
-        return Fault(Reason.MALFORMED, "bytes arrived before the request was sent")
-    return Fault(Reason.CLOSED, "the connection was closed before the request was sent")
-
-
-def took_nothing(carrier: object, error: Exception) -> bool:
-    """Whether *error* says that a call to send handed nothing to the network.
-
-    A lost connection, reported by the system for a socket without TLS, does. TLS may have written
-    a part, and what a signal handler raises comes when everything may have been sent.
-
-    Args:
-        carrier: The socket or stream that the call was made on.
-        error: What it raised.
-    """
-    told = isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
-    return told and not isinstance(carrier, ssl.SSLSocket) and not raised_by_handler(error)
-
-
-def reason_of(error: Exception) -> Reason:
-    """Return what *error*, met at a socket, means."""
-    match error:
-        case Fault():
-            return error.reason
-        case ssl.SSLCertVerificationError():
-            return Reason.CERTIFICATE
-        case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
-            return Reason.CLOSED
-        case TimeoutError():
-            return Reason.TIMED_OUT
-        case ssl.SSLError():
-            return Reason.TLS
-        case socket.gaierror(errno=socket.EAI_MEMORY):
-            return Reason.LOCAL_LIMIT
-        case socket.gaierror() | UnicodeError():
-            return Reason.NAME_RESOLUTION
-        case ConnectionRefusedError():
-            return Reason.REFUSED
-        case ConnectionError():
-            return Reason.RESET
-        case OSError() if error.errno in _LOCAL_LIMITS:
-            return Reason.LOCAL_LIMIT
-        case OSError() if error.errno in _UNREACHABLE:
-            return Reason.UNREACHABLE
-        case _:
-            return Reason.OTHER

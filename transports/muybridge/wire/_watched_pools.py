@@ -16,7 +16,8 @@ from muybridge.wire._watched_connections import (
     WatchedReply,
     WatchedTLSConnection,
 )
-from muybridge.wire._watched_exchange import Exchange, Fault, current_exchange
+from muybridge.wire._watched_exchange import Exchange, current_exchange
+from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import Reason
 
 if TYPE_CHECKING:

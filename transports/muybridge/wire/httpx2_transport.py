@@ -1,8 +1,8 @@
 """The transport on httpx2, for HTTP/2 and SOCKS proxies.
 
 It stands on httpx2's own lower half, httpcore2, which takes a network backend, and tells a
-`trace` extension what it does. Time-outs it hands from a request to the backend without looking at
-them. Ours are the `Account` of the exchange, so that each step on the network knows what it is for.
+`trace` extension what it does. It passes timeouts from a request to the backend without looking at
+them. Ours are the record of the exchange, so that each step on the network knows what it is for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import httpcore2
 
-from muybridge.interrupts import raised_by_handler
 from muybridge.wire import building
 from muybridge.wire._certificates import default_context
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
@@ -61,8 +60,8 @@ class Httpx2Transport:
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> building.Reply:
         """Send *request* on entering the context, and hand over its reply; as `Transport` says."""
-        account = building.Account(request, timeout, _WRAPPERS)
-        return building.Reply(self._send, account, authorization)
+        exchange = building.Exchange(request, timeout, _WRAPPERS)
+        return building.Reply(self._send, exchange, authorization)
 
     def close(self) -> None:
         """Close every idle connection. One in use is closed when its exchange ends."""
@@ -86,17 +85,17 @@ class Httpx2Transport:
             self._pools.setdefault(kind, pool)  # unless another thread was faster
         return self._pools[kind]
 
-    def _send(self, account: building.Account, authorization: str | None) -> building.Opened:
+    def _send(self, exchange: building.Exchange, authorization: str | None) -> building.Opened:
         def trace(name: str, info: dict[str, Any]) -> None:
             if name.endswith("send_request_headers.started"):
-                account.begin(tunnel=info["request"].method == b"CONNECT")
+                exchange.begin(tunnel=info["request"].method == b"CONNECT")
 
-        request = account.request
+        request = exchange.request
         origin, target = building.locate(request)
         if authorization is not None and self._proxy and origin.scheme == "http":
             raise building.Fault(Reason.REFUSED_HERE, "over http the proxy would read the key")
         host = origin.host.strip("[]")
-        timeouts = dict.fromkeys(("connect", "read", "write"), account)
+        timeouts = dict.fromkeys(("connect", "read", "write"), exchange)
         described = httpcore2.Request(
             request.method,
             httpcore2.URL(scheme=origin.scheme, host=host, port=origin.port, target=target),
@@ -110,7 +109,7 @@ class Httpx2Transport:
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A connection, read and written within the time of an exchange, and on its account."""
+    """A connection, read and written within the time of an exchange, and on its record."""
 
     def __init__(self, inner: httpcore2.NetworkStream) -> None:
         self.close = inner.close  # type: ignore[method-assign]  # nothing to add to it
@@ -118,19 +117,13 @@ class _Stream(httpcore2.NetworkStream):
         self._inner = inner
 
     def read(self, max_bytes: int, timeout: Any = None) -> bytes:
-        account = cast("building.Account", timeout)
-        return account.receive(self._inner.read(max_bytes, account.awaiting()))
+        exchange = cast("building.Exchange", timeout)
+        return exchange.receive(self._inner.read(max_bytes, exchange.awaiting()))
 
     def write(self, buffer: bytes, timeout: Any = None) -> None:
         # Under TLS within the TLS of a proxy, the socket cannot tell what arrives inside.
         sock = None if hasattr(self._inner, "ssl_obj") else self.get_extra_info("socket")
-        try:
-            cast("building.Account", timeout).send(buffer, self._inner.write, sock)
-        except httpcore2.WriteError as error:
-            # httpcore2 goes on to read the reply after one, whatever it was made from.
-            if error.__cause__ is not None and raised_by_handler(error.__cause__):
-                raise error.__cause__ from None
-            raise
+        cast("building.Exchange", timeout).send(buffer, self._inner.write, sock)
 
     def start_tls(
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: Any = None
@@ -148,10 +141,10 @@ class _Backend(httpcore2.SyncBackend):
     def connect_tcp(
         self, host: str, port: int, timeout: Any = None, *options: Any, **named: Any
     ) -> _Stream:
-        account = cast("building.Account", timeout)
+        exchange = cast("building.Exchange", timeout)
         refused: Exception = building.Fault(Reason.NAME_RESOLUTION, "the host has no address")
-        for address in building.addresses_of(account, host, port, proxy=self._proxied):
-            within = account.remaining(10.0)  # seconds that trying one address may take
+        for address in building.addresses_of(exchange, host, port, proxy=self._proxied):
+            within = exchange.remaining(10.0)  # seconds that trying one address may take
             try:
                 return _Stream(super().connect_tcp(address, port, within, *options, **named))
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:

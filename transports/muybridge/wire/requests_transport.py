@@ -21,8 +21,9 @@ from muybridge.wire._certificates import default_context
 from muybridge.wire._environment import proxy_for
 from muybridge.wire._network_errors import network_error
 from muybridge.wire._reply_body import decoded, framed
-from muybridge.wire._watched_exchange import Exchange, Fault
+from muybridge.wire._watched_exchange import Exchange
 from muybridge.wire._watched_pools import Loan, WatchedAdapter
+from muybridge.wire.exchange import Fault
 from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 

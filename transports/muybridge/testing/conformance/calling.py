@@ -33,7 +33,7 @@ SMOKE = Lesson(
     "a transport that does not send a plain request and read its response fails every check, for "
     "reasons that have nothing to do with them",
     "the whole of it: start with one GET to a server of your own, and set a breakpoint in "
-    "muybridge.wire.building.Account.failure, which sees what the library has raised",
+    "muybridge.wire.building.Exchange.failure, which sees what the library has raised",
 )
 
 _SHOWN = 80  # bytes of a body

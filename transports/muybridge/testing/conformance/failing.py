@@ -49,7 +49,7 @@ BEFORE = Lesson(
 AFTER = Lesson(
     SENT,
     "where an exception becomes a TransportFailure: `sent` is True from the moment at which the "
-    "first byte is handed to the socket; muybridge.wire.building.Account does it, from `begin` on",
+    "first byte is handed to the socket; muybridge.wire.building.Exchange does it, from `begin` on",
 )
 CERTIFIED = Lesson(
     f"{KEY}, and whoever can pass for the service is handed it",
@@ -197,7 +197,7 @@ class Failing(Checks):
         lesson = Lesson(
             KEPT.why,
             "what is read before the head is complete: keep it as it comes from the socket "
-            "(muybridge.wire.building.Account.receive does it), for a library throws it away",
+            "(muybridge.wire.building.Exchange.receive does it), for a library throws it away",
         )
         with serving([read_request, send(_CUT_HEAD)]) as server:
             failure = failure_of(transport, post(server.url), lesson)

@@ -181,7 +181,7 @@ NAMED = Lesson(
     "there; and a few reasons, such as a bad certificate, are not tried again",
     "where an exception becomes a TransportFailure: note `phase` before each step, and count the "
     "bytes at the socket; muybridge.wire.building.reason_of finds the reason in exceptions of the "
-    "operating system, and Account.failure also where a connection was closed too early, or a "
+    "operating system, and Exchange.failure also where a connection was closed too early, or a "
     "library could not read the reply",
 )
 UNKNOWN = Lesson(

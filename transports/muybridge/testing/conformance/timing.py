@@ -32,13 +32,13 @@ _CHUNKED = _HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 TOTAL = Lesson(
     TIME,
     "time-outs that start anew with each read: measure what is left before each step; "
-    "muybridge.wire.building.Account.remaining does it",
+    "muybridge.wire.building.Exchange.remaining does it",
 )
 IDLE = Lesson(
     "a stream that has fallen silent is to be noticed long before its deadline, which is minutes "
     "away",
     "HttpRequest.idle_timeout: it bounds each read, as well as the deadline does; "
-    "muybridge.wire.building.Account.awaiting returns the lesser of the two",
+    "muybridge.wire.building.Exchange.awaiting returns the lesser of the two",
 )
 
 

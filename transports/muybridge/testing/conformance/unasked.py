@@ -51,7 +51,7 @@ EARLY = Lesson(
     "client send the create again, which is then paid for twice, a 400 would report it as refused, "
     "and a 200 would give it another task's id",
     "the moment before a paid request's first byte: if anything can be read by then, raise "
-    "TransportError with sent=False, and the client retries; muybridge.wire.building.Account.send "
+    "TransportError with sent=False, and the client retries; muybridge.wire.building.Exchange.send "
     "checks it if it is given the socket, and so does building.refuse_early_bytes",
 )
 

@@ -1,0 +1,319 @@
+"""The record of one exchange: how far it has come, how long it may take, and how it failed.
+
+Whether a paid request may be sent again depends on one fact: was any byte of it handed to the
+network? The exception that an HTTP library raises does not tell. A handshake that hangs and a
+response that never comes are both a read timeout; a connection that was refused and one that was
+lost are often the same class. So every transport keeps an `Exchange`, and whatever takes a step
+records it here, before the step: the phase, the first byte of the request, what arrived.
+
+The rules that all transports share are here too:
+
+- What arrives before the first byte of a request cannot be its response (`refuse_early_bytes`).
+- The request counts as sent as soon as its first byte is about to be handed over. Only if the
+  operating system says that it took nothing (`took_nothing`), that is undone.
+- If sending fails, the response may still be there: a server that refuses a request early says
+  why, and then closes the connection. The error is kept, and counts only if there is no response.
+- All steps share one deadline. Bytes that drip in keep a connection busy, but no longer than that.
+- A failure is described without keeping the exception: its text or its frames may show the key.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import attrs
+
+from muybridge.interrupts import raised_by_handler
+from muybridge.wire.transport import PARTIAL_LIMIT
+from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
+
+PIECE = 64 * 1024
+"""Most bytes that are sent, or decoded, at a time."""
+_LONGEST_WAIT = 86_400.0  # a socket takes no infinite timeout
+_DETAIL_LIMIT = 200
+_LOCAL_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
+_UNREACHABLE = (
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+    errno.EHOSTDOWN,
+    errno.ENETDOWN,
+    errno.EADDRNOTAVAIL,
+)
+
+
+class Fault(Exception):
+    """A fault that no library has an exception for."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@attrs.define(eq=False, repr=False)
+class Exchange:
+    """The record of one exchange. It never holds the API key.
+
+    Args:
+        request: The request.
+        timeout: Seconds that the whole exchange may take.
+        wrappers: Exceptions in which a library wraps those of the operating system.
+        clock: Returns the time in seconds; the monotonic clock, unless an event loop has its own.
+
+    Attributes:
+        deadline: When the exchange must have ended, by the clock.
+        phase: What the exchange is doing. `addresses_of`, `begin`, `awaiting` and `Reply` set it;
+            only the beginning of a TLS handshake (`Phase.TLS`) is for the transport to set.
+        sent: Whether any byte of the request may have been handed to the network.
+        bytes_sent: How many have been, for people to read.
+        send_error: Why not all of the request was sent, or None.
+        status: The status of the response, once its head has arrived.
+        arrived: The beginning of what has arrived: of the head, then of the decoded body.
+        ended: Whether the other side has closed its end.
+        sock: The socket, for `abort` to shut down, or None.
+    """
+
+    request: HttpRequest
+    timeout: float
+    wrappers: tuple[type[Exception], ...] = ()
+    clock: Callable[[], float] = attrs.field(factory=lambda: time.monotonic)
+    deadline: float = attrs.field(init=False)
+    phase: Phase = attrs.field(default=Phase.RESOLVE, init=False)
+    sent: bool = attrs.field(default=False, init=False)
+    bytes_sent: int = attrs.field(default=0, init=False)
+    send_error: Exception | None = attrs.field(default=None, init=False)
+    status: int | None = attrs.field(default=None, init=False)
+    arrived: bytes = attrs.field(default=b"", init=False)
+    ended: bool = attrs.field(default=False, init=False)
+    sock: socket.socket | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.deadline = self.clock() + self.timeout
+
+    def remaining(self, most: float | None = None) -> float:
+        """Return the seconds that the next step may take, at most *most*.
+
+        Raises:
+            TimeoutError: None are left.
+        """
+        left = self.deadline - self.clock()
+        if left <= 0:
+            raise TimeoutError("the time for the whole exchange is up")
+        return min(left, _LONGEST_WAIT if most is None else most)
+
+    def begin(self, *, tunnel: bool = False) -> None:
+        """Record that the request, or one to a proxy for a tunnel, is about to be sent.
+
+        Raises:
+            Fault: It was sent already, and a library is about to send it again by itself.
+        """
+        if self.sent:
+            raise Fault(Reason.CLOSED, "the HTTP library was about to send the request again")
+        self.phase = Phase.PROXY if tunnel else Phase.SEND
+
+    def send(
+        self,
+        data: bytes,
+        write: Callable[[bytes, float], int | None],
+        sock: socket.socket | None = None,
+    ) -> None:
+        """Write *data* piece by piece, and record what the network took of the request.
+
+        Args:
+            data: What to write.
+            write: Writes bytes within so many seconds, and returns how many it has written, or
+                None for all.
+            sock: The socket that it writes to. With it, `refuse_early_bytes` is called before
+                the first byte of a paid request.
+
+        Raises:
+            TimeoutError: No time is left.
+            Fault: Something arrived on *sock* before the paid request was sent.
+        """
+        sending = self.phase is Phase.SEND
+        if sending and not self.sent and self.request.paid and sock is not None:
+            refuse_early_bytes(sock)
+        self.sent = self.sent or sending
+        start = 0
+        while start < len(data):
+            piece = data[start : start + PIECE]
+            try:
+                count = write(piece, self.remaining())
+            except self.wrappers as error:
+                # A library may ignore its own exception and go on to read the response.
+                inner = self._unwrapped(error)
+                if raised_by_handler(inner):
+                    raise inner from None
+                raise
+            count = len(piece) if count is None else count
+            start += count
+            if sending:
+                self.bytes_sent += count
+
+    def send_failed(self, error: Exception, carrier: object) -> None:
+        """Record that sending the request failed; its response may be there all the same.
+
+        Args:
+            error: What was raised.
+            carrier: The socket or stream that the request was written to.
+
+        Raises:
+            Exception: *error*, if there is no response to wait for: nothing was sent, the time
+                is up, or a signal handler raised it.
+        """
+        if not self.bytes_sent and took_nothing(carrier, error):
+            self.sent = False
+        if not self.sent or isinstance(error, TimeoutError) or raised_by_handler(error):
+            raise error
+        self.send_error = error
+
+    def awaiting(self) -> float:
+        """Record that the network is about to be read, and return the seconds that it may take.
+
+        Raises:
+            TimeoutError: None are left.
+        """
+        if self.phase is Phase.SEND:
+            self.phase = Phase.HEAD
+        return self.remaining(self.request.idle_timeout)
+
+    def receive(self, data: bytes) -> bytes:
+        """Record and return *data*, which has come in from the network; no bytes are its end."""
+        self.ended = not data
+        if self.phase is Phase.HEAD:
+            self.keep(data)
+        return data
+
+    def keep(self, data: bytes) -> None:
+        """Keep *data* for a failure to show, up to 64 KiB in all."""
+        if len(self.arrived) < PARTIAL_LIMIT:
+            self.arrived += data[: PARTIAL_LIMIT - len(self.arrived)]
+
+    def abort(self) -> None:
+        """Make whatever waits for the network fail at once. Another thread may call it."""
+        self.deadline = -math.inf
+        if self.sock is not None:
+            # Called on the class: a TLS socket would forget its TLS while the other thread uses it.
+            with suppress(OSError):
+                socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
+
+    def failure(self, error: Exception) -> TransportFailure:
+        """Describe the exchange's end by *error*, without keeping anything of *error*.
+
+        The text of an HTTP library's exception is left out: it quotes the response, which may
+        quote the key, or the URL, which may be a signed one.
+        """
+        phase = self.phase
+        if self.send_error is not None and phase is Phase.HEAD:
+            error, phase = self.send_error, Phase.SEND
+        error = self._unwrapped(error)
+        reason, detail = reason_of(error), type(error).__name__
+        receiving = phase in (Phase.HEAD, Phase.BODY)
+        cut = reason is Reason.CLOSED or (self.ended and not isinstance(error, TimeoutError))
+        if isinstance(error, Fault):
+            detail = error.detail
+        elif receiving and cut:
+            early = phase is Phase.HEAD and not self.arrived
+            reason = Reason.CLOSED if early else Reason.TRUNCATED
+            detail = f"the connection was closed before the end of the reply ({detail})"
+        elif isinstance(error, OSError | UnicodeError) and not isinstance(error, self.wrappers):
+            detail = str(error)[:_DETAIL_LIMIT]
+        elif receiving:
+            reason = Reason.MALFORMED
+        elif phase is Phase.PROXY:
+            reason = Reason.PROXY_REFUSED
+        return TransportFailure(
+            phase=phase,
+            sent=self.sent,
+            reason=reason,
+            bytes_sent=self.bytes_sent,
+            partial=self.arrived,
+            status=self.status,
+            detail=detail,
+        )
+
+    def _unwrapped(self, error: Exception) -> Exception:
+        """Return the operating system's exception, which a library may have wrapped."""
+        if not isinstance(error, self.wrappers):
+            return error
+        # Some libraries raise the wrapper `from None`, and keep the rest among its arguments.
+        wrapped = (error.__cause__, error.__context__, *error.args)
+        inner = next((known for known in wrapped if isinstance(known, Exception)), None)
+        return error if inner is None else self._unwrapped(inner)
+
+
+def refuse_early_bytes(sock: socket.socket) -> None:
+    """Refuse to send a request on a connection on which something has arrived before it.
+
+    What arrives before the first byte of a request cannot be its response. Over TLS, session
+    tickets and the like are read and skipped.
+
+    Args:
+        sock: The connected socket, or the TLS socket on it.
+
+    Raises:
+        Fault: Bytes have arrived, or the other side has closed the connection.
+        OSError: The connection is broken.
+    """
+    sock.settimeout(0)
+    try:
+        early = sock.recv(1)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return
+    raise early_fault(early)
+
+
+def early_fault(early: bytes) -> Fault:
+    """Return the fault of a connection that gave *early*, or its end, before the request."""
+    if early:
+        return Fault(Reason.MALFORMED, "bytes arrived before the request was sent")
+    return Fault(Reason.CLOSED, "the connection was closed before the request was sent")
+
+
+def took_nothing(carrier: object, error: Exception) -> bool:
+    """Whether *error* says that a call to send handed nothing to the network.
+
+    A lost connection, reported by the system for a socket without TLS, does. TLS may have written
+    a part, and what a signal handler raises comes when everything may have been sent.
+
+    Args:
+        carrier: The socket or stream that the call was made on.
+        error: What it raised.
+    """
+    told = isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
+    return told and not isinstance(carrier, ssl.SSLSocket) and not raised_by_handler(error)
+
+
+def reason_of(error: Exception) -> Reason:
+    """Return what *error*, met at a socket, means."""
+    match error:
+        case Fault():
+            return error.reason
+        case ssl.SSLCertVerificationError():
+            return Reason.CERTIFICATE
+        case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
+            return Reason.CLOSED
+        case TimeoutError():
+            return Reason.TIMED_OUT
+        case ssl.SSLError():
+            return Reason.TLS
+        case socket.gaierror(errno=socket.EAI_MEMORY):
+            return Reason.LOCAL_LIMIT
+        case socket.gaierror() | UnicodeError():
+            return Reason.NAME_RESOLUTION
+        case ConnectionRefusedError():
+            return Reason.REFUSED
+        case ConnectionError():
+            return Reason.RESET
+        case OSError() if error.errno in _LOCAL_LIMITS:
+            return Reason.LOCAL_LIMIT
+        case OSError() if error.errno in _UNREACHABLE:
+            return Reason.UNREACHABLE
+        case _:
+            return Reason.OTHER
