@@ -7,6 +7,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Suites with environments and settings of their own.
+collect_ignore = ["browser", "interop", "packaged"]
+
 # Examples are the same in every run, so that a failure is one for everybody. The nightly run
 # draws new ones, and many more.
 settings.register_profile(

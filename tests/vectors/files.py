@@ -11,7 +11,7 @@ from .requests_made import invalid_cases, request_cases
 from .streams import stream_cases
 from .telling import NOW, SERVICE, WALL
 
-VECTORS = Path(__file__).parent.parent.parent / "vectors"
+VECTORS = Path(__file__).parent / "data"
 VERSION = 1
 
 

@@ -39,7 +39,7 @@ from muybridge_protocol.text.stream_reader import StreamInterrupted, StreamReade
 
 Json = dict[str, Any]
 
-FOLDER = Path(__file__).parent.parent.parent / "vectors"
+FOLDER = Path(__file__).parent / "data"
 
 
 def load(name: str) -> Json:

@@ -31,6 +31,7 @@ from .replay import (
     reply_of,
 )
 
+ROOT = Path(__file__).parents[2]
 NAMES = ("requests", "invalid-requests", "replies", "operations", "streams")
 FILES: dict[str, Any] = {name: load(f"{name}.json") for name in NAMES}
 
@@ -138,14 +139,14 @@ def test_the_key_is_in_no_vector() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="the example on the page is JavaScript")
 def test_the_example_on_the_page(tmp_path: Path) -> None:
     """The example of the page about vectors replays what it says it does."""
-    page = (FOLDER.parent / "docs" / "vectors.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```js\n(.*?)```", page, re.DOTALL)
     (printed,) = re.findall(r"```console\n\$ node replay.mjs\n(.*?)```", page, re.DOTALL)
     script = tmp_path / "replay.mjs"
     script.write_text(code, encoding="utf-8")
     done = subprocess.run(  # noqa: S603  our own example
         ["node", str(script)],  # noqa: S607  whichever is installed
-        cwd=FOLDER.parent,
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
