@@ -1,20 +1,16 @@
-"""JSON in and out: strict about what it reads, and one reader of typed records.
+"""JSON in and out, strict about what it reads.
 
 A reply is read as UTF-8 JSON (a byte order mark is tolerated) without duplicate names, NaN,
-infinities or trailing data. A record's required fields must have their type; of any other field a
-value of an unexpected type is read as None, because a paid task must not be lost over it. The raw
-record keeps what came.
+infinities or trailing data.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from json.scanner import make_scanner
-from typing import Any, Final, TypeVar, cast
-
-import attrs
+from typing import Any, Final, cast
 
 from muybridge_protocol.http import MEBIBYTE
 
@@ -288,57 +284,6 @@ def error_text(said: Any) -> str:
     return readable(said if isinstance(said, str) else json.dumps(said))
 
 
-_Reader = Callable[[Any], Any]
-_T = TypeVar("_T")
-
-NAME_LIMIT: Final = 200
-"""Most characters of a status, a model's name or another short text that are kept."""
-ERROR_LIMIT: Final = 2_000
-"""Most characters of an error's text that are kept."""
-_COUNT_LIMIT: Final = 2**63
-"""Databases store integers in 64 bits with a sign."""
-_TIME_LIMIT: Final = 32_503_680_000
-"""Times from the year 3000 on are no times; most are milliseconds or counters."""
-
-
-def read_text(value: Any) -> str:
-    """Return *value*, which must be a string.
-
-    Raises:
-        InvalidJson: It is none.
-    """
-    if type(value) is not str:
-        raise InvalidJson(f"{readable(repr(value), 40)} is not a str")
-    return value
-
-
-def optional_text(value: Any) -> str | None:
-    """Return *value* as it came if it is a string that can be encoded, or None."""
-    return value if type(value) is str and is_encodable(value) else None
-
-
-def optional_name(value: Any) -> str | None:
-    """Return *value* fit to show and store if it is a string, or None."""
-    return one_line(value, NAME_LIMIT) if type(value) is str else None
-
-
-def optional_count(value: Any) -> float | None:
-    """Return *value* if it is a number from 0 on that any database can store, or None."""
-    if type(value) is float:
-        return value if value >= 0 else None
-    return value if type(value) is int and 0 <= value < _COUNT_LIMIT else None
-
-
-def optional_time(value: Any) -> float | None:
-    """Return *value* if it is a Unix time in seconds before the year 3000, or None."""
-    return value if type(value) in (int, float) and 0 <= value < _TIME_LIMIT else None
-
-
-def optional_whole_time(value: Any) -> int | None:
-    """Return *value* if it is a Unix time in whole seconds before the year 3000, or None."""
-    return value if type(value) is int and 0 <= value < _TIME_LIMIT else None
-
-
 def is_encodable(text: str) -> bool:
     """Whether *text* is free of lone surrogates, which no encoding can express."""
     try:
@@ -346,37 +291,3 @@ def is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def record_reader(
-    kind: type[_T],
-    fields: Mapping[str, _Reader],
-    *,
-    renamed: Mapping[str, str] | None = None,
-) -> Callable[..., _T]:
-    """Return a function that reads a record as *kind*.
-
-    It takes the record and, by name, those arguments of *kind* that no record has. What is not
-    among *fields* it does not look at.
-
-    Args:
-        kind: An attrs class. A field without a default must be in each record.
-        fields: How to read the value of each field, by its name in the record.
-        renamed: Names of arguments, by name of the field, where the two differ.
-    """
-    defaults = {field.name: field.default for field in attrs.fields(cast("Any", kind))}
-    table = tuple(
-        (name, argument, defaults[argument] is attrs.NOTHING, reader)
-        for name, reader in fields.items()
-        for argument in [(renamed or {}).get(name, name)]
-    )
-
-    def read(record: JsonObject, **known: Any) -> _T:
-        for name, argument, is_required, reader in table:
-            if name in record:
-                known[argument] = reader(record[name])
-            elif is_required:
-                raise InvalidJson(f"it has no {name}")
-        return kind(**known)
-
-    return read

@@ -15,26 +15,21 @@ from typing import Any
 
 import attrs
 
-from muybridge_protocol.codec import (
+from muybridge_protocol.codec import InvalidJson, JsonObject, one_line, read_object, readable
+from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
+from muybridge_protocol.families import FAMILIES, family_of_model
+from muybridge_protocol.families.family import Family
+from muybridge_protocol.http import shown_url, without_query
+from muybridge_protocol.records.convert import View, names, ours, structure, unstructure, wire
+from muybridge_protocol.records.lenient import (
     ERROR_LIMIT,
     NAME_LIMIT,
-    InvalidJson,
-    JsonObject,
-    one_line,
     optional_count,
     optional_name,
     optional_text,
     optional_time,
     optional_whole_time,
-    read_object,
-    read_text,
-    readable,
-    record_reader,
 )
-from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
-from muybridge_protocol.families import FAMILIES, family_of_model
-from muybridge_protocol.families.family import Family
-from muybridge_protocol.http import shown_url, without_query
 from muybridge_protocol.service import check_identifier, is_identifier
 from muybridge_protocol.values import require_type
 
@@ -77,17 +72,17 @@ def may_follow(before: str | None, after: str) -> bool:
 _KNOWN: Mapping[str, Status] = {status.value: status for status in Status}
 
 
-def _status(status: Any) -> str:
+def _status(status: Any, _: object = None) -> str:
     if not isinstance(status, str):
         raise InvalidJson("its status is not a string")
     return _KNOWN.get(status) or one_line(status, NAME_LIMIT)
 
 
-def _optional_status(status: Any) -> str | None:
+def _optional_status(status: Any, _: object = None) -> str | None:
     return _status(status) if isinstance(status, str) else None
 
 
-def _error_text(error: Any) -> str | None:
+def _error_text(error: Any, _: object = None) -> str | None:
     if error is None:
         return None
     return readable(error if isinstance(error, str) else json.dumps(error), ERROR_LIMIT)
@@ -114,16 +109,16 @@ class Task:
     """
 
     id: str
-    family: str | None = None
-    model: str | None = None
-    requested_model: str | None = None
-    status: Status | str | None = None
-    object: str | None = None
-    created: int | None = None
-    error: str | None = None
-    submitted_at: float | None = None
-    next_poll_at: float | None = attrs.field(default=None, eq=False)
-    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False)
+    family: str | None = attrs.field(default=None, metadata=ours(optional_name))
+    model: str | None = attrs.field(default=None, metadata=wire(optional_name))
+    requested_model: str | None = attrs.field(default=None, metadata=ours(optional_name))
+    status: Status | str | None = attrs.field(default=None, metadata=wire(_optional_status))
+    object: str | None = attrs.field(default=None, metadata=wire(optional_name))
+    created: int | None = attrs.field(default=None, metadata=wire(optional_whole_time))
+    error: str | None = attrs.field(default=None, metadata=wire(_error_text))
+    submitted_at: float | None = attrs.field(default=None, metadata=ours(optional_time))
+    next_poll_at: float | None = attrs.field(default=None, eq=False, metadata=ours(optional_time))
+    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False, metadata=ours())
 
     @property
     def known_family(self) -> Family | None:
@@ -140,16 +135,15 @@ class Task:
     @property
     def unknown(self) -> Mapping[str, Any]:
         """The record's fields that the specification does not name."""
-        return {name: value for name, value in self.raw.items() if name not in _TASK_FIELDS}
+        return {name: value for name, value in self.raw.items() if name not in names(Task)}
 
     def to_token(self) -> str:
         """Return the task as one line of JSON, from which `from_token` goes on anywhere.
 
         It holds wall-clock times and no secret.
         """
-        fields = {name: getattr(self, name) for name in _TOKEN_FIELDS}
-        told = {name: value for name, value in fields.items() if value is not None}
-        return json.dumps({"muybridge_task": TOKEN_VERSION, **told}, separators=(",", ":"))
+        fields = {"muybridge_task": TOKEN_VERSION, **unstructure(self, _TOKEN)}
+        return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_token(cls, token: str) -> Task:
@@ -166,7 +160,7 @@ class Task:
                     f"This is no task token of version {TOKEN_VERSION}; a newer muybridge may "
                     "have written it."
                 )
-            task = _read_token(fields)
+            task = structure(fields, _TOKEN)
         except InvalidJson as error:
             raise InvalidToken(f"This is no task token: {error}.") from None
         if not is_identifier(task.id):
@@ -226,17 +220,21 @@ class Result:
     """
 
     id: str
-    status: Status | str
-    family: str | None = None
-    model: str | None = None
-    object: str | None = None
-    created: int | None = None
-    image_url: str | None = attrs.field(default=None, repr=shown_url)
-    video_url: str | None = attrs.field(default=None, repr=shown_url)
-    actual_duration: float | None = None
-    total_tokens: int | float | None = None
-    error: str | None = None
-    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False)
+    status: Status | str = attrs.field(metadata=wire(_status))
+    family: str | None = attrs.field(default=None, metadata=ours())
+    model: str | None = attrs.field(default=None, metadata=wire(optional_name))
+    object: str | None = attrs.field(default=None, metadata=wire(optional_name))
+    created: int | None = attrs.field(default=None, metadata=wire(optional_whole_time))
+    image_url: str | None = attrs.field(default=None, repr=shown_url, metadata=wire(optional_text))
+    video_url: str | None = attrs.field(default=None, repr=shown_url, metadata=wire(optional_text))
+    actual_duration: float | None = attrs.field(
+        default=None, metadata=wire(optional_count, name="actualDuration")
+    )
+    total_tokens: int | float | None = attrs.field(
+        default=None, metadata=wire(optional_count, name="totalTokens")
+    )
+    error: str | None = attrs.field(default=None, metadata=wire(_error_text))
+    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False, metadata=ours())
 
     @property
     def is_terminal(self) -> bool:
@@ -262,7 +260,7 @@ class Result:
     @property
     def unknown(self) -> Mapping[str, Any]:
         """The record's fields that the specification does not name."""
-        return {name: value for name, value in self.raw.items() if name not in _RESULT_FIELDS}
+        return {name: value for name, value in self.raw.items() if name not in names(Result)}
 
     def to_task(self) -> Task:
         """Return the task that this is the result of."""
@@ -331,41 +329,7 @@ def as_task(task: Task | Result | str) -> Task:
     return Task(id=check_identifier(task, "task id"))
 
 
-# How each field of a record is read, by its name on the wire. What is not among them is unknown.
-_TASK_FIELDS = {
-    "id": read_text,
-    "object": optional_name,
-    "created": optional_whole_time,
-    "model": optional_name,
-    "status": _optional_status,
-    "error": _error_text,
-}
-_RESULT_FIELDS = {
-    **_TASK_FIELDS,
-    "status": _status,
-    "image_url": optional_text,
-    "video_url": optional_text,
-    "actualDuration": optional_count,
-    "totalTokens": optional_count,
-}
-_TOKEN_FIELDS = {
-    "id": read_text,
-    "family": optional_name,
-    "model": optional_name,
-    "requested_model": optional_name,
-    "status": _optional_status,
-    "created": optional_whole_time,
-    "submitted_at": optional_time,
-    "next_poll_at": optional_time,
-}
-
-_read_task = record_reader(Task, _TASK_FIELDS)
-_read_result = record_reader(
-    Result,
-    _RESULT_FIELDS,
-    renamed={"actualDuration": "actual_duration", "totalTokens": "total_tokens"},
-)
-_read_token = record_reader(Task, _TOKEN_FIELDS)
+_TOKEN = View(Task, without=("object", "error", "raw"))
 
 
 def read_task(
@@ -386,11 +350,13 @@ def read_task(
     Raises:
         InvalidJson: It has no id that can be asked for.
     """
-    task = _read_task(
+    task = structure(
         record,
+        Task,
         family=family,
         requested_model=requested_model,
         submitted_at=submitted_at,
+        next_poll_at=None,
         raw=record,
     )
     if not is_identifier(task.id):
@@ -408,6 +374,6 @@ def read_result(record: JsonObject, *, family: str | None) -> Result:
     Raises:
         InvalidJson: It has no id or no status.
     """
-    result = _read_result(record, family=family, raw=record)
+    result = structure(record, Result, family=family, raw=record)
     known = family_of_model(result.model) if family is None else None
     return result if known is None else attrs.evolve(result, family=known.name)

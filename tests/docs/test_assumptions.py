@@ -15,7 +15,6 @@ from muybridge.local.hoofbeats import SAMPLE_RATE
 from muybridge.local.rendering import Picture
 from muybridge.local.service import SEEDED_ASSETS
 from muybridge_docs.generated import GENERATED
-from muybridge_protocol.codec import ERROR_LIMIT, NAME_LIMIT
 from muybridge_protocol.delivery import CREATE, LONGEST_BACKOFF, LONGEST_WAIT, Verdict
 from muybridge_protocol.emulator import FAILURES, REQUEST_BODY_LIMIT, Timing
 from muybridge_protocol.emulator import intake as emulator_intake
@@ -43,6 +42,7 @@ from muybridge_protocol.operations.poll import (
     UNANSWERED_PACING,
     UNKNOWN_PACING,
 )
+from muybridge_protocol.records.lenient import ERROR_LIMIT, NAME_LIMIT
 from muybridge_protocol.rules import Between
 from muybridge_protocol.service import is_identifier
 from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT, TEXT_TIMEOUT

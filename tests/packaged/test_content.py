@@ -77,10 +77,10 @@ def test_metadata(content: dict[str, bytes]) -> None:
 
 
 def test_no_extra_is_needed_for_the_core(content: dict[str, bytes]) -> None:
-    """Without an extra, only attrs is installed."""
+    """Without an extra, attrs and cattrs are installed, and nothing besides."""
     needed = message_from_bytes(content[f"{INFORMATION}/METADATA"]).get_all("Requires-Dist", [])
     bare = {re.split(r"[^a-z]", each)[0] for each in needed if "extra ==" not in each}
-    assert bare == {"attrs"}
+    assert bare == {"attrs", "cattrs"}
 
 
 def test_the_sdist_makes_the_same_wheel(built: Built) -> None:

@@ -67,7 +67,7 @@ def service_there(lowest: Environment) -> Iterator[dict[str, str]]:
 def test_the_lowest_versions_are_installed(built: Built, lowest: Environment) -> None:
     """pip has taken the floors themselves, so that the other tests here prove something."""
     wanted = floors(built.wheel, *FOR_USERS)
-    assert {"attrs", "requests", "trio", "httptools", "httpx2"} <= set(wanted)
+    assert {"attrs", "cattrs", "requests", "trio", "httptools", "httpx2"} <= set(wanted)
     code = "import importlib.metadata as m, sys; print(*(m.version(n) for n in sys.argv[1:]))"
     told = succeed([lowest.python, "-I", "-c", code, *wanted])
     assert list(map(Version, told.split())) == list(wanted.values())

@@ -1,0 +1,1 @@
+"""Records: JSON in and out, and the one converter between JSON and typed values."""
