@@ -3,15 +3,25 @@
 Local mistakes (`InvalidRequest`, `InvalidKey`, `InvalidIdentifier`, `InvalidAddress`) are found
 before anything is sent. Everything else is a `ServiceError`: something happened on the way to
 the service, or the service said so. Errors of a task carry the task, and `Task.to_token` keeps it.
+
+A `ServiceError` is an attrs class whose fields say what happened, and whose message is made of
+three sentences: what happened, to which task, what to do next. It equals itself alone, and can be
+pickled and copied. Fields with `repr=False` are replies of the service, with whatever links they
+hold: they stand neither in `repr` nor in `args`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from muybridge_protocol.codec import readable
 from muybridge_protocol.http import Reason, TransportFailure
+from muybridge_protocol.identifiers import is_identifier, shown_id
+from muybridge_protocol.rules import shown
 
 if TYPE_CHECKING:
     from muybridge_protocol.rules import Problem
@@ -81,6 +91,7 @@ class InvalidToken(LocalError):
     """A task token cannot be read."""
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class ServiceError(MuybridgeError):
     """Something happened on the way to the service, or the service said so.
 
@@ -89,39 +100,20 @@ class ServiceError(MuybridgeError):
             can be asked for again.
     """
 
-    __slots__ = ("_names", "task")
-    task: Task | None
-    _names: tuple[str, ...]
-    _hidden: ClassVar[frozenset[str]] = frozenset({"body", "raw"})
-    """What `repr` and `args` leave out: replies of the service, with whatever links they hold."""
-
-    def __init__(self, *, task: Task | None = None) -> None:
-        self._keep(task=task)
+    task: Task | None = None
 
     def __str__(self) -> str:
         parts = (self.what(), self.about(), self.next_step())
         return " ".join(readable(part, _SENTENCE_LIMIT) for part in parts if part)
 
-    def _keep(self, **values: object) -> None:
-        """Keep what the error is made with. Classes of attrs would take 5 ms of a program's start.
-
-        Args:
-            values: By name of the argument of `__init__`.
-        """
-        for name, value in values.items():
-            setattr(self, name, value)
-        shown = (value for name, value in values.items() if name not in self._hidden)
-        super().__init__(*shown)  # which sets `args`
-        self._names = tuple(values)
-
-    def __repr__(self) -> str:
-        shown = (name for name in self._names if name not in self._hidden)
-        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
-        return f"{type(self).__qualname__}({told})"
+    def __attrs_post_init__(self) -> None:
+        # Not what attrs makes `args` of, which is everything: replies hold signed links.
+        shown = (field.name for field in attrs.fields(type(self)) if field.repr)
+        self.args = tuple(getattr(self, name) for name in shown)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {name: getattr(self, name) for name in self._names}
-        return (_rebuild, (type(self), values))
+        values = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+        return partial(type(self), **values), (), self.__dict__  # with the notes
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -132,23 +124,14 @@ class ServiceError(MuybridgeError):
         if self.task is None:
             return ""
         model = f" ({self.task.model})" if self.task.model else ""
-        return f"Task {_shown_id(self.task.id)}{model} is safe."
+        return f"Task {shown_id(self.task.id)}{model} is safe."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence, or ""."""
         return "" if self.task is None else "Ask for it again later with its id."
 
 
-def _shown_id(text: str) -> str:
-    from muybridge_protocol.service import shown_id  # noqa: PLC0415  it needs this module
-
-    return shown_id(text)
-
-
-def _rebuild(kind: type[ServiceError], values: dict[str, Any]) -> ServiceError:
-    return kind(**values)
-
-
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class NotSent(ServiceError):
     """The request never reached the service: no byte of it was handed to the network.
 
@@ -159,18 +142,8 @@ class NotSent(ServiceError):
         attempts: How often it was tried.
     """
 
-    __slots__ = ("attempts", "failure")
     failure: TransportFailure
-    attempts: int
-
-    def __init__(
-        self,
-        *,
-        task: Task | None = None,
-        failure: TransportFailure,
-        attempts: int = 1,
-    ) -> None:
-        self._keep(task=task, failure=failure, attempts=attempts)
+    attempts: int = 1
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -184,6 +157,7 @@ class NotSent(ServiceError):
         return f"Nothing was charged; {mend}, then send it again."
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class Refused(ServiceError):
     """The service answered, and refused.
 
@@ -193,20 +167,9 @@ class Refused(ServiceError):
         body: The reply's body, at most 64 KiB.
     """
 
-    __slots__ = ("body", "message", "status")
     status: int
-    message: str
-    body: bytes
-
-    def __init__(
-        self,
-        *,
-        task: Task | None = None,
-        status: int,
-        message: str = "",
-        body: bytes = b"",
-    ) -> None:
-        self._keep(task=task, status=status, message=message, body=body)
+    message: str = ""
+    body: bytes = attrs.field(default=b"", repr=False)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -241,6 +204,7 @@ class Forbidden(Refused):
         )
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class RateLimited(Refused):
     """The service asks to slow down (status 429), for longer than it is worth waiting.
 
@@ -248,19 +212,7 @@ class RateLimited(Refused):
         retry_after: Seconds that the service asks to wait, or None.
     """
 
-    __slots__ = ("retry_after",)
-    retry_after: float | None
-
-    def __init__(
-        self,
-        *,
-        task: Task | None = None,
-        status: int,
-        message: str = "",
-        body: bytes = b"",
-        retry_after: float | None = None,
-    ) -> None:
-        self._keep(task=task, status=status, message=message, body=body, retry_after=retry_after)
+    retry_after: float | None = None
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
@@ -268,6 +220,7 @@ class RateLimited(Refused):
         return f"Nothing was charged; try again{wait}."
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class CreateAmbiguous(ServiceError):
     """A request that costs money may or may not have been accepted. It was not sent again.
 
@@ -282,31 +235,11 @@ class CreateAmbiguous(ServiceError):
         candidate_id: A task id that the response seems to hold, as it came, or None.
     """
 
-    __slots__ = ("candidate_id", "failure", "raw", "reason", "status")
     reason: str
-    failure: TransportFailure | None
-    status: int | None
-    raw: bytes
-    candidate_id: str | None
-
-    def __init__(
-        self,
-        *,
-        task: Task | None = None,
-        reason: str,
-        failure: TransportFailure | None = None,
-        status: int | None = None,
-        raw: bytes = b"",
-        candidate_id: str | None = None,
-    ) -> None:
-        self._keep(
-            task=task,
-            reason=reason,
-            failure=failure,
-            status=status,
-            raw=raw,
-            candidate_id=candidate_id,
-        )
+    failure: TransportFailure | None = None
+    status: int | None = None
+    raw: bytes = attrs.field(default=b"", repr=False)
+    candidate_id: str | None = None
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -319,14 +252,9 @@ class CreateAmbiguous(ServiceError):
         """Return what to do next, as a sentence."""
         if not self.candidate_id:
             return "Look at the account for a new task before sending it again."
-        from muybridge_protocol.rules import shown  # noqa: PLC0415  needed only here
-        from muybridge_protocol.service import is_identifier  # noqa: PLC0415  it needs this module
-
         if is_identifier(self.candidate_id):
-            return (
-                f"The response names the id {_shown_id(self.candidate_id)}: "
-                "ask for its result first."
-            )
+            named = shown_id(self.candidate_id)
+            return f"The response names the id {named}: ask for its result first."
         return (
             f"The response names {shown(self.candidate_id)} as the id, which cannot be asked for: "
             "look at the account for a new task before sending it again."
@@ -346,6 +274,7 @@ class TextAmbiguous(CreateAmbiguous):
         return "Its answer is lost; asking again may cost again."
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class TaskEnded(ServiceError):
     """A task ended without a result.
 
@@ -353,11 +282,7 @@ class TaskEnded(ServiceError):
         result: The result record with the service's reason.
     """
 
-    __slots__ = ("result",)
     result: Result
-
-    def __init__(self, *, task: Task | None = None, result: Result) -> None:
-        self._keep(task=task, result=result)
 
     def about(self) -> str:
         """Return nothing: the sentence before names the task."""
@@ -374,7 +299,7 @@ class TaskFailed(TaskEnded):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         reason = self.result.error or "no reason was given"
-        return f"Task {_shown_id(self.result.id)} failed: {reason}."
+        return f"Task {shown_id(self.result.id)} failed: {reason}."
 
 
 class TaskCancelled(TaskEnded):
@@ -382,9 +307,10 @@ class TaskCancelled(TaskEnded):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"Task {_shown_id(self.result.id)} was cancelled."
+        return f"Task {shown_id(self.result.id)} was cancelled."
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class WaitTimeout(ServiceError):
     """The task did not end within the time given to wait.
 
@@ -394,20 +320,9 @@ class WaitTimeout(ServiceError):
         silent: Seconds without a valid response at the end, or None if the last poll got one.
     """
 
-    __slots__ = ("silent", "status", "waited")
     waited: float
-    status: str | None
-    silent: float | None
-
-    def __init__(
-        self,
-        *,
-        task: Task | None = None,
-        waited: float,
-        status: str | None = None,
-        silent: float | None = None,
-    ) -> None:
-        self._keep(task=task, waited=waited, status=status, silent=silent)
+    status: str | None = None
+    silent: float | None = None
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -418,6 +333,7 @@ class WaitTimeout(ServiceError):
         return f"{ended}; the service gave no valid response for the last {self.silent:.0f} s."
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class ServiceUnreachable(ServiceError):
     """A query got no valid response, or the service cannot be reached at all.
 
@@ -429,12 +345,8 @@ class ServiceUnreachable(ServiceError):
         reason: What happened last, in words.
     """
 
-    __slots__ = ("reason", "silent")
     silent: float
     reason: str
-
-    def __init__(self, *, task: Task | None = None, silent: float, reason: str) -> None:
-        self._keep(task=task, silent=silent, reason=reason)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -456,7 +368,7 @@ class TaskNotFound(Refused):
 
     def about(self) -> str:
         """Return which task it happened to, as a sentence."""
-        return f"Its id is {_shown_id(self.task.id)}." if self.task is not None else ""
+        return f"Its id is {shown_id(self.task.id)}." if self.task is not None else ""
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
@@ -475,6 +387,7 @@ class ResultExpired(TaskNotFound):
         return "What is deleted stays deleted: create another task."
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class ResultIncomplete(ServiceError):
     """The task is completed, but its result has no URL, however often it was asked for.
 
@@ -482,17 +395,14 @@ class ResultIncomplete(ServiceError):
         result: The last result record.
     """
 
-    __slots__ = ("result",)
     result: Result
-
-    def __init__(self, *, task: Task | None = None, result: Result) -> None:
-        self._keep(task=task, result=result)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return "The task is completed, but its result has no URL."
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class ProtocolViolation(ServiceError):
     """The service's reply breaks the protocol.
 
@@ -502,20 +412,9 @@ class ProtocolViolation(ServiceError):
         raw: The reply's body, at most 64 KiB.
     """
 
-    __slots__ = ("raw", "reason", "status")
     reason: str
-    status: int | None
-    raw: bytes
-
-    def __init__(
-        self,
-        *,
-        task: Task | None = None,
-        reason: str,
-        status: int | None = None,
-        raw: bytes = b"",
-    ) -> None:
-        self._keep(task=task, reason=reason, status=status, raw=raw)
+    status: int | None = None
+    raw: bytes = attrs.field(default=b"", repr=False)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -527,6 +426,7 @@ class ProtocolViolation(ServiceError):
         return check if self.task is None else super().next_step()
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class AssetError(ServiceError):
     """An asset may still exist.
 
@@ -534,13 +434,10 @@ class AssetError(ServiceError):
         asset_id: The asset's id.
     """
 
-    __slots__ = ("asset_id",)
     asset_id: str
 
-    def __init__(self, *, task: Task | None = None, asset_id: str) -> None:
-        self._keep(task=task, asset_id=asset_id)
 
-
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class AssetDeleteFailed(AssetError):
     """The service did not delete the asset: `code` is not the string 0.
 
@@ -549,24 +446,13 @@ class AssetDeleteFailed(AssetError):
         msg: The reply's `msg`.
     """
 
-    __slots__ = ("code", "msg")
     code: str
-    msg: str
-
-    def __init__(
-        self,
-        *,
-        task: Task | None = None,
-        asset_id: str,
-        code: str,
-        msg: str = "",
-    ) -> None:
-        self._keep(task=task, asset_id=asset_id, code=code, msg=msg)
+    msg: str = ""
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
         said = f": {self.msg}" if self.msg else ""
-        return f"Asset {_shown_id(self.asset_id)} was not deleted (code {self.code}){said}."
+        return f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){said}."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
@@ -582,12 +468,13 @@ class AssetDeletePresumed(AssetDeleteFailed):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return (
-            f"Asset {_shown_id(self.asset_id)} may be deleted already: the reply to an earlier try "
+            f"Asset {shown_id(self.asset_id)} may be deleted already: the reply to an earlier try "
             f"was lost, and to the last one the service answered {self.code} {self.msg}".rstrip()
             + "."
         )
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class AssetDeleteUnknown(AssetError):
     """Whether the asset was deleted could not be learnt. Deleting it again is harmless.
 
@@ -595,21 +482,19 @@ class AssetDeleteUnknown(AssetError):
         reason: What happened, in words.
     """
 
-    __slots__ = ("reason",)
+    asset_id: str
     reason: str
-
-    def __init__(self, *, task: Task | None = None, asset_id: str, reason: str) -> None:
-        self._keep(task=task, asset_id=asset_id, reason=reason)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"Whether asset {_shown_id(self.asset_id)} was deleted is unknown: {self.reason}."
+        return f"Whether asset {shown_id(self.asset_id)} was deleted is unknown: {self.reason}."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         return "Deleting it again is harmless."
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class DownloadFailed(ServiceError):
     """A result could not be saved. It is not lost.
 
@@ -619,20 +504,9 @@ class DownloadFailed(ServiceError):
         lasting: Whether downloading again from there would meet the same.
     """
 
-    __slots__ = ("lasting", "reason", "status")
     reason: str
-    status: int | None
-    lasting: bool
-
-    def __init__(
-        self,
-        *,
-        task: Task | None = None,
-        reason: str,
-        status: int | None = None,
-        lasting: bool = False,
-    ) -> None:
-        self._keep(task=task, reason=reason, status=status, lasting=lasting)
+    status: int | None = None
+    lasting: bool = False
 
     def what(self) -> str:
         """Return what happened, as a sentence."""

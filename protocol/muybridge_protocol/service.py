@@ -11,14 +11,28 @@ import attrs
 from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey
 from muybridge_protocol.hosts import is_loopback, is_metadata_host, is_public_host
 from muybridge_protocol.http import without_query
+from muybridge_protocol.identifiers import (
+    IDENTIFIER_LIMIT,
+    is_identifier,
+    is_model_name,
+    is_printable_id,
+    shown_id,
+)
 from muybridge_protocol.iri import ascii_url
 
-_IDENTIFIER_LIMIT = 1024
-"""Most characters of an id that is asked for: servers bound the length of a path."""
-_NEVER_IN_IDS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, line breaks and lone surrogates."""
-_PLAIN = re.compile(r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*", re.ASCII)
-_MODEL_NAME_LIMIT = 256
+__all__ = [
+    "ALLOW_DOWNLOADS",
+    "Service",
+    "check_identifier",
+    "check_key",
+    "check_model_name",
+    "is_identifier",
+    "is_printable_id",
+    "origin_of",
+    "resolve_location",
+    "shown_id",
+]
+
 _QUERY = re.compile(r"([?#]).+", re.DOTALL)
 _KEY = re.compile(r"[\x21-\x7e]+", re.ASCII)
 _PATH = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", re.ASCII)
@@ -43,20 +57,6 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BEGINNINGS = tuple(f"{scheme}://" for scheme in _DEFAULT_PORTS)
 
 
-def is_printable_id(text: str) -> bool:
-    """Whether *text* may be an id of any length: one that can be shown and stored as it is."""
-    return text not in ("", ".", "..") and not _NEVER_IN_IDS.search(text)
-
-
-def is_identifier(text: object) -> bool:
-    """Whether *text* may be a task id or an asset id.
-
-    That is any text of 1 to 1,024 characters but `.`, `..` and what holds control characters,
-    line breaks or lone surrogates.
-    """
-    return isinstance(text, str) and len(text) <= _IDENTIFIER_LIMIT and is_printable_id(text)
-
-
 def check_identifier(text: object, what: str) -> str:
     """Return *text* if it may be an id.
 
@@ -70,14 +70,9 @@ def check_identifier(text: object, what: str) -> str:
     if isinstance(text, str) and is_identifier(text):
         return text
     raise InvalidIdentifier(
-        f"{_shown_name(text)} is not a valid {what}: use 1 to {_IDENTIFIER_LIMIT:,} characters, "
+        f"{_shown_name(text)} is not a valid {what}: use 1 to {IDENTIFIER_LIMIT:,} characters, "
         "without control characters or line breaks, and neither . nor .. alone. Nothing was sent."
     )
-
-
-def shown_id(text: str) -> str:
-    """Return the id *text* for a message: as it is if it is plain, else quoted and escaped."""
-    return text if _PLAIN.fullmatch(text) else repr(text)
 
 
 def check_model_name(text: str) -> str:
@@ -87,7 +82,7 @@ def check_model_name(text: str) -> str:
         InvalidIdentifier: It is empty, too long, or holds other characters than letters, digits
             and `_ - ~ : = + @` with dots between them.
     """
-    if len(text) <= _MODEL_NAME_LIMIT and _PLAIN.fullmatch(text):
+    if is_model_name(text):
         return text
     raise InvalidIdentifier(
         f"{_shown_name(text)} is not a valid model name: "

@@ -8,7 +8,7 @@ import pickle
 import attrs
 import pytest
 
-from muybridge_protocol.errors import NotSent, Refused
+from muybridge_protocol.errors import NotSent, RateLimited, Refused
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Call, Create, DeleteAsset, Download, Operation, Poll
 from muybridge_protocol.operations.download import Part
@@ -47,3 +47,13 @@ def test_errors_show_their_fields() -> None:
     assert repr(refused) == "Refused(task=None, status=400, message='')"
     assert refused.args == (None, 400, "")
     assert copy.copy(refused).body == b"x"
+
+
+def test_copies_of_errors() -> None:
+    """A copy of an error, pickled or not, holds all that it carries, and its notes."""
+    error = RateLimited(status=429, body=b"x", retry_after=200.0)
+    error.add_note("in item 3")
+    for made in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):  # noqa: S301  our own
+        assert (repr(made), made.args, made.body) == (repr(error), error.args, b"x")
+        assert made.__notes__ == ["in item 3"]
+        assert str(made) == str(error)

@@ -8,6 +8,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar, cast
 
+import attrs
+
 from muybridge_protocol.codec import (
     EVENT_LIMIT,
     SMALL,
@@ -23,7 +25,6 @@ from muybridge_protocol.codec import (
 )
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import TransportFailure
-from muybridge_protocol.tasks import Task
 from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
 from muybridge_protocol.text.stream_parser import (
     DONE,
@@ -45,6 +46,7 @@ _WINDOW: Final = 64 * 1024
 """Bytes of what has arrived that are read again in one go."""
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class StreamInterrupted(ServiceError):
     """A streamed reply ended before the answer was complete. It was not asked for again.
 
@@ -57,35 +59,12 @@ class StreamInterrupted(ServiceError):
         error: The event in which the service told an error, or None.
     """
 
-    __slots__ = ("arrived", "dialect", "error", "failure", "raw", "reason")
     reason: str
-    dialect: Dialect[Any]
-    raw: bytes
-    arrived: int
-    failure: TransportFailure | None
-    error: JsonObject | None
-    _hidden = frozenset({"dialect", "raw", "error"})
-
-    def __init__(
-        self,
-        *,
-        task: Task | None = None,
-        reason: str,
-        dialect: Dialect[Any],
-        raw: bytes = b"",
-        arrived: int = 0,
-        failure: TransportFailure | None = None,
-        error: JsonObject | None = None,
-    ) -> None:
-        self._keep(
-            task=task,
-            reason=reason,
-            dialect=dialect,
-            raw=raw,
-            arrived=arrived,
-            failure=failure,
-            error=error,
-        )
+    dialect: Dialect[Any] = attrs.field(repr=False)
+    raw: bytes = attrs.field(default=b"", repr=False)
+    arrived: int = 0
+    failure: TransportFailure | None = None
+    error: JsonObject | None = attrs.field(default=None, repr=False)
 
     @property
     def chunks(self) -> tuple[Any, ...]:

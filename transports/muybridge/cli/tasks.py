@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from muybridge.cli.errand import Errand, pass_errand
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from muybridge import Client
 
 
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class NotCompleted(ServiceError):
     """A task has no result yet.
 
@@ -35,11 +37,7 @@ class NotCompleted(ServiceError):
         status: Its status.
     """
 
-    __slots__ = ("status",)
     status: str
-
-    def __init__(self, *, task: Task | None = None, status: str) -> None:
-        self._keep(task=task, status=status)
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
