@@ -37,8 +37,8 @@ import attrs
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
-from muybridge_protocol.families import FAMILIES
-from muybridge_protocol.families.request import MediaRequest, check_request
+from muybridge_protocol.families import FAMILIES, check_request
+from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import defaults
 from muybridge_protocol.operations.create import Create

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from muybridge_protocol.errors import UnknownFamily
 from muybridge_protocol.families.family import (
@@ -22,6 +22,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.rules import shown
 
 if TYPE_CHECKING:
     from muybridge_protocol.families.imga import IMGA, ImgaRequest
@@ -146,6 +147,38 @@ def family_of_model(model: str | None) -> Family | None:
     ]
     found = listed or named
     return found[0] if len(found) == 1 else None
+
+
+def check_request(value: object) -> MediaRequest:
+    """Return *value*, which must be a request.
+
+    Raises:
+        TypeError: It is something else. The message says how to build a request.
+    """
+    if isinstance(value, MediaRequest):
+        return value
+    kind, seen = type(value).__name__, shown(value)
+    if isinstance(value, type) and issubclass(value, MediaRequest):
+        what, how = f"{value.__name__} is a class, not a request", "call it with the fields"
+    elif isinstance(value, Mapping):
+        name = _class_for(cast("Mapping[object, object]", value)).__name__
+        what = f"a {kind} is not a request"
+        how = f"build one with {name}(**fields), or with {name}.from_body(fields) from wire names"
+    else:
+        what = f"{seen} is not a request"
+        how = "build one with the class of its family, such as ImgaRequest(model=..., prompt=...)"
+    raise TypeError(f"{what}: {how}. Nothing was sent.")
+
+
+def _class_for(fields: Mapping[object, object]) -> type[MediaRequest]:
+    """Return the class that *fields* are probably meant for."""
+    family, model = fields.get("family"), fields.get("model")
+    named = (
+        known
+        for known in FAMILIES.values()
+        if known.name == family or (isinstance(model, str) and known.model(model) is not None)
+    )
+    return next(named, FAMILIES["imga"]).request
 
 
 __all__ = [

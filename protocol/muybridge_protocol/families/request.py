@@ -19,7 +19,7 @@ import attrs
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Field, Unlisted
 from muybridge_protocol.relations import Alias
-from muybridge_protocol.rules import Kind, OneOf, Text, ValueRule, is_array, shown
+from muybridge_protocol.rules import Kind, OneOf, Text, ValueRule, is_array
 
 
 def setting(
@@ -146,40 +146,6 @@ class MediaRequest:
         if old is not None:
             object.__setattr__(self, field.name, old)
             object.__setattr__(self, legacy.name, None)
-
-
-def check_request(value: object) -> MediaRequest:
-    """Return *value*, which must be a request.
-
-    Raises:
-        TypeError: It is something else. The message says how to build a request.
-    """
-    if isinstance(value, MediaRequest):
-        return value
-    kind, seen = type(value).__name__, shown(value)
-    if isinstance(value, type) and issubclass(value, MediaRequest):
-        what, how = f"{value.__name__} is a class, not a request", "call it with the fields"
-    elif isinstance(value, Mapping):
-        name = _class_for(typing.cast("Mapping[object, object]", value)).__name__
-        what = f"a {kind} is not a request"
-        how = f"build one with {name}(**fields), or with {name}.from_body(fields) from wire names"
-    else:
-        what = f"{seen} is not a request"
-        how = "build one with the class of its family, such as ImgaRequest(model=..., prompt=...)"
-    raise TypeError(f"{what}: {how}. Nothing was sent.")
-
-
-def _class_for(fields: Mapping[object, object]) -> type[MediaRequest]:
-    """Return the class that *fields* are probably meant for."""
-    from muybridge_protocol.families import FAMILIES, IMGA  # noqa: PLC0415  after a mistake alone
-
-    family, model = fields.get("family"), fields.get("model")
-    named = (
-        known
-        for known in FAMILIES.values()
-        if known.name == family or (isinstance(model, str) and known.model(model) is not None)
-    )
-    return next(named, IMGA).request
 
 
 R = TypeVar("R", bound=MediaRequest)

@@ -17,7 +17,8 @@ from muybridge_protocol.codec import (
 )
 from muybridge_protocol.errors import InvalidRequest, Refused
 from muybridge_protocol.events import Submitted
-from muybridge_protocol.families.request import MediaRequest, check_request
+from muybridge_protocol.families import check_request
+from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations.operation import API_TIMEOUT, api_headers
 from muybridge_protocol.operations.paid import PaidOperation
