@@ -6,12 +6,12 @@ meets into an `HttpResponse` or a `TransportFailure`; all decisions are taken on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
+from types import NoneType
+from typing import Any
 
 import attrs
-
-from muybridge_protocol.values import require_type
 
 MEBIBYTE = 1024 * 1024
 
@@ -24,6 +24,35 @@ Headers = tuple[tuple[str, str], ...]
 
 def _sized(body: bytes | None) -> str:
     return "None" if body is None else f"<{len(body)} bytes>"
+
+
+def _instance_of(*kinds: type) -> Callable[[object, attrs.Attribute[Any], object], None]:
+    """Return the validator of a field, for drivers and transports that no type checker has read.
+
+    Unlike the one of attrs, it does not show the value, which may hold a signed link.
+    """
+
+    def check(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+        if not isinstance(value, kinds):
+            wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
+            name = f"{type(instance).__name__}.{attribute.name}"
+            raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}")
+
+    return check
+
+
+def _check_headers(_: object, __: attrs.Attribute[Any], headers: Headers) -> None:
+    """Check that a field holds headers."""
+    pairs: tuple[object, ...] = headers if type(headers) is tuple else (None,)
+    for pair in pairs:
+        match pair:
+            case (str(), str()):
+                continue
+            case _:  # neither shown here: a value may be a secret
+                raise TypeError(
+                    "headers must be a tuple of (name, value) pairs of str, such as "
+                    'tuple(response.headers.items()); {"name": "value"} is not one'
+                )
 
 
 def without_query(url: str) -> str:
@@ -64,18 +93,16 @@ class HttpRequest:
 
     method: str
     url: str = attrs.field(repr=shown_url)
-    headers: Headers = ()
-    body: bytes | None = attrs.field(default=None, repr=_sized)
+    headers: Headers = attrs.field(default=(), validator=_check_headers)
+    body: bytes | None = attrs.field(
+        default=None, repr=_sized, validator=_instance_of(bytes, NoneType)
+    )
     authorized: bool = False
     paid: bool = False
     interruptible: bool = False
     public_host_only: bool = False
     body_limit: int | None = API_BODY_LIMIT
     idle_timeout: float | None = None
-
-    def __attrs_post_init__(self) -> None:
-        _check_headers(self.headers)
-        require_type("HttpRequest.body", self.body, (bytes, type(None)))
 
     @property
     def shielded(self) -> bool:
@@ -87,11 +114,8 @@ class HttpRequest:
 class HttpHead:
     """The status line and headers of a reply."""
 
-    status: int
-    headers: Headers = ()
-
-    def __attrs_post_init__(self) -> None:
-        _check_head(self)
+    status: int = attrs.field(validator=_instance_of(int))
+    headers: Headers = attrs.field(default=(), validator=_check_headers)
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header *name*, whatever its case, or None."""
@@ -107,13 +131,9 @@ class HttpHead:
 class HttpResponse:
     """A whole reply: status, headers and the decoded body."""
 
-    status: int
-    headers: Headers = ()
-    body: bytes = attrs.field(default=b"", repr=_sized)
-
-    def __attrs_post_init__(self) -> None:
-        _check_head(self)
-        require_type("HttpResponse.body", self.body, bytes)
+    status: int = attrs.field(validator=_instance_of(int))
+    headers: Headers = attrs.field(default=(), validator=_check_headers)
+    body: bytes = attrs.field(default=b"", repr=_sized, validator=_instance_of(bytes))
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header *name*, whatever its case, or None."""
@@ -179,41 +199,17 @@ class TransportFailure:
         detail: What the operating system or library said, without the key or a URL's query.
     """
 
-    phase: Phase
-    sent: bool
-    reason: Reason
+    phase: Phase = attrs.field(validator=_instance_of(Phase))
+    sent: bool = attrs.field(validator=_instance_of(bool))
+    reason: Reason = attrs.field(validator=_instance_of(Reason))
     bytes_sent: int = 0
-    partial: bytes = attrs.field(default=b"", repr=_sized)
+    partial: bytes = attrs.field(default=b"", repr=_sized, validator=_instance_of(bytes))
     status: int | None = None
     detail: str = ""
-
-    def __attrs_post_init__(self) -> None:
-        require_type("TransportFailure.phase", self.phase, Phase)
-        require_type("TransportFailure.sent", self.sent, bool)
-        require_type("TransportFailure.reason", self.reason, Reason)
-        require_type("TransportFailure.partial", self.partial, bytes)
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
         return f"{self.reason} in phase {self.phase}{detail}"
-
-
-def _check_head(head: HttpHead | HttpResponse) -> None:
-    require_type(f"{type(head).__name__}.status", head.status, int)
-    _check_headers(head.headers)
-
-
-def _check_headers(headers: Headers) -> None:
-    pairs: tuple[object, ...] = headers if type(headers) is tuple else (None,)
-    for pair in pairs:
-        match pair:
-            case (str(), str()):
-                continue
-            case _:  # neither shown here: a value may be a secret
-                raise TypeError(
-                    "headers must be a tuple of (name, value) pairs of str, such as "
-                    'tuple(response.headers.items()); {"name": "value"} is not one'
-                )
 
 
 def find_header(headers: Iterable[tuple[str, str]], name: str) -> str | None:

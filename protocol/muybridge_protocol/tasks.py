@@ -31,7 +31,6 @@ from muybridge_protocol.records.lenient import (
     optional_whole_time,
 )
 from muybridge_protocol.service import check_identifier, is_identifier
-from muybridge_protocol.values import require_type
 
 TOKEN_VERSION = 1
 
@@ -319,7 +318,8 @@ def as_task(task: Task | Result | str) -> Task:
         return task
     if isinstance(task, Result):
         return task.to_task()
-    require_type("the task", task, (Task, Result, str))
+    if not isinstance(task, str):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are not all typed
+        raise TypeError(f"the task must be Task or Result or str, not {type(task).__name__}")
     if task.lstrip().startswith("{"):
         return Task.from_token(task)
     if _LINK.match(task):

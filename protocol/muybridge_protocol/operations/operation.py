@@ -24,7 +24,6 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Headers, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.service import Service
-from muybridge_protocol.values import require_type
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
@@ -113,7 +112,8 @@ class Operation(Generic[T_co]):
     events: tuple[Event, ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        require_type("seed", self.seed, int)
+        if not isinstance(self.seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]  drivers are not all typed
+            raise TypeError(f"seed must be int, not {type(self.seed).__name__}")
         check_seconds("timeout", self.timeout)
         check_seconds("now", self.due, least=-math.inf)
 
@@ -185,8 +185,9 @@ class Operation(Generic[T_co]):
                 "Do what next_action asks for: receive a response to Send; for Fetch, accept its "
                 "head, take its pieces, and end."
             )
-        if kind is not None:
-            require_type(f"the argument of {name}.{step}", told, kind)
+        if kind is not None and not isinstance(told, kind):
+            wanted, got = kind.__name__, type(told).__name__
+            raise TypeError(f"the argument of {name}.{step} must be {wanted}, not {got}")
         check_seconds("now", now, least=-math.inf)
 
     def _settle(self, outcome: T_co | ServiceError, *events: Event) -> Self:
