@@ -51,6 +51,8 @@ BENCHMARKS: Mapping[str, Callable[[int], Report | lost_replies.Count]] = {
     "import": race(cold.imports),
     "cold": race(cold.first_results),
     "batch": race(batches.benchmark),
+    "batch-start": batches.starts,
+    "batch-memory": batches.memory,
     "https": race(connections.https),
     "client": race(connections.building),
     "keep-alive": connections.keep_alive,

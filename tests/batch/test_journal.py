@@ -238,7 +238,7 @@ def test_a_journal_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
 def test_the_second_one_to_begin_joins_the_first(folder: Path) -> None:
     """Whoever begins a batch that another process has just begun opens that one."""
     with Journal.create(folder, "https://other.test", items(1)) as journal:
-        assert (journal.service, len(journal.entries())) == (SERVICE, 3)
+        assert (journal.service, len(list(journal.entries()))) == (SERVICE, 3)
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
 
 
@@ -268,7 +268,7 @@ def test_a_closed_journal_is_closed(folder: Path) -> None:
     with Journal(folder) as journal:
         pass
     with pytest.raises(JournalUnusable):
-        journal.entries()
+        list(journal.entries())
 
 
 @pytest.mark.parametrize("spoil", [_text, _newer])
@@ -481,7 +481,7 @@ def test_an_embedded_service_forgets_what_has_not_ended(tmp_path: Path) -> None:
     db.close()
     ended = {State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED}
     with Journal(tmp_path) as journal:
-        before = journal.entries()
+        before = list(journal.entries())
         journal.start_over()
         for old, new in zip(before, journal.entries(), strict=True):
             if old.state in ended:

@@ -55,7 +55,7 @@ def test_a_request_that_is_no_json_is_refused() -> None:
     with journal_of(new_item()) as journal:
         with pytest.raises(Unstorable, match="cannot be written as JSON"):
             journal.add([new_item("0002"), new_item("0003", body={"a": {1, 2}})], after=1)
-        assert len(journal.entries()) == 1
+        assert len(list(journal.entries())) == 1
 
 
 def test_a_files_name_is_recorded_for_one_item() -> None:

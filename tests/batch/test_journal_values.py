@@ -94,7 +94,7 @@ def test_any_item(name: Any, stem: str, family: str, body: dict[str, Any]) -> No
         try:
             journal.add(items, after=1)
         except Unstorable:
-            assert len(journal.entries()) == 1
+            assert len(list(journal.entries())) == 1
             journal.add([new_item("b")], after=1)
         assert journal.entry(2).stem == "b"
 

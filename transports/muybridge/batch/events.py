@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -63,34 +62,29 @@ class Report:
 
     Args:
         folder: Its folder.
-        entries: Its items.
+        entries: Its items, read from the journal whenever they are asked for.
+        counts: How many items are in each state; a state without any is left out.
         sheet: The contact sheet, or None where it could not be written.
         stopped: Why a run stopped early, or "".
     """
 
     folder: Path
-    entries: tuple[Entry, ...] = attrs.field(repr=False)
+    entries: Sequence[Entry] = attrs.field(repr=False)
+    counts: Mapping[State, int]
     sheet: Path | None = None
     stopped: str = ""
 
     @property
-    def counts(self) -> Mapping[State, int]:
-        """How many items are in each state; a state without any is left out."""
-        found = Counter(entry.state for entry in self.entries)
-        return {state: found[state] for state in State if found[state]}
-
-    @property
     def done(self) -> bool:
         """Whether nothing is left to do: no run would change anything, and nobody has to decide."""
-        return all(entry.state in SETTLED for entry in self.entries)
+        return SETTLED.issuperset(self.counts)
 
     @property
     def ambiguous(self) -> tuple[Entry, ...]:
         """The items that a person has to decide about."""
-        return self._in(State.AMBIGUOUS)
-
-    def _in(self, *states: State) -> tuple[Entry, ...]:
-        return tuple(entry for entry in self.entries if entry.state in states)
+        if State.AMBIGUOUS not in self.counts:
+            return ()
+        return tuple(entry for entry in self.entries if entry.state is State.AMBIGUOUS)
 
     def path_of(self, entry: Entry) -> Path | None:
         """Return where the file of *entry* is, or None where there is none."""

@@ -8,12 +8,13 @@ do not know. The fields may stand in an object of their own, `body`.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, Final, cast
 
 import attrs
 
@@ -29,6 +30,8 @@ _LONGEST_NAME: Final = 200
 _OWN: Final = ("family", "name", "extra", "unlisted_model", "body")
 _CSV_LIMIT: Final = 64 * 1024 * 1024
 """Most characters of a CSV cell: references may stand in it as base64."""
+_IN_MEMORY: Final = 1024 * 1024
+"""Bytes of checked items that are kept in memory; more are in a temporary file."""
 
 
 @attrs.frozen
@@ -106,6 +109,30 @@ Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
 """A file, or requests, or objects as they stand in a file."""
 
 
+@attrs.frozen(eq=False)
+class CheckedItems:
+    """The items of a batch, all valid, read from a temporary file: there may be very many.
+
+    Args:
+        file: A line of JSON for each item.
+        count: How many there are.
+    """
+
+    _file: IO[bytes]
+    _count: int
+
+    def __len__(self) -> int:
+        """Return how many items there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[NewItem]:
+        """Yield the items from the first one."""
+        self._file.seek(0)
+        for line in self._file:
+            name, stem, family, body = json.loads(line)
+            yield NewItem(name=name, stem=stem, family=family, body=body)
+
+
 def read_items(source: Source) -> list[NewItem]:
     """Return the items of *source*, each checked.
 
@@ -117,20 +144,39 @@ def read_items(source: Source) -> list[NewItem]:
         InvalidBatch: Some items are not valid; all problems are listed.
         OSError: The file cannot be read.
     """
+    with checked_items(source) as items:
+        return list(items)
+
+
+@contextmanager
+def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
+    """Check all items of *source*, and give them as long as the context lasts.
+
+    Raises:
+        InvalidBatch: Some items are not valid; all problems are listed.
+        OSError: The file cannot be read, or the temporary folder has no room for its items.
+    """
     problems: list[BatchProblem] = []
-    found: list[tuple[str, MediaRequest]] = []
-    for where, value in located(source):
-        try:
-            if isinstance(value, WrongItem):
-                raise value
-            found.append(_read_item(value))
-        except WrongItem as wrong:
-            problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
-    if not found and not problems:
-        problems.append(BatchProblem("the batch", "", "it has no item"))
-    if problems:
-        raise InvalidBatch(problems)
-    return _named(found)
+    used: set[str] = set()
+    count = 0
+    with SpooledTemporaryFile(_IN_MEMORY) as file:
+        for where, value in located(source):
+            try:
+                if isinstance(value, WrongItem):
+                    raise value
+                name, request = _read_item(value)
+            except WrongItem as wrong:
+                problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
+                continue
+            count += 1
+            stem = _unused_stem(name, count, used)
+            item = (name, stem, request.family.name, request.to_body())
+            file.write(json.dumps(item).encode() + b"\n")
+        if not count and not problems:
+            problems.append(BatchProblem("the batch", "", "it has no item"))
+        if problems:
+            raise InvalidBatch(problems)
+        yield CheckedItems(file, count)
 
 
 def located(source: Source) -> Iterator[tuple[str, Any]]:
@@ -148,23 +194,35 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
     if reader is None:
         yield str(path), WrongItem(("", f"its name does not end with one of {', '.join(readers)}"))
         return
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
+    line = _not_utf8(path)
+    if line is not None:
         yield f"line {line}", WrongItem(("", "it is not UTF-8"))
         return
-    yield from reader(text)
+    # CSV has line ends of its own; elsewhere a carriage return is white space.
+    newline = "" if reader is _csv_rows else "\n"
+    with path.open(encoding="utf-8-sig", newline=newline) as file:
+        yield from reader(file)
 
 
-def _lines(text: str) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(text.split("\n"), start=1):
+def _not_utf8(path: Path) -> int | None:
+    """Return the number of the first line that is not UTF-8, or None if all are."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return None
+
+
+def _lines(file: IO[str]) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(file, start=1):
         if line.strip():
-            yield f"line {number}", parsed(line)
+            yield f"line {number}", parsed(line.removesuffix("\n"))
 
 
-def _json_items(text: str) -> Iterator[tuple[str, Any]]:
-    value = parsed(text)
+def _json_items(file: IO[str]) -> Iterator[tuple[str, Any]]:
+    value = parsed(file.read())
     if isinstance(value, list):
         for number, item in enumerate(cast("list[object]", value), start=1):
             yield f"item {number}", item
@@ -174,9 +232,9 @@ def _json_items(text: str) -> Iterator[tuple[str, Any]]:
     yield "the file", value
 
 
-def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
+def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
     csv.field_size_limit(_CSV_LIMIT)
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = csv.reader(file, strict=True)
     try:
         names = [name.strip() for name in next(rows, list[str]())]
         doubled = sorted({name for name in names if names.count(name) > 1})
@@ -326,18 +384,13 @@ def _body(item: Mapping[str, Any]) -> Mapping[str, object]:
     return body
 
 
-def _named(found: Iterable[tuple[str, MediaRequest]]) -> list[NewItem]:
-    """Return the items with a file name for each, which is unique whatever the case."""
-    items: list[NewItem] = []
-    used: set[str] = set()
-    for number, (name, request) in enumerate(found, start=1):
-        wanted = safe_stem(name) if name else f"{number:04}"
-        stem = wanted
-        counter = number
-        while stem.casefold() in used:
-            stem = f"{wanted}-{counter}"
-            counter += 1
-        used.add(stem.casefold())
-        body = json.loads(json.dumps(request.to_body()))
-        items.append(NewItem(name=name, stem=stem, family=request.family.name, body=body))
-    return items
+def _unused_stem(name: str, number: int, used: set[str]) -> str:
+    """Return a file name for item *number* that is not in *used*, whatever the case; add it."""
+    wanted = safe_stem(name) if name else f"{number:04}"
+    stem = wanted
+    counter = number
+    while stem.casefold() in used:
+        stem = f"{wanted}-{counter}"
+        counter += 1
+    used.add(stem.casefold())
+    return stem

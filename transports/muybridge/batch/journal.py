@@ -25,11 +25,12 @@ import secrets
 import sqlite3
 import sys
 import threading
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, overload
 
 import attrs
 
@@ -52,6 +53,8 @@ VERSION: Final = 1
 PATIENCE: Final = 10.0
 """Seconds to wait for another process that is writing."""
 
+_PAGE: Final = 500
+"""Items that are read at once."""
 _APPLICATION: Final = 0x6D757962  # "muyb"
 
 
@@ -122,17 +125,20 @@ class Journal:
     Args:
         folder: The batch's folder.
         patience: Seconds to wait for another process that is writing.
+        check: Whether to check that the file is sound and can be written.
 
     Raises:
         JournalMissing: There is none.
         JournalUnusable: It is corrupt, read-only, full, in use or of a newer version.
     """
 
-    def __init__(self, folder: Path, *, patience: float = PATIENCE) -> None:
+    def __init__(self, folder: Path, *, patience: float = PATIENCE, check: bool = True) -> None:
         self.folder = folder
         self.path: Path = folder / FOLDER / NAME
         self._lock = threading.Lock()
         self._has_failed = False
+        self.is_new: bool = False
+        """Whether it was begun by this process just now."""
         if not self.path.exists():
             raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")
         for unfinished in self.path.parent.glob(f"{NAME}.*.new*"):
@@ -141,7 +147,8 @@ class Journal:
         with self._telling():
             self._db = _connect(self.path, patience)
             try:
-                self._check()
+                if check:
+                    self._check()
             except BaseException:
                 self._db.close()
                 raise
@@ -167,6 +174,7 @@ class Journal:
         place = folder / FOLDER
         path = place / NAME
         new = place / f"{NAME}.{secrets.token_hex(8)}.new"
+        is_new = False
         try:
             folder.mkdir(parents=True, exist_ok=True)
             place.mkdir(mode=0o700, exist_ok=True)
@@ -180,6 +188,7 @@ class Journal:
                 db.execute("COMMIT")
             # Unlike a renamed file, a linked one never takes the place of another runner's.
             os.link(new, path)
+            is_new = True
             sync_folders(place, folder)
         except (OSError, sqlite3.Error) as error:
             if raised_by_handler(error):
@@ -189,7 +198,9 @@ class Journal:
         finally:
             with ignoring_errors(OSError):
                 new.unlink(missing_ok=True)
-        return cls(folder, patience=patience)
+        journal = cls(folder, patience=patience)
+        journal.is_new = is_new
+        return journal
 
     def __enter__(self) -> Self:
         return self
@@ -229,9 +240,28 @@ class Journal:
                 )
             _insert(db, last + 1, items)
 
-    def entries(self) -> list[Entry]:
-        """Return every item, in the order of their numbers."""
-        return self._select(f"{_SELECT} ORDER BY number")
+    def entries(self) -> Iterator[Entry]:
+        """Yield every item in the order of their numbers, read a page at a time."""
+        last = 0
+        while page := self._select(
+            f"{_SELECT} WHERE number > ? ORDER BY number LIMIT {_PAGE}", last
+        ):
+            yield from page
+            last = page[-1].number
+
+    def called(self, item: str) -> list[Entry]:
+        """Return the items of this name, or else the one with this number."""
+        wanted = storable(item, str)
+        return self._select(
+            f"{_SELECT} WHERE name = ? AND name != '' ORDER BY number", wanted
+        ) or self._select(f"{_SELECT} WHERE CAST(number AS TEXT) = ?", wanted)
+
+    def counts(self) -> dict[State, int]:
+        """Return how many items are in each state; a state without any is left out."""
+        with self._telling(), self._lock:
+            rows = self._db.execute("SELECT state, count(*) FROM items GROUP BY state").fetchall()
+        found = {State(state): count for state, count in rows}
+        return {state: found[state] for state in State if state in found}
 
     def entry(self, number: int) -> Entry:
         """Return the item *number*.
@@ -390,6 +420,46 @@ class Journal:
     def pragma(self, name: str) -> object:
         """Return a setting of the database."""
         return self._db.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+@attrs.frozen
+class Entries(Sequence[Entry]):
+    """The items of a batch, read from its journal whenever they are asked for.
+
+    There may be more than fit into memory: they are read a page at a time, and each is as it is in
+    the journal at that time. `tuple(entries)` keeps them as they are.
+
+    Args:
+        folder: The batch's folder.
+        total: How many items there are.
+    """
+
+    folder: Path
+    total: int
+
+    def __len__(self) -> int:
+        """Return how many items there are."""
+        return self.total
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield each item in the order of their numbers."""
+        with self._journal() as journal:
+            yield from islice(journal.entries(), self.total)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
+    def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
+        """Return the item at *index*, or those of a slice."""
+        numbers = range(1, self.total + 1)[index]
+        with self._journal() as journal:
+            if isinstance(numbers, int):
+                return journal.entry(numbers)
+            return tuple(journal.entry(number) for number in numbers)
+
+    def _journal(self) -> Journal:
+        return Journal(self.folder, check=False)
 
 
 def _connect(path: Path, patience: float) -> sqlite3.Connection:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,9 +12,9 @@ import attrs
 
 from muybridge.announcing import UNDER_WAY
 from muybridge.batch.events import SETTLED, BatchEvent, Report, What
-from muybridge.batch.items import BatchProblem, InvalidBatch, Source, read_items
-from muybridge.batch.journal import Journal
-from muybridge.batch.journal_entries import NewItem, State
+from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items
+from muybridge.batch.journal import Entries, Journal
+from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Stopped
@@ -63,9 +62,7 @@ def opened(
     if settings.local and not service.is_local:
         raise ValueError(f"{service} is not on this machine, and so not an embedded service")
     folder = Path(out)
-    items = None if source is None else read_items(source)
-    named = LOCAL if settings.local else service.require_base_url()
-    with _journal(folder, items, named, settings.patience) as journal, Runner(folder) as runner:
+    with _journal(service, source, folder, settings) as journal, Runner(folder) as runner:
         run = Run(
             journal=journal,
             runner=runner,
@@ -77,9 +74,10 @@ def opened(
             found = recover(journal, service, but=runner.name)
             if settings.local and not journal.owners():
                 journal.start_over()
-            states = Counter(entry.state for entry in journal.entries())
-            run.total, run.finished = states.total(), sum(states[state] for state in SETTLED)
-            waiting = sum(states[state] for state in _OPEN)
+            counts = journal.counts()
+            run.total = sum(counts.values())
+            run.finished = sum(counts.get(state, 0) for state in SETTLED)
+            waiting = sum(counts.get(state, 0) for state in _OPEN)
             run.workers = min(settings.concurrency, waiting)
             with suppress(Stopped):  # by a hook, whose error is raised below
                 for entry in found:
@@ -111,24 +109,36 @@ def status(out: str | os.PathLike[str]) -> Report:
         JournalUnusable: The journal cannot be used, or there is none.
     """
     with Journal(Path(out)) as journal:
-        report = Report(folder=journal.folder, entries=tuple(journal.entries()))
+        counts = journal.counts()
+    entries = Entries(journal.folder, sum(counts.values()))
+    report = Report(folder=journal.folder, entries=entries, counts=counts)
     sheet: Path | None = None
     with ignoring_errors(OSError):  # the results are safe without it
         sheet = write_sheet(report)
     return attrs.evolve(report, sheet=sheet)
 
 
-def _journal(folder: Path, items: list[NewItem] | None, service: str, patience: float) -> Journal:
-    """Open the journal in *folder*, or begin it; what is new in *items* is added."""
+def _journal(service: Service, source: Source | None, folder: Path, settings: Settings) -> Journal:
+    """Open the journal in *folder*, or begin it; what is new in *source* is added."""
+    if source is None:
+        return _open_journal(service, None, folder, settings)
+    with checked_items(source) as items:
+        return _open_journal(service, items, folder, settings)
+
+
+def _open_journal(
+    service: Service, items: CheckedItems | None, folder: Path, settings: Settings
+) -> Journal:
+    named = LOCAL if settings.local else service.require_base_url()
     try:
-        journal = Journal(folder, patience=patience)
+        journal = Journal(folder, patience=settings.patience)
     except JournalMissing:
         if items is None:
             raise
-        journal = Journal.create(folder, service, items, patience=patience)
+        journal = Journal.create(folder, named, items, patience=settings.patience)
     try:
-        _check_service(journal, service)
-        if items is not None:
+        _check_service(journal, named)
+        if items is not None and not journal.is_new:
             _add_new(journal, items)
     except BaseException:
         journal.close()
@@ -144,20 +154,21 @@ def _check_service(journal: Journal, service: str) -> None:
         )
 
 
-def _add_new(journal: Journal, items: list[NewItem]) -> None:
+def _add_new(journal: Journal, items: CheckedItems) -> None:
     """Add what *items* has after those of the journal, which have to be the same."""
-    known = journal.entries()
-    for entry, item in zip(known, items, strict=False):
+    known = sum(journal.counts().values())
+    given = iter(items)
+    for entry, item in zip(journal.entries(), given, strict=False):
         same = (entry.name, entry.family) == (item.name, item.family)
         if not same or json.loads(entry.body) != item.body:
             problem = f"differs from the batch in {journal.folder}, which has been begun"
             advice = "use another folder, or leave the file out to go on with that one"
             raise InvalidBatch([BatchProblem(f"item {entry.number}", "", f"{problem}; {advice}")])
-    if len(items) < len(known):
-        problem = f"{len(known)} items are in {journal.folder}, and {len(items)} in what is given"
+    if len(items) < known:
+        problem = f"{known} items are in {journal.folder}, and {len(items)} in what is given"
         raise InvalidBatch([BatchProblem("the batch", "", problem)])
-    if len(items) > len(known):
-        journal.add(items[len(known) :], after=len(known))
+    if len(items) > known:
+        journal.add(given, after=known)
 
 
 def _leave(journal: Journal, service: Service, runner: Runner) -> None:

@@ -125,11 +125,8 @@ def _was_adopted(entry: Entry) -> bool:
 
 
 def _find(journal: Journal, item: int | str) -> Entry:
-    entries = journal.entries()
-    wanted = str(item)
-    found = [entry for entry in entries if entry.name == wanted and wanted]
-    found = found or [entry for entry in entries if str(entry.number) == wanted]
+    found = journal.called(str(item))
     if len(found) != 1:
-        many = f"{len(found)} items are called {wanted!r}; give the number"
-        raise CannotResolve(many if found else f"there is no item {wanted!r} in the batch")
+        many = f"{len(found)} items are called {str(item)!r}; give the number"
+        raise CannotResolve(many if found else f"there is no item {str(item)!r} in the batch")
     return found[0]

@@ -63,7 +63,7 @@ def write_sheet(report: Report) -> Path:
     new = report.folder / f".{NAME}.{secrets.token_hex(8)}.new"
     try:
         with new.open("x", encoding="utf-8") as file:
-            file.write(encodable("\n".join(_page(report))))
+            file.writelines(f"{encodable(line)}\n" for line in _page(report))
         return _publish(new, report.folder)
     finally:
         new.unlink(missing_ok=True)
@@ -106,7 +106,7 @@ def _page(report: Report) -> Iterator[str]:
     yield f"<h1>{title}</h1>\n<p>{len(report.entries)} items: {counts}</p>\n<main>"
     for entry in report.entries:
         yield from _figure_or_failure(entry)
-    yield "</main>\n</html>\n"
+    yield "</main>\n</html>"
 
 
 def _figure_or_failure(entry: Entry) -> list[str]:

@@ -32,7 +32,7 @@ from muybridge.cli.outcomes import (
     interrupted_code,
     interruption,
 )
-from muybridge.cli.terminal import answer, document, say
+from muybridge.cli.terminal import answer, document, long_document, say
 from muybridge.interrupts import ignoring_signals
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.service import is_identifier, shown_id
@@ -311,13 +311,13 @@ def _finish(
     state = exit_code_of(report)
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if errand.json:
-        document(
+        long_document(
             {
                 "event": "summary",
                 "ok": code == DONE,
                 "exit_code": code,
                 "counts": dict(report.counts),
-                "items": [entry_record(entry) for entry in report.entries],
+                "items": map(entry_record, report.entries),
                 "sheet": None if report.sheet is None else str(report.sheet),
             }
         )

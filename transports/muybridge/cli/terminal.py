@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -53,6 +53,26 @@ def answer_path(path: str | os.PathLike[str]) -> None:
 def document(value: dict[str, Any]) -> None:
     """Print one JSON document on stdout. All but ASCII is escaped: it is safe on any terminal."""
     click.echo(json.dumps(value))
+
+
+def long_document(value: Mapping[str, Any]) -> None:
+    """Print the same, piece by piece: an iterator in *value* becomes an array."""
+    between = "{"
+    for name, member in value.items():
+        sys.stdout.write(f"{between}{json.dumps(name)}: ")
+        between = ", "
+        if isinstance(member, Iterator):
+            _write_array(cast("Iterator[object]", member))
+        else:
+            sys.stdout.write(json.dumps(member))
+    click.echo("}")
+
+
+def _write_array(items: Iterator[object]) -> None:
+    sys.stdout.write("[")
+    for number, item in enumerate(items):
+        sys.stdout.write(f"{', ' if number else ''}{json.dumps(item)}")
+    sys.stdout.write("]")
 
 
 def show(renderables: Iterable[RenderableType]) -> None:
