@@ -20,7 +20,7 @@ from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
 from muybridge_protocol.families import FAMILIES, family_of_model
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.http import shown_url, without_query
-from muybridge_protocol.records.convert import View, names, ours, structure, unstructure, wire
+from muybridge_protocol.records.convert import View, ours, structure, unstructure, wire, wire_names
 from muybridge_protocol.records.lenient import (
     ERROR_LIMIT,
     NAME_LIMIT,
@@ -134,7 +134,7 @@ class Task:
     @property
     def unknown(self) -> Mapping[str, Any]:
         """The record's fields that the specification does not name."""
-        return {name: value for name, value in self.raw.items() if name not in names(Task)}
+        return {name: value for name, value in self.raw.items() if name not in _TASK_NAMES}
 
     def to_token(self) -> str:
         """Return the task as one line of JSON, from which `from_token` goes on anywhere.
@@ -259,7 +259,7 @@ class Result:
     @property
     def unknown(self) -> Mapping[str, Any]:
         """The record's fields that the specification does not name."""
-        return {name: value for name, value in self.raw.items() if name not in names(Result)}
+        return {name: value for name, value in self.raw.items() if name not in _RESULT_NAMES}
 
     def to_task(self) -> Task:
         """Return the task that this is the result of."""
@@ -329,6 +329,8 @@ def as_task(task: Task | Result | str) -> Task:
     return Task(id=check_identifier(task, "task id"))
 
 
+_TASK_NAMES = frozenset(wire_names(Task).values())
+_RESULT_NAMES = frozenset(wire_names(Result).values())
 _TOKEN = View(Task, without=("object", "error", "raw"))
 
 

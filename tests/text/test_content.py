@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.records.convert import structure, unstructure
 from muybridge_protocol.text.content import (
     Blob,
     Content,
@@ -52,9 +53,9 @@ RECORDS: list[dict[str, Any]] = [
 def test_a_part_keeps_its_fields(record: dict[str, Any]) -> None:
     """A part that came over the wire goes back as it was, whatever its kind and fields are."""
     before = copy.deepcopy(record)
-    assert Part.from_record(record).to_record() == record == before
+    assert unstructure(structure(record, Part)) == record == before
     turn = {"role": "model", "parts": [record], "metadata": {"a": [1]}}
-    assert Content.from_record(turn).to_record() == turn
+    assert unstructure(structure(turn, Content)) == turn
 
 
 @pytest.mark.parametrize(
@@ -69,18 +70,18 @@ def test_a_part_keeps_its_fields(record: dict[str, Any]) -> None:
 )
 def test_inline_data_in_every_spelling(inline: dict[str, Any]) -> None:
     """A file is understood in either case and alphabet, and is sent in camelCase and standard."""
-    part = Part.from_record(inline)
+    part = structure(inline, Part)
     assert part == Part.from_bytes(PNG, "image/png")
-    assert part.to_record() == {"inlineData": {"mimeType": "image/png", "data": STANDARD}}
+    assert unstructure(part) == {"inlineData": {"mimeType": "image/png", "data": STANDARD}}
 
 
 @pytest.mark.parametrize("data", ["!", "a", "ab=c", "ab cd", "aé==", "ab\ncd", "====", 5, None])
 def test_what_is_no_base64_is_kept(data: Any) -> None:
     """What cannot be decoded is no file, and goes back as it came."""
     record = {"inlineData": {"mimeType": "image/png", "data": data}}
-    part = Part.from_record(record)
+    part = structure(record, Part)
     assert part.inline_data is None
-    assert part.to_record() == record
+    assert unstructure(part) == record
 
 
 @given(st.binary(max_size=40))
@@ -135,7 +136,7 @@ PARTS: list[tuple[Any, list[dict[str, Any]]]] = [
 @pytest.mark.parametrize(("given_", "parts"), PARTS, ids=lambda value: type(value).__name__)
 def test_parts_of_a_turn(given_: Any, parts: list[dict[str, Any]]) -> None:
     """A turn is made of strings, parts and mappings, of one or several."""
-    assert Content(given_).to_record() == {"role": "user", "parts": parts}
+    assert unstructure(Content(given_)) == {"role": "user", "parts": parts}
 
 
 TURNS: list[tuple[Any, list[tuple[str | None, list[str]]]]] = [
@@ -177,9 +178,9 @@ def test_a_turns_text() -> None:
 
 def test_settings_that_are_set() -> None:
     """Only the settings that were set are sent, zeros among them, and others beside them."""
-    assert GenerationConfig().to_record() == {}
+    assert unstructure(GenerationConfig()) == {}
     config = GenerationConfig(temperature=0, top_p=0.0, max_output_tokens=5, extra={"seed": 1})
-    assert config.to_record() == {"temperature": 0, "topP": 0.0, "maxOutputTokens": 5, "seed": 1}
+    assert unstructure(config) == {"temperature": 0, "topP": 0.0, "maxOutputTokens": 5, "seed": 1}
 
 
 def test_a_conversation_is_a_value() -> None:
@@ -231,9 +232,9 @@ def test_any_part_goes_back(record: dict[str, Any]) -> None:
     expected = dict(record)
     if expected.get("thought") is False:
         del expected["thought"]
-    part = Part.from_record(record)
-    assert json.loads(json.dumps(part.to_record())) == expected
-    assert Part.from_record(part.to_record()) == part
+    part = structure(record, Part)
+    assert json.loads(json.dumps(unstructure(part))) == expected
+    assert structure(unstructure(part), Part) == part
     assert attrs.evolve(part) == part
 
 
@@ -241,7 +242,7 @@ def test_any_part_goes_back(record: dict[str, Any]) -> None:
 def test_any_turn_goes_back(parts: list[dict[str, Any]], other: Any) -> None:
     """Any turn of JSON objects goes back with its role, its parts and its other fields."""
     record = {"role": "model", "parts": [{**part, "thought": True} for part in parts], "x": other}
-    assert Content.from_record(record).to_record() == record
+    assert unstructure(structure(record, Content)) == record
 
 
 def test_an_empty_answer_is_not_heard() -> None:
@@ -267,7 +268,7 @@ def test_parts_that_hold_nothing_are_not_sent_back(hollow: dict[str, Any]) -> No
     """A part of an answer that holds nothing is left out of the next request, not of the answer."""
     record = {"role": "model", "parts": [hollow, {"text": "a horse", "thought": None}, hollow]}
     before = copy.deepcopy(record)
-    answer = Content.from_record(record)
+    answer = structure(record, Content)
     talk = Conversation().say("what is it?").hear(answer).say("whose?")
     request = GenerateContentRequest.build("textg-2.5-pro", talk)
     assert json.loads(request.body)["contents"][1] == {
@@ -276,7 +277,7 @@ def test_parts_that_hold_nothing_are_not_sent_back(hollow: dict[str, Any]) -> No
     assert record == before
     assert len(answer.parts) == 3
     with pytest.raises(InvalidRequest, match="the answer is empty"):
-        Conversation().say("what is it?").hear(Content.from_record({"parts": [hollow]}))
+        Conversation().say("what is it?").hear(structure({"parts": [hollow]}, Content))
 
 
 def test_what_is_sent_back_as_it_came() -> None:
@@ -286,5 +287,5 @@ def test_what_is_sent_back_as_it_came() -> None:
         {"text": "", "thoughtSignature": "c2ln"},
         {"functionCall": {"name": "gallop", "args": {"speed": None}}},
     ]
-    talk = Conversation().say("x").hear(Content.from_record({"role": 5, "parts": parts}))
-    assert talk.turns[-1].to_record() == {"role": "model", "parts": parts}
+    talk = Conversation().say("x").hear(structure({"role": 5, "parts": parts}, Content))
+    assert unstructure(talk.turns[-1]) == {"role": "model", "parts": parts}

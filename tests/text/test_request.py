@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from muybridge_protocol.codec import read_json
 from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.records.convert import structure
 from muybridge_protocol.text.content import Blob, Content, Conversation, GenerationConfig, Part
 from muybridge_protocol.text.request import GenerateContentRequest
 
@@ -101,7 +102,7 @@ def test_an_answer_is_sent_back(part: dict[str, Any]) -> None:
     """A model's answer of any kind can be sent back in the next request, unchanged."""
     answer = {"role": "model", "parts": [part], "x": None}
     assert body(["a", answer, "b"])["contents"][1] == answer
-    talk = Conversation().say("a").hear(Content.from_record(answer)).say("b")
+    talk = Conversation().say("a").hear(structure(answer, Content)).say("b")
     assert body(talk)["contents"][1] == answer
 
 

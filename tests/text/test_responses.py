@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from muybridge_protocol.records.convert import structure, unstructure
 from muybridge_protocol.text.content import Content, Part
 from muybridge_protocol.text.responses import (
     Candidate,
@@ -71,7 +72,7 @@ def test_a_full_response() -> None:
     assert response.parts[2] == Part.from_bytes(b"\0\0\0", "image/png")
     assert response.parts[3].extra == {"functionCall": {"name": "f"}}
     assert response.content.role == "model"
-    assert response.content.to_record() == FULL["candidates"][0]["content"]
+    assert unstructure(response.content) == FULL["candidates"][0]["content"]
     assert response.usage_metadata == UsageMetadata(3, 4, 7, FULL["usageMetadata"])
     assert response.prompt_feedback is None
     assert response.raw is FULL
@@ -192,7 +193,7 @@ def test_counts_are_integers(count: Any) -> None:
     assert usage is not None
     assert usage.total_token_count is None
     assert usage.raw["totalTokenCount"] == count
-    assert Candidate({"index": count}).index == 0
+    assert structure({"index": count}, Candidate).index == 0
 
 
 def test_responses_are_values() -> None:
@@ -222,7 +223,7 @@ def test_responses_are_values() -> None:
 def test_a_short_repr(raw: dict[str, Any], shown: str) -> None:
     """The repr of a response is one short printable line."""
     assert repr(GenerateContentResponse(raw)) == shown
-    assert repr(Candidate(raw)) == "Candidate()"
+    assert repr(structure(raw, Candidate, raw=raw)) == "Candidate()"
 
 
 @pytest.mark.parametrize("kind", [GenerateContentResponse, GenerateContentChunk])
@@ -310,7 +311,7 @@ def test_odd_parts(parts: list[Any], text: str) -> None:
     chunk = GenerateContentChunk(candidate(*parts))
     assert chunk.text == slow_text(chunk) == chunk.content.text == text
     assert len(chunk.parts) == sum(isinstance(part, dict) for part in parts)
-    assert chunk.content.to_record()["parts"] == [part for part in parts if isinstance(part, dict)]
+    assert unstructure(chunk.content)["parts"] == [part for part in parts if isinstance(part, dict)]
 
 
 @example(candidate(*ODD_PARTS[0]))
@@ -327,7 +328,7 @@ def test_any_object_is_a_response(raw: dict[str, Any]) -> None:
             assert isinstance(found.finish_reason, str | None)
             assert isinstance(found.finish_message, str | None)
             assert all(isinstance(part, Part) for part in found.content.parts)
-            json.dumps(found.content.to_record())
+            json.dumps(unstructure(found.content))
         assert isinstance(response.finish_reason, str | None)
         assert isinstance(response.parts, tuple)
         assert response.usage_metadata is None or response.usage_metadata.raw is not None

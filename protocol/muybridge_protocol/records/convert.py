@@ -11,31 +11,45 @@ first used.
 - A `View` is another record of the same class: the token of a task leaves out what a task is not
   resumed from.
 
-Only `InvalidJson` is raised over a record. What a shape has no field for is ignored; shapes that
-keep it hold the whole record as `raw`.
+Nothing of a record is lost. Some shapes keep all of it as `raw`, which whoever reads them gives to
+`structure`. Others have an `extra`: what they have no field for, and what its field does not take,
+stays there and is written again. Only `InvalidJson` is raised over a record.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar, cast
 
 import attrs
 from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+from cattrs.gen import make_dict_structure_fn, override
+from cattrs.gen import make_dict_unstructure_fn_from_attrs as make_writer  # pyright: ignore[reportUnknownVariableType]  of any attrs
 
-from muybridge_protocol.codec import InvalidJson, readable
+from muybridge_protocol.codec import InvalidJson, JsonObject, readable
 
 T = TypeVar("T")
 
 Read = Callable[[Any, Any], Any]
 """Makes the value of a field from that of a record; the second argument is the field's type."""
 
-_WIRE: Final = "muybridge wire"
-_OURS: Final = "muybridge ours"
 _STRICT: Final[Mapping[type, str]] = {str: "a str", int: "an int", bool: "a bool"}
 
-_converter = Converter(detailed_validation=False)
+_converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
+
+
+@attrs.frozen
+class _Wire:
+    read: Read | None = None
+    name: str | None = None
+    ours: bool = False
+    last: bool = False
+    absent: Any = ...
+
+
+_PLAIN: Final = _Wire()
 
 
 @attrs.frozen(eq=False)
@@ -73,14 +87,22 @@ def unstructure(value: T, view: View[T] | None = None) -> Any:
     return _converter.unstructure(value, view)
 
 
-def wire(read: Read | None = None, *, name: str | None = None) -> Mapping[str, Any]:
+def wire(
+    read: Read | None = None,
+    *,
+    name: str | None = None,
+    last: bool = False,
+    absent: Any = ...,
+) -> Mapping[str, Any]:
     """Return the metadata of a field that stands in the records of its class.
 
     Args:
         read: How it is read, or None where its type says so.
         name: Its name in a record where it is not the attribute's.
+        last: Whether it is written behind the others.
+        absent: What a record without it says, if not the default, where the shape has an `extra`.
     """
-    return {_WIRE: override(rename=name, struct_hook=read)}
+    return {"wire": _Wire(read, name, last=last, absent=absent)}
 
 
 def ours(read: Read | None = None) -> Mapping[str, Any]:
@@ -89,19 +111,46 @@ def ours(read: Read | None = None) -> Mapping[str, Any]:
     Args:
         read: How a view reads it, or None where its type says so.
     """
-    return {**wire(read), _OURS: True}
+    return {"wire": _Wire(read, ours=True)}
 
 
-def names(shape: type) -> frozenset[str]:
-    """Return the names of the fields that a record of *shape* may have."""
-    overrides = _metadata(shape, _WIRE)
-    known = {field.name for field in attrs.fields(shape)} - _metadata(shape, _OURS).keys()
-    return frozenset(
-        overrides[name].rename or name if name in overrides else name for name in known
-    )
+def wire_names(shape: type) -> Mapping[str, str]:
+    """Return the names of the fields in the records of *shape*, by their attributes."""
+    return {field.name: _name(field) for field in _fields(shape) if not _wire(field).ours}
 
 
-def _is_view(kind: Any) -> bool:
+def exactly(kind: type) -> Read:
+    """Return what reads a value of *kind*, and no null."""
+    return lambda value, _: _strict(value, kind)
+
+
+def as_it_is(value: Any, _: object) -> Any:
+    """Read a value without a look at it."""
+    return value
+
+
+def _fields(shape: Any) -> list[attrs.Attribute[Any]]:
+    """Return what may stand in a record of *shape*, in the order in which it is written."""
+    found = [field for field in attrs.fields(shape) if field.init and field.name != "extra"]
+    return sorted(found, key=lambda field: _wire(field).last)
+
+
+def _wire(field: attrs.Attribute[Any]) -> _Wire:
+    how: _Wire = field.metadata.get("wire", _PLAIN)
+    return how
+
+
+def _name(field: attrs.Attribute[Any]) -> str:
+    return _wire(field).name or field.name
+
+
+def _absent(field: attrs.Attribute[Any]) -> Any:
+    """Return what a record says that lacks *field*."""
+    absent = _wire(field).absent
+    return field.default if absent is ... else absent
+
+
+def _is_view(kind: object) -> bool:
     return isinstance(kind, View)
 
 
@@ -109,26 +158,27 @@ def _is_shape(kind: Any) -> bool:
     return _is_view(kind) or attrs.has(kind)
 
 
+def _is_open(kind: Any) -> bool:
+    return attrs.has(kind) and "extra" in attrs.fields_dict(kind)
+
+
 def _shape(kind: Any) -> Any:
-    return kind.shape if _is_view(kind) else kind
+    """Return the attrs class of *kind*, whose fields have types and not just the text of them."""
+    return attrs.resolve_types(kind.shape if _is_view(kind) else kind)
 
 
 def _overrides(kind: Any) -> dict[str, Any]:
-    """Return how cattrs is to treat the fields of *kind*, where not by their types."""
-    if _is_view(kind):
-        omitted = dict.fromkeys(kind.without, override(omit=True))
-        return {**_metadata(kind.shape, _WIRE), **omitted}
-    given = dict.fromkeys(_metadata(kind, _OURS), override(struct_hook=_as_it_is))
-    return {**_metadata(kind, _WIRE), **given}
-
-
-def _metadata(shape: Any, key: str) -> dict[str, Any]:
-    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(shape)
-    return {field.name: field.metadata[key] for field in fields if key in field.metadata}
-
-
-def _as_it_is(value: Any, _: object) -> Any:
-    return value
+    """Return how cattrs is to treat the fields of *kind*."""
+    omitted = kind.without if _is_view(kind) else ()
+    return {
+        field.name: override(
+            rename=how.name,
+            struct_hook=as_it_is if how.ours and not _is_view(kind) else how.read,
+            omit=field.name in omitted or None,
+        )
+        for field in _fields(_shape(kind))
+        for how in [_wire(field)]
+    }
 
 
 @_converter.register_structure_hook_factory(_is_shape)
@@ -136,11 +186,52 @@ def _reader(kind: Any) -> Read:
     return make_dict_structure_fn(_shape(kind), _converter, **_overrides(kind))
 
 
+@_converter.register_structure_hook_factory(_is_open)
+def _open_reader(kind: Any) -> Read:
+    shape = _shape(kind)
+    fields = _fields(shape)
+    reads = [_wire(field).read or _converter.get_structure_hook(field.type) for field in fields]
+    absent = {field.name: _absent(field) for field in fields}
+    absent = {name: value for name, value in absent.items() if value is not attrs.NOTHING}
+
+    def read_open(record: JsonObject, _: object) -> Any:
+        known, extra = dict(absent), dict(record)
+        for field, read in zip(fields, reads, strict=True):
+            for name in (_name(field), field.name):
+                if name in extra:
+                    with suppress(InvalidJson):
+                        known[field.name] = read(extra[name], field.type)
+                        del extra[name]
+                        break
+        return shape(**known, extra=extra)
+
+    return read_open
+
+
 @_converter.register_unstructure_hook_factory(_is_shape)
-def _writer(kind: Any) -> Callable[[Any], dict[str, Any]]:
-    return make_dict_unstructure_fn(
-        _shape(kind), _converter, _cattrs_omit_if_default=_is_view(kind), **_overrides(kind)
+def _writer(kind: Any) -> Callable[[Any], JsonObject]:
+    shape, overrides = _shape(kind), _overrides(kind)
+    is_view = _is_view(kind)
+    return make_writer(
+        _fields(shape), shape, _converter, _cattrs_omit_if_default=is_view, **overrides
     )
+
+
+@_converter.register_unstructure_hook_factory(_is_open)
+def _open_writer(kind: Any) -> Callable[[Any], JsonObject]:
+    shape = _shape(kind)
+    fields = [field for field in _fields(shape) if not _wire(field).ours]
+    optional = [field for field in fields if field.default is not attrs.NOTHING]
+    write = make_writer(fields, shape, _converter, **_overrides(kind))
+
+    def write_open(value: Any) -> JsonObject:
+        told = write(value)
+        for field in optional:
+            if getattr(value, field.name) is _absent(field):
+                del told[_name(field)]
+        return {**told, **value.extra}
+
+    return write_open
 
 
 def _strict(value: Any, kind: type) -> Any:
@@ -151,3 +242,4 @@ def _strict(value: Any, kind: type) -> Any:
 
 for _kind in _STRICT:
     _converter.register_structure_hook(_kind, _strict)
+_converter.register_unstructure_hook(bytes, lambda data: b64encode(data).decode("ascii"))

@@ -7,7 +7,6 @@ stays as it is, and the request that it goes into names it together with all oth
 
 from __future__ import annotations
 
-from base64 import b64encode
 from binascii import Error as NotBase64
 from binascii import a2b_base64
 from collections.abc import Iterable, Mapping
@@ -16,8 +15,16 @@ from typing import Any, Self, cast
 
 import attrs
 
-from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.codec import InvalidJson, JsonObject
 from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.records.convert import (
+    as_it_is,
+    exactly,
+    structure,
+    unstructure,
+    wire,
+    wire_names,
+)
 from muybridge_protocol.rules import Problem, shown
 
 USER = "user"
@@ -44,13 +51,27 @@ class Blob:
         mime_type: Its type, such as `image/png`.
     """
 
-    data: bytes = attrs.field(converter=_as_bytes, repr=_sized)
-    mime_type: str
+    data: bytes = attrs.field(converter=_as_bytes, repr=_sized, metadata=wire(last=True))
+    mime_type: str = attrs.field(metadata=wire(name="mimeType"))
+
+
+def _read_blob(record: object, _: object) -> Blob:
+    if isinstance(record, Mapping):
+        fields = cast("Mapping[str, object]", record)
+        mime_type = fields.get("mimeType", fields.get("mime_type"))
+        data = fields.get("data")
+        if len(fields) == 2 and isinstance(mime_type, str) and isinstance(data, str):  # noqa: PLR2004  type and data
+            decoded = decode_base64(data)
+            if decoded is not None:
+                return Blob(decoded, mime_type)
+    raise InvalidJson("it is no file, or more than one")  # and is kept as it came
 
 
 @attrs.frozen(kw_only=True)
 class Part:
     """One part of a turn (spec, "Text request and response").
+
+    Both `inlineData` and `inline_data` are understood.
 
     Args:
         text: Its text, or None.
@@ -59,8 +80,10 @@ class Part:
         extra: Its other fields by their names on the wire: a part of another kind is these alone.
     """
 
-    text: str | None = None
-    inline_data: Blob | None = None
+    text: str | None = attrs.field(default=None, metadata=wire(exactly(str)))
+    inline_data: Blob | None = attrs.field(
+        default=None, metadata=wire(_read_blob, name="inlineData")
+    )
     thought: bool = False
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False)
 
@@ -73,50 +96,6 @@ class Part:
             mime_type: Its type, such as `image/png` or `video/mp4`.
         """
         return cls(inline_data=Blob(data, mime_type))
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the part that *record*, in its form on the wire, stands for.
-
-        Both `inlineData` and `inline_data` are understood. What is of an unexpected type stays
-        in `extra`.
-        """
-        extra = dict(record)
-        text = extra.pop("text") if isinstance(record.get("text"), str) else None
-        thought = extra.pop("thought") if isinstance(record.get("thought"), bool) else False
-        blob = None
-        for name in ("inlineData", "inline_data"):
-            blob = _read_blob(record.get(name))
-            if blob is not None:
-                del extra[name]
-                break
-        return cls(text=text, inline_data=blob, thought=thought, extra=extra)
-
-    def to_record(self) -> JsonObject:
-        """Return the part in its form on the wire."""
-        record: JsonObject = {}
-        if self.text is not None:
-            record["text"] = self.text
-        if self.inline_data is not None:
-            record["inlineData"] = {
-                "mimeType": self.inline_data.mime_type,
-                "data": b64encode(self.inline_data.data).decode("ascii"),
-            }
-        if self.thought:
-            record["thought"] = True
-        return {**record, **self.extra}
-
-
-def _read_blob(record: object) -> Blob | None:
-    if not isinstance(record, Mapping):
-        return None
-    fields = cast("Mapping[str, object]", record)
-    mime_type = fields.get("mimeType", fields.get("mime_type"))
-    data = fields.get("data")
-    if len(fields) != 2 or not isinstance(mime_type, str) or not isinstance(data, str):  # noqa: PLR2004  type and data
-        return None  # with more or less in it, it is kept as it came
-    decoded = decode_base64(data)
-    return None if decoded is None else Blob(decoded, mime_type)
 
 
 def decode_base64(text: str) -> bytes | None:
@@ -139,7 +118,9 @@ def _as_parts(parts: AnyPart | Iterable[AnyPart]) -> tuple[Part, ...]:
 def _as_part(part: object) -> object:
     if isinstance(part, str):
         return Part(text=part)
-    return Part.from_record(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else part
+    if isinstance(part, Mapping):
+        return structure(cast("Mapping[str, Any]", part), Part)
+    return part
 
 
 def _each(given: object) -> Iterable[object]:
@@ -147,6 +128,12 @@ def _each(given: object) -> Iterable[object]:
     if isinstance(given, str | bytes | bytearray | memoryview | Mapping):
         return (cast("object", given),)
     return cast("Iterable[object]", given) if isinstance(given, Iterable) else (given,)
+
+
+def _list(value: object, _: object) -> object:
+    if not isinstance(value, list | tuple):
+        raise InvalidJson("it is no list")
+    return cast("object", value)
 
 
 @attrs.frozen
@@ -159,30 +146,16 @@ class Content:
         extra: Its other fields by their names on the wire.
     """
 
-    parts: tuple[Part, ...] = attrs.field(converter=_as_parts)
-    role: str | None = USER
+    parts: tuple[Part, ...] = attrs.field(
+        converter=_as_parts, metadata=wire(_list, last=True, absent=())
+    )
+    role: str | None = attrs.field(default=USER, metadata=wire(absent=None))
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False, kw_only=True)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the turn that *record*, in its form on the wire, stands for.
-
-        What is of an unexpected type stays in `extra`.
-        """
-        extra = dict(record)
-        role = extra.pop("role", None) if isinstance(record.get("role"), str | None) else None
-        parts = extra.pop("parts") if isinstance(record.get("parts"), list | tuple) else ()
-        return cls(parts, role, extra=extra)
 
     @property
     def text(self) -> str:
         """The text of its parts, without a model's thoughts, or ""."""
         return "".join([part.text for part in self.parts if part.text and not part.thought])
-
-    def to_record(self) -> JsonObject:
-        """Return the turn in its form on the wire."""
-        record: JsonObject = {} if self.role is None else {"role": self.role}
-        return {**record, "parts": [part.to_record() for part in self.parts], **self.extra}
 
 
 Turn = AnyPart | Content
@@ -200,21 +173,16 @@ def as_turns(turns: Turn | Iterable[Turn]) -> tuple[Content, ...]:
 
 def _as_turn(turn: object) -> object:
     if isinstance(turn, Mapping):
-        return Content.from_record(cast("Mapping[str, Any]", turn))
+        return structure(cast("Mapping[str, Any]", turn), Content)
     return turn
-
-
-SETTINGS: Mapping[str, str] = {
-    "temperature": "temperature",
-    "top_p": "topP",
-    "max_output_tokens": "maxOutputTokens",
-}
-"""The names on the wire of the settings that the specification shows."""
 
 
 @attrs.frozen(kw_only=True)
 class GenerationConfig:
     """Settings for the answer (spec, "Text request and response"). Only what is set is sent.
+
+    In a record, their names are those on the wire or those of the arguments. A setting that is
+    given under both names keeps one of them in `extra`, for a request to refuse.
 
     Args:
         temperature: Randomness; lower is more deterministic.
@@ -223,34 +191,22 @@ class GenerationConfig:
         extra: Other settings by their names on the wire, such as `candidateCount`.
     """
 
-    temperature: float | None = None
-    top_p: float | None = None
-    max_output_tokens: int | None = None
+    temperature: float | None = attrs.field(default=None, metadata=wire(as_it_is))
+    top_p: float | None = attrs.field(default=None, metadata=wire(as_it_is, name="topP"))
+    max_output_tokens: int | None = attrs.field(
+        default=None, metadata=wire(as_it_is, name="maxOutputTokens")
+    )
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the settings that *record* stands for.
-
-        Their names are those on the wire or those of the arguments. A setting that is given under
-        both names keeps one of them in `extra`, for a request to refuse.
-        """
-        extra = dict(record)
-        known = {
-            name: extra.pop(next((given for given in (wire, name) if given in extra), name), None)
-            for name, wire in SETTINGS.items()
-        }
-        return cls(**known, extra=extra)
 
     @property
     def known(self) -> JsonObject:
         """The settings that the specification shows and that are set, in their form on the wire."""
-        values = {wire: getattr(self, name) for name, wire in SETTINGS.items()}
-        return {wire: value for wire, value in values.items() if value is not None}
+        record: JsonObject = unstructure(attrs.evolve(self, extra={}))
+        return record
 
-    def to_record(self) -> JsonObject:
-        """Return the settings in their form on the wire."""
-        return {**self.known, **self.extra}
+
+SETTINGS: Mapping[str, str] = wire_names(GenerationConfig)
+"""The names on the wire of the settings that the specification shows."""
 
 
 @attrs.frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any, cast
 
 import attrs
@@ -12,6 +13,7 @@ import attrs
 from muybridge_protocol.codec import JsonObject, write_json
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Unlisted
+from muybridge_protocol.records.convert import ours, structure, unstructure, wire, wire_names
 from muybridge_protocol.rules import Kind, Problem, either, shown, unwritable, with_article
 from muybridge_protocol.text.content import (
     MODEL,
@@ -37,13 +39,6 @@ _SETTINGS = {
     "topP": Kind.NUMBER,
     "maxOutputTokens": Kind.INTEGER,
 }
-_FIELDS = (
-    "contents",
-    "systemInstruction",
-    "system_instruction",
-    "generationConfig",
-    "generation_config",
-)
 _SPELLINGS = {name.replace("_", ""): wire for name, wire in SETTINGS.items()} | {
     "maxtokens": "maxOutputTokens",
     "maxcompletiontokens": "maxOutputTokens",
@@ -75,10 +70,14 @@ class GenerateContentRequest:
         InvalidRequest: The service would not accept it. All problems are listed.
     """
 
-    model: str | Unlisted
+    model: str | Unlisted = attrs.field(metadata=ours())
     contents: tuple[Content, ...] = attrs.field(converter=as_turns)
-    system_instruction: Content | None = None
-    generation_config: GenerationConfig | None = None
+    system_instruction: Content | None = attrs.field(
+        default=None, metadata=wire(name="systemInstruction")
+    )
+    generation_config: GenerationConfig | None = attrs.field(
+        default=None, metadata=wire(name="generationConfig")
+    )
     extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], hash=False)
     body: bytes = attrs.field(init=False, eq=False, repr=False)
     """The request's JSON: what was set, and nothing else."""
@@ -110,11 +109,11 @@ class GenerateContentRequest:
         if isinstance(system_instruction, str):
             system_instruction = Content(system_instruction, None)
         elif isinstance(system_instruction, Mapping):
-            system_instruction = Content.from_record(system_instruction)
+            system_instruction = structure(system_instruction, Content)
         problems: list[Problem] = []
         if isinstance(generation_config, Mapping):
             problems += _misspelled_settings(generation_config)
-            generation_config = GenerationConfig.from_record(generation_config)
+            generation_config = structure(generation_config, GenerationConfig)
         try:
             request = cls(
                 model=model,
@@ -139,13 +138,10 @@ class GenerateContentRequest:
         object.__setattr__(self, "body", write_json(self._record()))
 
     def _record(self) -> JsonObject:
-        record: JsonObject = {"contents": [content.to_record() for content in self.contents]}
+        record: JsonObject = unstructure(self)
         if self.system_instruction is not None:
-            without_role = attrs.evolve(self.system_instruction, role=None)
-            record["systemInstruction"] = without_role.to_record()
-        if self.generation_config is not None:
-            record["generationConfig"] = self.generation_config.to_record()
-        return {**record, **self.extra}
+            record["systemInstruction"].pop("role", None)
+        return record
 
     def _problems(self) -> Iterable[Problem]:
         if not isinstance(self.model, Unlisted):
@@ -163,6 +159,9 @@ class GenerateContentRequest:
         if self.generation_config is not None:
             yield from _config_problems(self.generation_config)
         yield from _extra_problems(self.extra, _FIELDS, "")
+
+
+_FIELDS = frozenset(chain.from_iterable(wire_names(GenerateContentRequest).items()))
 
 
 # Callers are not all typed, so that these checks take anything.

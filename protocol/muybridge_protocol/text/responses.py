@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain, groupby, pairwise
-from typing import Any, Self
+from typing import Any
 
 import attrs
 
 from muybridge_protocol.codec import JsonObject, as_array, as_object, readable
 from muybridge_protocol.errors import MuybridgeError
+from muybridge_protocol.records.convert import ours, structure, wire
 from muybridge_protocol.text.content import MODEL, Content, Part
 
 
@@ -46,15 +47,55 @@ class NoText(MuybridgeError):
         return self.why
 
 
-@attrs.frozen
+NO_REASON = ("", "FINISH_REASON_UNSPECIFIED")
+"""Strings that stand where a reason to stop would, and are none."""
+_COUNT_BITS = 64  # a longer integer is no count
+_KNOWN_REASONS: Mapping[str, FinishReason] = {reason.value: reason for reason in FinishReason}
+
+
+def _string(value: object, _: object = None) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _reason(value: object, _: object = None) -> FinishReason | str | None:
+    if not isinstance(value, str) or value in NO_REASON:
+        return None
+    return _KNOWN_REASONS.get(value, value)
+
+
+def _block_reason(value: object, _: object) -> str | None:
+    return _string(value) or None
+
+
+def _count(value: object, _: object = None) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if value.bit_length() <= _COUNT_BITS else None
+
+
+def _index(value: object, _: object) -> int:
+    return _count(value) or 0
+
+
+@attrs.frozen(kw_only=True)
 class Candidate:
     """One answer (spec, "Text request and response").
 
     Args:
+        finish_reason: Why the generation stopped, or None while it goes on.
+        finish_message: What the service says of the reason, or None.
+        index: Its number among the candidates.
         raw: The record as it came.
     """
 
-    raw: JsonObject = attrs.field(repr=False)
+    finish_reason: FinishReason | str | None = attrs.field(
+        default=None, repr=False, metadata=wire(_reason, name="finishReason")
+    )
+    finish_message: str | None = attrs.field(
+        default=None, repr=False, metadata=wire(_string, name="finishMessage")
+    )
+    index: int = attrs.field(default=0, repr=False, metadata=wire(_index))
+    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, metadata=ours())
 
     @cached_property
     def content(self) -> Content:
@@ -62,36 +103,12 @@ class Candidate:
         record = as_object(self.raw.get("content"))
         if record is None:
             return Content((), MODEL)
-        return Content.from_record({**record, "parts": _records(record.get("parts"))})
-
-    @property
-    def finish_reason(self) -> FinishReason | str | None:
-        """Why the generation stopped, or None while it goes on."""
-        reason = self.raw.get("finishReason")
-        if not isinstance(reason, str) or reason in NO_REASON:
-            return None
-        return _KNOWN_REASONS.get(reason, reason)
-
-    @property
-    def finish_message(self) -> str | None:
-        """What the service says of the reason, or None."""
-        return _string(self.raw.get("finishMessage"))
-
-    @property
-    def index(self) -> int:
-        """Its number among the candidates."""
-        return _count(self.raw.get("index")) or 0
+        return structure({**record, "parts": _records(record.get("parts"))}, Content)
 
     @property
     def text(self) -> str:
         """Its text without the model's thoughts, or ""."""
         return self.content.text
-
-
-NO_REASON = ("", "FINISH_REASON_UNSPECIFIED")
-"""Strings that stand where a reason to stop would, and are none."""
-_COUNT_BITS = 64  # a longer integer is no count
-_KNOWN_REASONS: Mapping[str, FinishReason] = {reason.value: reason for reason in FinishReason}
 
 
 @attrs.frozen
@@ -105,41 +122,35 @@ class UsageMetadata:
         raw: The record as it came.
     """
 
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    total_token_count: int | None = None
-    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False)
-
-    @classmethod
-    def from_record(cls, record: JsonObject) -> Self:
-        """Return the counts that *record* holds."""
-        return cls(
-            _count(record.get("promptTokenCount")),
-            _count(record.get("candidatesTokenCount")),
-            _count(record.get("totalTokenCount")),
-            record,
-        )
+    prompt_token_count: int | None = attrs.field(
+        default=None, metadata=wire(_count, name="promptTokenCount")
+    )
+    candidates_token_count: int | None = attrs.field(
+        default=None, metadata=wire(_count, name="candidatesTokenCount")
+    )
+    total_token_count: int | None = attrs.field(
+        default=None, metadata=wire(_count, name="totalTokenCount")
+    )
+    raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, metadata=ours())
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class PromptFeedback:
     """What the service says of the prompt.
 
     Args:
+        block_reason: Why the prompt was blocked, or None.
+        block_reason_message: The same in words, or None.
         raw: The record as it came.
     """
 
-    raw: JsonObject
-
-    @property
-    def block_reason(self) -> str | None:
-        """Why the prompt was blocked, or None."""
-        return _string(self.raw.get("blockReason")) or None
-
-    @property
-    def block_reason_message(self) -> str | None:
-        """The same in words, or None."""
-        return _string(self.raw.get("blockReasonMessage"))
+    block_reason: str | None = attrs.field(
+        default=None, metadata=wire(_block_reason, name="blockReason")
+    )
+    block_reason_message: str | None = attrs.field(
+        default=None, metadata=wire(_string, name="blockReasonMessage")
+    )
+    raw: JsonObject = attrs.field(factory=dict[str, Any], metadata=ours())
 
 
 @attrs.frozen(repr=False)
@@ -155,19 +166,20 @@ class GenerateContentResponse:
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """The answers; none where the prompt was blocked."""
-        return tuple(map(Candidate, _records(self.raw.get("candidates"))))
+        records = _records(self.raw.get("candidates"))
+        return tuple(structure(record, Candidate, raw=record) for record in records)
 
     @cached_property
     def usage_metadata(self) -> UsageMetadata | None:
         """The tokens counted, or None."""
         record = as_object(self.raw.get("usageMetadata"))
-        return None if record is None else UsageMetadata.from_record(record)
+        return None if record is None else structure(record, UsageMetadata, raw=record)
 
     @property
     def prompt_feedback(self) -> PromptFeedback | None:
         """What the service says of the prompt, or None."""
         record = as_object(self.raw.get("promptFeedback"))
-        return None if record is None else PromptFeedback(record)
+        return None if record is None else structure(record, PromptFeedback, raw=record)
 
     @property
     def content(self) -> Content:
@@ -384,13 +396,3 @@ def _said(reason: str, message: str | None) -> str:
 
 def _records(values: Any) -> list[JsonObject]:
     return [record for record in map(as_object, as_array(values)) if record is not None]
-
-
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _count(value: object) -> int | None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if value.bit_length() <= _COUNT_BITS else None
