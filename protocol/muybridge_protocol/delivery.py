@@ -16,7 +16,15 @@ from enum import Enum, auto
 import attrs
 
 from muybridge_protocol.codec import RAW_LIMIT, error_message
-from muybridge_protocol.errors import Forbidden, RateLimited, Refused, TaskNotFound, Unauthorized
+from muybridge_protocol.errors import (
+    Forbidden,
+    NotSent,
+    RateLimited,
+    Refused,
+    ServiceError,
+    TaskNotFound,
+    Unauthorized,
+)
 from muybridge_protocol.http import HttpHead, HttpResponse, Reason, TransportFailure
 from muybridge_protocol.tasks import Task
 
@@ -209,3 +217,17 @@ def refusal(response: HttpResponse, task: Task | None = None) -> Refused:
     if isinstance(error, RateLimited):
         error.retry_after = retry_after(response)
     return error
+
+
+_PAYMENT_REQUIRED = 402
+
+
+def concerns_every_request(error: ServiceError) -> bool:
+    """Whether every other request would end with *error* too, and this one did nothing.
+
+    The network, the key, the balance or the pace is to blame, and not the request: it may be sent
+    again as it is once that has changed.
+    """
+    if isinstance(error, Refused) and error.status == _PAYMENT_REQUIRED:
+        return True
+    return isinstance(error, NotSent | RateLimited | Unauthorized)

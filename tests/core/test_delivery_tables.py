@@ -16,10 +16,20 @@ from muybridge_protocol.delivery import (
     Delivery,
     Verdict,
     backoff,
+    concerns_every_request,
     refusal,
     retry_after,
 )
-from muybridge_protocol.errors import Forbidden, RateLimited, Refused, TaskNotFound, Unauthorized
+from muybridge_protocol.errors import (
+    CreateAmbiguous,
+    Forbidden,
+    NotSent,
+    RateLimited,
+    Refused,
+    ServiceError,
+    TaskNotFound,
+    Unauthorized,
+)
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.tasks import Task
 
@@ -152,3 +162,26 @@ def test_refusals_have_their_classes(status: int) -> None:
 def test_dates_are_counted_across_months(date: str, until: str, seconds: float) -> None:
     """A date in the next month or year is as far away as the calendar says."""
     assert retry_after(reply(429, Retry_After=until, Date=date)) == seconds
+
+
+UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
+
+
+@pytest.mark.parametrize(
+    "error", [NotSent(failure=UNSENT), *(refusal(reply(status)) for status in (401, 402, 429))]
+)
+def test_what_every_other_request_would_meet(error: ServiceError) -> None:
+    """The network, the key, the balance and the pace concern every request."""
+    assert concerns_every_request(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CreateAmbiguous(reason="reset"),
+        *(refusal(reply(status)) for status in (400, 403, 404, 405, 413, 415, 422, 425)),
+    ],
+)
+def test_what_is_about_one_request(error: ServiceError) -> None:
+    """Every other refusal is about its own request, and what is ambiguous did something."""
+    assert not concerns_every_request(error)

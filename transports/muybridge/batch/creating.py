@@ -18,21 +18,13 @@ from muybridge.batch.runners import UNFINISHED, KeptReply, ReplySlot
 from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.candidates import find_id
 from muybridge_protocol.codec import RAW_LIMIT, read_object
-from muybridge_protocol.errors import (
-    CreateAmbiguous,
-    NotSent,
-    RateLimited,
-    Refused,
-    ServiceError,
-    Unauthorized,
-)
+from muybridge_protocol.delivery import concerns_every_request
+from muybridge_protocol.errors import CreateAmbiguous, ServiceError
 from muybridge_protocol.families import MediaRequest, find_family
 from muybridge_protocol.http import HttpResponse, Reason, TransportFailure
 from muybridge_protocol.operations import Create, Send, Settled, Wait
 from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Task
-
-_PAYMENT_REQUIRED = 402
 
 
 class Stopped(Exception):
@@ -201,20 +193,10 @@ def verdict(create: Create) -> tuple[State, dict[str, Any]]:
                 "candidate": error.candidate_id,
                 "reason": error.reason,
             }
-        case error if does_nothing(error):
+        case error if concerns_every_request(error):
             return State.QUEUED, {**_NO_REPLY, "owner": None, "reason": _what(error)}
         case error:
             return State.REFUSED, {"owner": None, "reason": _what(error)}
-
-
-def does_nothing(error: ServiceError) -> bool:
-    """Whether *error* says nothing of the request itself, which is sent again by a later run.
-
-    It meets every other request as well: the network, the key, the balance or the pace is wrong.
-    """
-    if isinstance(error, Refused) and error.status == _PAYMENT_REQUIRED:
-        return True
-    return isinstance(error, NotSent | RateLimited | Unauthorized)
 
 
 def judge_kept_reply(

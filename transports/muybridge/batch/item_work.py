@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge.announcing import Listeners
-from muybridge.batch.creating import ItemRecord, JournaledCreate, does_nothing, request_of
+from muybridge.batch.creating import ItemRecord, JournaledCreate, request_of
 from muybridge.batch.events import What
 from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_entries import Entry, State
@@ -25,6 +25,7 @@ from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.storable import one_line
 from muybridge.calls import Calls, Moment
 from muybridge.interrupts import raised_by_handler
+from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import (
     DownloadFailed,
     InvalidAddress,
@@ -198,7 +199,7 @@ class ItemWork:
         try:
             task: Task = yield Finish(JournaledCreate.of(create, record))
         except ServiceError as error:
-            if does_nothing(error):
+            if concerns_every_request(error):
                 self._run.postpone(entry, error)
             else:
                 state = self._journal.entry(entry.number).state

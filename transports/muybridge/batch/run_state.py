@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 
 from muybridge.batch.creating import Stopped as Stopped  # noqa: PLC0414  it is handed on
-from muybridge.batch.creating import does_nothing
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry
 from muybridge.batch.runners import Runner
 from muybridge.batch.storable import one_line
+from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import ServiceError
 
 _ENDS = frozenset({What.DOWNLOADED, What.FAILED, What.REFUSED})
@@ -90,7 +90,7 @@ class Run:
         """Leave *entry* to a later run, because of *error*."""
         with self.lock:
             self.tried.add(entry.number)
-            if isinstance(error, ServiceError) and does_nothing(error):
+            if isinstance(error, ServiceError) and concerns_every_request(error):
                 # Every other request would meet the same.
                 self.creates = False
                 self.stopped = str(error)
