@@ -54,6 +54,7 @@ class AsyncFace:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self.offline: bool = getattr(transport, "offline", False)
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None

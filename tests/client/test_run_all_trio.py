@@ -69,6 +69,8 @@ class SlowReply:
 
 
 class SlowTransport:
+    offline = True
+
     def __init__(self, world: World) -> None:
         self._world = world
 

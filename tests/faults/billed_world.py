@@ -182,6 +182,8 @@ class BilledWorld(World):
 class FatefulTransport:
     """A blocking `Transport` that leads into a `BilledWorld`."""
 
+    offline = True
+
     def __init__(self, world: BilledWorld) -> None:
         self._world = world
 

@@ -14,6 +14,7 @@ from muybridge.calls import Calls, Moment, check_wait, link_of
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
 from muybridge.interrupts import raised_by_handler
+from muybridge.payment_guard import guarded
 from muybridge.sync_driver import Driver
 from muybridge.sync_text import TextClient
 from muybridge.wire.transport import Transport
@@ -87,7 +88,7 @@ class Client(TextClient):
         self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
         self._owns_transport = transport is None
         self._driver = Driver(
-            _default_transport() if transport is None else transport,
+            guarded(_default_transport() if transport is None else transport),
             credentials,
             Listeners(on_submitted, on_event),
             SystemClock() if clock is None else clock,

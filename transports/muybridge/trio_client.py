@@ -18,6 +18,7 @@ from muybridge.calls import Calls, Moment, check_wait, link_of
 from muybridge.configuration import hidden, read_service
 from muybridge.fleet_run import FleetRun, Work
 from muybridge.interrupts import raised_by_handler
+from muybridge.payment_guard import guarded
 from muybridge.saving import PartFile, SaveTarget, unsaved
 from muybridge.trio_driver import Driven, Driver, trio_now
 from muybridge.trio_fleet import TrioOutcomes
@@ -98,7 +99,7 @@ class TrioClient(TrioTextClient):
         self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
         self._owns_transport = transport is None
         self._driver = Driver(
-            _default_transport() if transport is None else transport,
+            guarded(_default_transport() if transport is None else transport),
             credentials,
             Listeners(on_submitted, on_event),
             self._calls.next_polls,
