@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from muybridge.local.dimensions import dimensions
-from muybridge.local.film import Film
-from muybridge.local.rendering import Picture
+from muybridge.local.drawing.dimensions import dimensions
+from muybridge.local.drawing.image import Picture
+from muybridge.local.drawing.video import Film
 from muybridge_docs.markdown import code, table
 from muybridge_protocol.emulator.tasks import ASSUMED_RETENTION
 from muybridge_protocol.families import FAMILIES, Family

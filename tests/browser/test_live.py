@@ -183,7 +183,7 @@ def test_a_file_that_cannot_be_had(
 ) -> None:
     """A picture that cannot be loaded says so, and comes when it is asked for again."""
     with monkeypatch.context() as patch:
-        patch.setattr("muybridge.local.studio.render_png", None)
+        patch.setattr("muybridge.local.result_files.render_png", None)
         stage.make("imga")
         stage.later()
         page.until(lambda: "It could not be loaded." in page.text(".plate"))

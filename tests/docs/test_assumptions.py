@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.local.caption import UNDRAWABLE
-from muybridge.local.dimensions import dimensions
-from muybridge.local.film import Film
-from muybridge.local.hoofbeats import SAMPLE_RATE
-from muybridge.local.rendering import Picture
+from muybridge.local.drawing.caption import UNDRAWABLE
+from muybridge.local.drawing.dimensions import dimensions
+from muybridge.local.drawing.image import Picture
+from muybridge.local.drawing.soundtrack import SAMPLE_RATE
+from muybridge.local.drawing.video import Film
 from muybridge.local.service import SEEDED_ASSETS
 from muybridge_docs.generated import GENERATED
 from muybridge_protocol.delivery import CREATE, LONGEST_BACKOFF, LONGEST_WAIT, Verdict
@@ -95,8 +95,8 @@ def test_every_place_exists() -> None:
 UNDECIDED = {
     "emulator": {"__init__", "text/__init__", "text/refused", "text/wire", "text/prompt"},
     "local": {
-        *("__init__", "connections", "streaming", "studio"),
-        *("gallop", "horse", "scene", "toning"),
+        *("__init__", "connections", "streaming", "result_files", "drawing/__init__"),
+        *(f"drawing/{part}" for part in ("gallop", "horse", "photograph", "sepia")),
     },
 }
 """Modules that decide nothing which the specification leaves open, but how a horse is drawn."""

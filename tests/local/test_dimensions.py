@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muybridge.local.dimensions import Dimensions, dimensions
+from muybridge.local.drawing.dimensions import Dimensions, dimensions
 from muybridge_protocol.families import find_family
 
 IMAGES: list[tuple[str, dict[str, Any], tuple[int, int]]] = [

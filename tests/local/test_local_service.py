@@ -26,8 +26,7 @@ import pytest
 import requests
 from PIL import Image
 
-from muybridge.local import LocalService
-from muybridge.local import studio as studio_module
+from muybridge.local import LocalService, result_files
 from muybridge_protocol.emulator import REQUEST_BODY_LIMIT, Access
 from muybridge_protocol.families.family import DAY
 
@@ -153,13 +152,13 @@ def test_a_part_of_another_version_is_not_sent(image_url: str) -> None:
 def test_a_file_is_rendered_once(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that come at the same time wait for one rendering and get the same bytes."""
     rendered: list[Path] = []
-    render = studio_module.render_png
+    render = result_files.render_png
 
     def count(picture: Any, path: Path) -> None:
         rendered.append(path)
         render(picture, path)
 
-    monkeypatch.setattr(studio_module, "render_png", count)
+    monkeypatch.setattr(result_files, "render_png", count)
     url = completed(service, *PNG)["image_url"]
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(requests.get, [url] * 8))
@@ -178,7 +177,7 @@ def test_a_file_that_cannot_be_rendered_is_tried_again(
 
     url = completed(service, *PNG)["image_url"]
     with monkeypatch.context() as patch:
-        patch.setattr(studio_module, "render_png", fail)
+        patch.setattr(result_files, "render_png", fail)
         assert requests.get(url, timeout=20).status_code == 503
     assert requests.get(url, timeout=20).status_code == 200
 
@@ -412,7 +411,7 @@ def test_a_waiting_download_is_told_that_the_service_ends(
         begun.set()
         may_end.wait(20)
 
-    monkeypatch.setattr(studio_module, "render_png", wait)
+    monkeypatch.setattr(result_files, "render_png", wait)
     replies: list[requests.Response] = []
     with LocalService(speed=1000) as service:
         url = completed(service, *PNG)["image_url"]

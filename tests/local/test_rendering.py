@@ -17,11 +17,11 @@ import pytest
 from av.video.reformatter import ColorRange, Colorspace
 from PIL import Image, ImageChops, ImageStat
 
-from muybridge.local.caption import drawable
-from muybridge.local.film import Film, render_mp4
-from muybridge.local.gallop import STANCE, STRIDE, gallop
-from muybridge.local.hoofbeats import Soundtrack
-from muybridge.local.rendering import Picture, render_png
+from muybridge.local.drawing.caption import drawable
+from muybridge.local.drawing.gallop import STANCE, STRIDE, gallop
+from muybridge.local.drawing.image import Picture, render_png
+from muybridge.local.drawing.soundtrack import Soundtrack
+from muybridge.local.drawing.video import Film, render_mp4
 
 WEIRD_PROMPTS = {
     "empty": "",

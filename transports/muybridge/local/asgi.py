@@ -15,8 +15,8 @@ from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, S
 from muybridge.local.live import Live
 from muybridge.local.pages import Pages
 from muybridge.local.ranges import Span, UnsatisfiableRange, requested_span
+from muybridge.local.result_files import ResultFiles
 from muybridge.local.streaming import send_head, send_stream
-from muybridge.local.studio import Studio
 from muybridge_protocol.emulator import (
     REQUEST_BODY_LIMIT,
     EmulatedTask,
@@ -66,11 +66,11 @@ class FileReply:
 
 
 class LocalApplication:
-    """Answers HTTP requests by the emulator, and downloads from the studio.
+    """Answers HTTP requests by the emulator, and downloads from the files of its results.
 
     Args:
         emulator: The service.
-        studio: Where its results are rendered.
+        result_files: Where its results are rendered.
         pages: What is served besides.
         live: The page that shows the tasks.
         clock: Returns Unix seconds.
@@ -81,7 +81,7 @@ class LocalApplication:
     def __init__(
         self,
         emulator: Emulator,
-        studio: Studio,
+        result_files: ResultFiles,
         pages: Pages,
         live: Live,
         *,
@@ -90,7 +90,7 @@ class LocalApplication:
         on_started: Callable[[], None],
     ) -> None:
         self._emulator = emulator
-        self._studio = studio
+        self._result_files = result_files
         self._pages = pages
         self._live = live
         self._clock = clock
@@ -178,7 +178,7 @@ class LocalApplication:
         if state is not MediaState.AVAILABLE:
             return error_reply(404, "not_found", "the task has no result")
         try:
-            path = await self._studio.file(task)
+            path = await self._result_files.file(task)
         except Exception:
             LOG.exception("The result of task %s could not be rendered", task.id)
             return error_reply(503, "not_rendered", "the result could not be rendered")

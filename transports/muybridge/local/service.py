@@ -20,7 +20,7 @@ from muybridge.local.asgi import LOG, LocalApplication
 from muybridge.local.connections import contain_connections
 from muybridge.local.live import Live
 from muybridge.local.pages import Pages
-from muybridge.local.studio import Studio
+from muybridge.local.result_files import ResultFiles
 from muybridge_protocol.emulator import Access, Emulator, Timing
 
 SEEDED_ASSETS = ("asset-1", "asset-2", "asset-3")
@@ -111,7 +111,7 @@ class LocalService:
         with contextlib.ExitStack() as starting:
             listener = starting.enter_context(_listen(self._host, self._port))
             self._port = listener.getsockname()[1]
-            studio = starting.enter_context(Studio())
+            result_files = starting.enter_context(ResultFiles())
             public_url = self._public_url or self.base_url
             self.emulator = Emulator(
                 keys=self._keys,
@@ -127,7 +127,7 @@ class LocalService:
                 public_url=public_url,
             )
             self._thread = _ServerThread(
-                listener, self.emulator, studio, Pages(public_url), live, self.now
+                listener, self.emulator, result_files, Pages(public_url), live, self.now
             )
             starting.enter_context(self._thread)
             self._running = starting.pop_all()
@@ -184,7 +184,7 @@ class _ServerThread:
         self,
         listener: socket.socket,
         emulator: Emulator,
-        studio: Studio,
+        result_files: ResultFiles,
         pages: Pages,
         live: Live,
         clock: Callable[[], float],
@@ -192,7 +192,7 @@ class _ServerThread:
         self.ended = threading.Event()
         self._listener = listener
         self._emulator = emulator
-        self._studio = studio
+        self._result_files = result_files
         self._pages = pages
         self._live = live
         self._clock = clock
@@ -237,7 +237,7 @@ class _ServerThread:
         async with trio.open_nursery() as sending:
             application = LocalApplication(
                 self._emulator,
-                self._studio,
+                self._result_files,
                 self._pages,
                 self._live,
                 clock=self._clock,

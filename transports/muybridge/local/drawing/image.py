@@ -15,10 +15,10 @@ from pathlib import Path
 import attrs
 from PIL import Image, ImageDraw, ImageFont
 
-from muybridge.local.horse import Build
-from muybridge.local.mount import Mount
-from muybridge.local.scene import VIEW_HEIGHT, VIEW_WIDTH, Scene
-from muybridge.local.toning import TONINGS, Toning
+from muybridge.local.drawing.card import Mount
+from muybridge.local.drawing.horse import Build
+from muybridge.local.drawing.photograph import VIEW_HEIGHT, VIEW_WIDTH, Scene
+from muybridge.local.drawing.sepia import TONINGS, Toning
 
 HEADING = "THE HORSE IN MOTION"
 

@@ -1,6 +1,6 @@
 """The horse's silhouette: the outlines that clothe a pose's joints.
 
-Units are those of `muybridge.local.gallop`: lengths in withers, points as complex numbers.
+Units are those of `muybridge.local.drawing.gallop`: lengths in withers, points as complex numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import attrs
 
-from muybridge.local.gallop import Leg, Pose
+from muybridge.local.drawing.gallop import Leg, Pose
 
 Outline = tuple[complex, ...]
 """The corners of a filled polygon."""

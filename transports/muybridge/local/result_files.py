@@ -12,16 +12,16 @@ from typing import Self
 
 import trio
 
-from muybridge.local.dimensions import dimensions
-from muybridge.local.film import Film, render_mp4
-from muybridge.local.rendering import Picture, render_png
+from muybridge.local.drawing.dimensions import dimensions
+from muybridge.local.drawing.image import Picture, render_png
+from muybridge.local.drawing.video import Film, render_mp4
 from muybridge_protocol.emulator import EmulatedTask
 from muybridge_protocol.emulator.replies import media_name
 
 _THREADS = 2
 
 
-class Studio:
+class ResultFiles:
     """Keeps rendered files in a temporary folder until it is closed.
 
     It renders in a pool of its own: trio's worker threads would outlive the service.
@@ -29,7 +29,7 @@ class Studio:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="muybridge-")
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="muybridge-studio")
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="muybridge-rendering")
         self._renderings: dict[str, Future[Path]] = {}
 
     def __enter__(self) -> Self:

@@ -9,8 +9,8 @@ from itertools import count, takewhile
 import attrs
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
 
-from muybridge.local.gallop import STRIDE, gallop
-from muybridge.local.horse import Build, Outline, silhouette
+from muybridge.local.drawing.gallop import STRIDE, gallop
+from muybridge.local.drawing.horse import Build, Outline, silhouette
 
 VIEW_WIDTH, VIEW_HEIGHT = 2.46, 1.76
 """The part of the world, in withers, that a photograph shows at least."""

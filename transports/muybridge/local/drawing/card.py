@@ -9,7 +9,7 @@ from functools import cached_property
 import attrs
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
-from muybridge.local.caption import Font, drawable, wrap
+from muybridge.local.drawing.caption import Font, drawable, wrap
 
 PAPER = 240
 INK = 62

@@ -22,10 +22,10 @@ from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTr
 from av.video.stream import VideoStream
 from PIL import Image, ImageDraw
 
-from muybridge.local.hoofbeats import Soundtrack
-from muybridge.local.mount import FAINT_INK, Mount
-from muybridge.local.rendering import HEADING, Likeness, Picture, written_whole
-from muybridge.local.scene import Scene
+from muybridge.local.drawing.card import FAINT_INK, Mount
+from muybridge.local.drawing.image import HEADING, Likeness, Picture, written_whole
+from muybridge.local.drawing.photograph import Scene
+from muybridge.local.drawing.soundtrack import Soundtrack
 
 STRIDE_SECONDS = Fraction(2, 3)
 """How long one stride takes: slower than life, so that the eye can follow the legs."""

@@ -1,0 +1,7 @@
+"""The pictures and films of the local service: a galloping horse, drawn anew for each task.
+
+From the bottom up: `gallop` says where the joints are at each moment of a stride, `horse` clothes
+them, `photograph` sets the horse before a ruled wall, and `card` mounts photographs between a
+heading and a `caption`. `image` and `video` make files of that, toned by `sepia` and, for films,
+with a `soundtrack`. `dimensions` reads from a request how large and how long they are.
+"""
