@@ -38,7 +38,7 @@ nitpick_ignore = [
     ("py:class", "muybridge.testing.fake_transport.BrokenOff"),
     ("py:class", "muybridge.testing.fake_transport.FakeReply"),
     ("py:class", "muybridge.testing.fake_transport.Sent"),
-    ("py:class", "muybridge.wire._trio_exchange.Exchange"),
+    ("py:class", "muybridge.wire.http1.reply.Reply"),
     ("py:class", "muybridge.wire.requests_transport._Reply"),
     # Raised by a function of the core that the clients turn into errors of their own.
     ("py:exc", "InvalidJson"),

@@ -29,10 +29,10 @@ from muybridge import Client, TrioClient, batch
 from muybridge.announcing import NOT_SENT, UNDER_WAY
 from muybridge.batch import State, opening, runners
 from muybridge.batch.journal import Journal
-from muybridge.wire._trio_connections import Connection
-from muybridge.wire._trio_network import Network
 from muybridge.wire._watched_connections import WatchedReply
+from muybridge.wire.network import Network
 from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.trio_transport import TrioStream
 
 from .billing import BillingServer
 from .runner_process import KEY, horses
@@ -64,8 +64,8 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], batch
 
 
 PLACES: dict[str, dict[str, tuple[Any, str]]] = {
-    "before": {"requests": (RequestsTransport, "_locate"), "trio": (Network, "prepare")},
-    "after": {"requests": (WatchedReply, "begin"), "trio": (Connection, "receive")},
+    "before": {"requests": (RequestsTransport, "_locate"), "trio": (Network, "find")},
+    "after": {"requests": (WatchedReply, "begin"), "trio": (TrioStream, "receive")},
 }
 
 
@@ -109,7 +109,7 @@ def test_a_signal_handler_under_trio(
 ) -> None:
     """What a signal handler raises in a worker ends the run as itself; its item is ambiguous."""
     error, out = make(), tmp_path / "out"
-    alarm_in(monkeypatch, Connection, "receive")
+    alarm_in(monkeypatch, TrioStream, "receive")
 
     async def work() -> None:
         async with TrioClient(KEY, server.url, poll_interval=0.005) as client:

@@ -17,11 +17,12 @@ import attrs
 import pytest
 
 from muybridge.announcing import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
-from muybridge.wire import _trio_connections, requests_transport
-from muybridge.wire._trio_connections import Connection
-from muybridge.wire._trio_network import Network
+from muybridge.wire import requests_transport
 from muybridge.wire._watched_connections import WatchedReply
+from muybridge.wire.http1 import connections
+from muybridge.wire.network import Network
 from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.trio_transport import TrioLoop, TrioStream
 from muybridge_protocol.tasks import Task
 from transport.scripted_server import (
     Peer,
@@ -99,12 +100,12 @@ POINTS: dict[str, dict[str, Point]] = {
         **REPLIES,
     },
     "trio": {
-        "preparation": Point(serve(), NOT_SENT, within(Network, "prepare")),
-        "lookup": Point(serve(), NOT_SENT, within(Network, "connect")),
-        "connect": Point(serve(), NOT_SENT, within(_trio_connections, "_first_that_answers")),
-        "send": Point(hang, UNDER_WAY, within(Connection, "send")),
+        "preparation": Point(serve(), NOT_SENT, within(Network, "find")),
+        "lookup": Point(serve(), NOT_SENT, within(TrioLoop, "look_up")),
+        "connect": Point(serve(), NOT_SENT, within(connections, "first_that_answers")),
+        "send": Point(hang, UNDER_WAY, within(TrioStream, "send")),
         "no reply yet": Point(
-            [read_request, hang], UNDER_WAY, within(Connection, "receive"), posts=NONE | ONE
+            [read_request, hang], UNDER_WAY, within(TrioStream, "receive"), posts=NONE | ONE
         ),
     },
 }
@@ -258,11 +259,11 @@ CTRL_C: dict[str, dict[str, tuple[object, str]]] = {
         "body": (requests_transport, "framed"),
     },
     "trio": {
-        "preparation": (Network, "prepare"),
-        "lookup": (Network, "connect"),
-        "connect": (_trio_connections, "_first_that_answers"),
-        "send": (Connection, "send"),
-        "no reply yet": (Connection, "receive"),
+        "preparation": (Network, "find"),
+        "lookup": (TrioLoop, "look_up"),
+        "connect": (connections, "first_that_answers"),
+        "send": (TrioStream, "send"),
+        "no reply yet": (TrioStream, "receive"),
     },
 }
 PRESSED = [(driver, point) for driver, points in CTRL_C.items() for point in points]
@@ -307,7 +308,7 @@ def test_a_handler_that_deletes_its_frame(
 ) -> None:
     """A handler is recognised by what it is, too: one may delete what it was handed."""
     alarm_in(monkeypatch, RequestsTransport, "_locate")
-    alarm_in(monkeypatch, Network, "prepare")
+    alarm_in(monkeypatch, Network, "find")
     before = signal.signal(signal.SIGALRM, handler)
     try:
         with ScriptedServer(serve(200, RECORD)) as server, pytest.raises(TimeoutError) as caught:

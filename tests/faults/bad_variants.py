@@ -15,7 +15,8 @@ from typing import Any, Self
 import attrs
 import requests
 
-from muybridge.wire._trio_exchange import Exchange
+from muybridge.wire.async_transport import whole
+from muybridge.wire.http1.reply import Reply
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import StreamedReply, Transport, TransportError
 from muybridge.wire.trio_transport import TrioTransport
@@ -166,7 +167,7 @@ class TrioReusesConnections(TrioTransport):
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> Exchange:
+    ) -> Reply:
         """Send it as if it cost nothing."""
         unpaid = attrs.evolve(request, paid=False)
         return super().stream(unpaid, timeout=timeout, authorization=authorization)
@@ -175,7 +176,8 @@ class TrioReusesConnections(TrioTransport):
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> Awaitable[HttpResponse]:
         """Send it as if it cost nothing."""
-        return self.stream(request, timeout=timeout, authorization=authorization).whole()
+        stream = self.stream(request, timeout=timeout, authorization=authorization)
+        return whole(stream, paid=request.paid)
 
 
 class Unbounded(PlainRequests):

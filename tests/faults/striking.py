@@ -20,11 +20,13 @@ from muybridge.batch import runner
 from muybridge.batch.creating import ItemRecord
 from muybridge.clock import SystemClock
 from muybridge.saving import PartFile
-from muybridge.wire import _trio_connections, _watched_connections
-from muybridge.wire._trio_connections import Connection
-from muybridge.wire._trio_network import Network
+from muybridge.wire import _watched_connections
 from muybridge.wire._watched_connections import WatchedReader, WatchedReply
+from muybridge.wire.http1 import connections
+from muybridge.wire.http1.connections import Connection
+from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.requests_transport import RequestsTransport
+from muybridge.wire.trio_transport import TrioLoop, TrioStream
 
 from .terminations import KEYBOARD, TOLD_BY_SERVER
 
@@ -64,14 +66,14 @@ BLOCKING: Mapping[str, Place] = {
     **_BOTH,
 }
 TRIO: Mapping[str, Place] = {
-    "lookup": Place(Network, "connect"),
-    "connect": Place(_trio_connections, "_first_that_answers"),
-    "handshake": Place(trio.SSLStream, "do_handshake"),
+    "lookup": Place(TrioLoop, "look_up"),
+    "connect": Place(connections, "first_that_answers"),
+    "handshake": Place(TLSStream, "handshake"),
     "before the first byte": Place(Connection, "refuse_early_bytes"),
-    "first byte": Place(Connection, "send"),
-    "held": Place(Connection, "receive"),
-    "head": Place(Connection, "receive", skipped=1),
-    "body": Place(Connection, "receive", skipped=1),
+    "first byte": Place(TrioStream, "send"),
+    "held": Place(TrioStream, "receive"),
+    "head": Place(TrioStream, "receive", skipped=1),
+    "body": Place(TrioStream, "receive", skipped=1),
     "asleep": Place(trio, "sleep_until"),
     "poll": Place(TrioTransport, "stream", skipped=1),
     **_BOTH,

@@ -22,8 +22,8 @@ import muybridge
 from batch.billing import BillingServer
 from client.requests_made import image
 from muybridge.batch import State
-from muybridge.wire import _trio_connections as trio_connections
 from muybridge.wire import _watched_connections as watched_connections
+from muybridge.wire.http1 import connections
 from transport.holding import hold
 from transport.scripted_server import Peer, ScriptedServer, Step, reply_bytes
 
@@ -228,7 +228,7 @@ def test_control_that_does_not_look(driver: str, monkeypatch: pytest.MonkeyPatch
         pass
 
     monkeypatch.setattr(watched_connections, "refuse_early_bytes", look_away)
-    monkeypatch.setattr(trio_connections.Connection, "refuse_early_bytes", look_away)
+    monkeypatch.setattr(connections.Connection, "refuse_early_bytes", look_away)
     found = created_after_greetings(driver, monkeypatch)
     assert found.doubles
     assert found.wrong

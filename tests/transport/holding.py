@@ -9,31 +9,39 @@ from collections.abc import Callable
 
 import pytest
 
-from muybridge.wire import _trio_exchange as trio_exchange  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
-from muybridge.wire import _watched_connections as watched_connections  # pyright: ignore[reportPrivateUsage]  # the same
+from muybridge.wire import _watched_connections as watched_connections  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
+from muybridge.wire.http1.connections import Connection
+from muybridge.wire.http1.tls import TLSStream
+from muybridge.wire.trio_transport import TrioStream
 
 
 def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], object]) -> None:
     """Let both transports call *until* with the socket before they send a request on a new one."""
     connect = watched_connections.WatchedConnection.connect
-    send = trio_exchange.Exchange._send  # pyright: ignore[reportPrivateUsage]  # the same
+    refuse = Connection.refuse_early_bytes
     held: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     def connect_and_wait(connection: watched_connections.WatchedConnection) -> None:
         connect(connection)
         until(connection.sock)
 
-    async def wait_and_send(exchange: trio_exchange.Exchange) -> None:
-        connection = exchange._connection  # pyright: ignore[reportPrivateUsage]  # the same
-        assert connection is not None
-        sock = connection._socket  # pyright: ignore[reportPrivateUsage]  # the same
+    def wait_and_refuse(connection: Connection) -> None:
+        sock = socket_of(connection)
         if sock not in held:
             held.add(sock)
             until(sock)
-        await send(exchange)
+        refuse(connection)
 
     monkeypatch.setattr(watched_connections.WatchedConnection, "connect", connect_and_wait)
-    monkeypatch.setattr(trio_exchange.Exchange, "_send", wait_and_send)
+    monkeypatch.setattr(Connection, "refuse_early_bytes", wait_and_refuse)
+
+
+def socket_of(connection: Connection) -> socket.socket:
+    """Return the socket of a connection under trio."""
+    stream = connection.stream
+    carrier = stream.carrier if isinstance(stream, TLSStream) else stream
+    assert isinstance(carrier, TrioStream)
+    return carrier.sock
 
 
 def something_arrives(sock: socket.socket) -> None:

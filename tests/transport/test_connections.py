@@ -23,6 +23,7 @@ from muybridge_protocol.http import Phase, Reason
 
 from .calls import call, failure_of, get, post
 from .conftest import MakeTransport
+from .holding import socket_of
 from .scripted_server import (
     Peer,
     ScriptedServer,
@@ -131,7 +132,7 @@ def wait_until_readable(transport: Transport) -> None:
         kept = by_trio._idle  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         # Under TLS, what came may have left the socket already.
         quiet = [connection for connection in kept if connection.is_quiet()]
-        idle = [connection._socket.fileno() for connection in quiet]  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+        idle = [socket_of(connection).fileno() for connection in quiet]
     assert not idle or select.select(idle, [], [], 5)[0]
 
 
@@ -406,7 +407,7 @@ def test_name_is_resolved_once(transport: Transport, monkeypatch: pytest.MonkeyP
             (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
         ]
         resolve_by(monkeypatch, [answers])
-        for home in ("watched_connections", "trio_connections"):
-            monkeypatch.setattr(f"muybridge.wire._{home}.is_public_address", bool)
+        for home in ("_watched_connections", "http1.connections"):
+            monkeypatch.setattr(f"muybridge.wire.{home}.is_public_address", bool)
         url = f"http://rebound.example:{server.port}/"
         assert call(transport, get(url, public_host_only=True)).status == 200

@@ -13,7 +13,7 @@ from trio.testing import trio_test
 import muybridge
 from client.answers import ASKED, CHUNKS, EVENTS, HEAD, LAST, MODEL, PROMPT, WHOLE, part
 from client.in_process import World
-from muybridge.wire._trio_connections import Connection
+from muybridge.wire.trio_transport import TrioStream
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from transport.scripted_server import Peer, ScriptedServer, reply_bytes
 
@@ -119,14 +119,13 @@ class WhenAsked(Slowly):
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Take note of what the connections of every client want, by their ports."""
-        receive = Connection.receive
+        receive = TrioStream.receive
 
-        async def want(connection: Connection, *size: int, **settings: bool) -> bytes:
-            sock = connection._socket  # pyright: ignore[reportPrivateUsage]  # no public name
-            self._wanted(sock.getsockname()[1]).release()
-            return await receive(connection, *size, **settings)
+        async def want(stream: TrioStream, size: int) -> bytes:
+            self._wanted(stream.sock.getsockname()[1]).release()
+            return await receive(stream, size)
 
-        monkeypatch.setattr(Connection, "receive", want)
+        monkeypatch.setattr(TrioStream, "receive", want)
 
     def wait(self, peer: Peer) -> None:
         wanted = self._wanted(peer.sock.getpeername()[1])

@@ -1,20 +1,104 @@
-"""The transport on trio's own streams.
-
-httptools turns bytes into replies, and does no I/O. So what was handed to the
-socket is known exactly; `_trio_exchange` keeps account of it.
-"""
+"""The async transport on trio: the port of `http1.byte_streams` bound to trio's event loop."""
 
 from __future__ import annotations
 
-import ssl
-from typing import NoReturn
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
-from muybridge.wire._trio_exchange import Exchange
-from muybridge.wire._trio_network import Network
-from muybridge_protocol.http import HttpRequest
+import trio
+
+from muybridge.wire.http1.byte_streams import Address
+from muybridge.wire.http1.transport import Http1Transport
+
+T = TypeVar("T")
 
 
-class TrioTransport:
+class TrioStream:
+    """A TCP connection under trio.
+
+    Args:
+        sock: The connected socket, which does not block.
+    """
+
+    # trio's own streams do not tell how much of a request was sent before it failed, and cannot
+    # look at what has arrived without waiting. Of trio, only the waiting is used.
+
+    __slots__ = ("sock",)
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock: socket.socket = sock
+
+    async def send(self, data: memoryview) -> int:
+        """Send some of *data*, and return how many bytes the operating system took."""
+        while True:
+            try:
+                return self.sock.send(data)
+            except BlockingIOError:
+                await trio.lowlevel.wait_writable(self.sock)
+
+    async def receive(self, size: int) -> bytes:
+        """Wait for bytes, and return up to *size* of them; no bytes are the other side's end."""
+        while True:
+            await trio.lowlevel.wait_readable(self.sock)
+            try:
+                return self.sock.recv(size)
+            except BlockingIOError:
+                continue
+
+    def receive_nowait(self, size: int) -> bytes:
+        """Return what has already arrived, up to *size* bytes."""
+        return self.sock.recv(size)
+
+    def close(self) -> None:
+        """Close it at once."""
+        trio.lowlevel.notify_closing(self.sock)
+        self.sock.close()
+
+
+class TrioLoop:
+    """trio's event loop."""
+
+    def now(self) -> float:
+        """Return trio's time."""
+        return trio.current_time()
+
+    async def checkpoint(self) -> None:
+        """Raise the caller's cancellation, if there is one."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+
+    async def run(
+        self,
+        work: Callable[[], Awaitable[T]],
+        seconds: float,
+        late: str,
+        *,
+        shielded: bool = False,
+    ) -> T:
+        """Return what *work* returns, within so many *seconds*."""
+        with trio.CancelScope(deadline=trio.current_time() + seconds, shield=shielded):
+            return await work()
+        raise TimeoutError(late)
+
+    async def look_up(self, host: str, port: int) -> Sequence[Address]:
+        """Return the addresses of *host*."""
+        return await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+    async def connect(self, address: Address) -> TrioStream:
+        """Connect to *address*."""
+        family, kind, protocol, _, place = address
+        sock = socket.socket(family, kind, protocol)
+        try:
+            await trio.socket.from_stdlib_socket(sock).connect(place)
+            # A request goes out at once, however small its last part is.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except BaseException:
+            sock.close()
+            raise
+        return TrioStream(sock)
+
+
+class TrioTransport(Http1Transport):
     """An `AsyncTransport` on trio, for any number of tasks of one event loop.
 
     Every time-out bounds the whole exchange, name resolution included. Where the host has to be
@@ -41,42 +125,4 @@ class TrioTransport:
             proxy, which can then read the key.
     """
 
-    def __init__(
-        self,
-        *,
-        ssl_context: ssl.SSLContext | None = None,
-        connect_timeout: float = 10.0,
-        pool_size: int = 512,
-        allow_plain_http_proxy: bool = False,
-    ) -> None:
-        self._network = Network(
-            ssl_context=ssl_context,
-            connect_timeout=connect_timeout,
-            pool_size=pool_size,
-            allow_plain_http_proxy=allow_plain_http_proxy,
-        )
-
-    def stream(
-        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> Exchange:
-        """Send *request* on entering the context, and hand over its reply.
-
-        Args:
-            request: What to send, exactly as described.
-            timeout: Seconds that the whole exchange may take.
-            authorization: The value of the `Authorization` header, or None to send none.
-
-        Raises:
-            TransportError: On entering, when there is no whole head.
-        """
-        return Exchange(self._network, request, timeout, authorization)
-
-    async def close(self) -> None:
-        """Close every idle connection. One in use is closed when its exchange ends."""
-        self._network.close()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} holds connections and cannot be pickled")
+    _loop = TrioLoop()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from functools import partial
+from types import BuiltinMethodType, SimpleNamespace
 
-from muybridge.wire._reply_reader import ReplyReader
+import pytest
+from httptools import HttpParserCallbackError, HttpResponseParser
+
 from muybridge.wire.exchange import Fault
+from muybridge.wire.http1 import response_reader
+from muybridge.wire.http1.response_reader import ResponseReader
+from muybridge_protocol.http import Headers, HttpHead
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 PLAIN = HEAD + b"Content-Length: 2\r\nX-A:  b \r\n\r\nhi"
@@ -14,33 +20,38 @@ ENDLESS = HEAD + b"X-A: b\r\n\r\nhi"
 INFORMED = b"HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + PLAIN
 
 
-def read(*pieces: bytes) -> ReplyReader:
-    reader = ReplyReader()
+def read(*pieces: bytes) -> ResponseReader:
+    reader = ResponseReader("GET")
     for piece in pieces:
         reader.feed(piece)
     return reader
 
 
-def body_of(reader: ReplyReader) -> bytes:
-    return b"".join(iter(reader.next_piece, b""))
+def body_of(reader: ResponseReader) -> bytes:
+    return b"".join(iter(reader.read, b""))
+
+
+def status_of(reader: ResponseReader) -> int:
+    assert reader.head is not None
+    return reader.head.status
 
 
 @pytest.mark.parametrize(
     ("whole", "fields", "ended"),
     [
-        (PLAIN, [(b"Content-Length", b"2"), (b"X-A", b"b")], True),
-        (CHUNKED, [(b"Transfer-Encoding", b"chunked")], True),
-        (ENDLESS, [(b"X-A", b"b")], False),
-        (INFORMED, [(b"Content-Length", b"2"), (b"X-A", b"b")], True),
+        (PLAIN, (("Content-Length", "2"), ("X-A", "b")), True),
+        (CHUNKED, (("Transfer-Encoding", "chunked"),), True),
+        (ENDLESS, (("X-A", "b"),), False),
+        (INFORMED, (("Content-Length", "2"), ("X-A", "b")), True),
     ],
     ids=["counted", "chunked", "endless", "informed"],
 )
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_cuts(whole: bytes, fields: list[tuple[bytes, bytes]], size: int, *, ended: bool) -> None:
+def test_cuts(whole: bytes, fields: Headers, size: int, *, ended: bool) -> None:
     """Status, fields and body are the same whole, byte by byte, and in pieces of any size."""
     reader = read(*[whole[at : at + size] for at in range(0, len(whole), size)])
-    assert (reader.has_head, reader.status, reader.fields) == (True, 200, fields)
-    assert (body_of(reader), reader.has_ended, reader.is_followed) == (b"hi", ended, False)
+    assert reader.head == HttpHead(200, fields)
+    assert (body_of(reader), reader.complete, reader.is_followed) == (b"hi", ended, False)
     assert reader.keeps_alive is ended
 
 
@@ -49,18 +60,33 @@ def test_cuts(whole: bytes, fields: list[tuple[bytes, bytes]], size: int, *, end
     [
         b"HTTP/1.0 100 Continue\r\n\r\n",
         b"HTTP/1.1 103 Early Hints\r\nConnection: close\r\n\r\n",
-        b"HTTP/1.1 110 Odd\r\nContent-Length: 4\r\n\r\nevil",
-        b"HTTP/1.1 110 Odd\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n",
+        b"HTTP/1.1 110 Odd\r\nContent-Length: 4\r\n\r\n",
+        b"HTTP/1.1 110 Odd\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
     ids=["old", "closing", "counted", "chunked"],
 )
 @pytest.mark.parametrize("apart", [False, True])
 def test_informed(before: bytes, *, apart: bool) -> None:
-    """What an informational reply says and holds is nothing of the reply that follows it."""
+    """What an informational response says is no part of the response that follows it."""
     reader = read(*([before, PLAIN] if apart else [before + PLAIN]))
-    assert (reader.status, body_of(reader), reader.keeps_alive) == (200, b"hi", True)
-    assert (reader.has_ended, reader.is_followed) == (True, False)
-    assert reader.fields == [(b"Content-Length", b"2"), (b"X-A", b"b")]
+    assert (status_of(reader), body_of(reader), reader.keeps_alive) == (200, b"hi", True)
+    assert (reader.complete, reader.is_followed) == (True, False)
+    assert reader.head == HttpHead(200, (("Content-Length", "2"), ("X-A", "b")))
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 110 Odd\r\nContent-Length: 4\r\n\r\nevil",
+        b"HTTP/1.1 110 Odd\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n",
+    ],
+    ids=["counted", "chunked"],
+)
+@pytest.mark.parametrize("apart", [False, True])
+def test_informed_with_a_body(before: bytes, *, apart: bool) -> None:
+    """An informational response has no body, whatever it says: what is there is malformed."""
+    with pytest.raises(Fault):
+        read(*([before, PLAIN] if apart else [before + PLAIN]))
 
 
 @pytest.mark.parametrize("status", [b"000", b"099"])
@@ -75,7 +101,7 @@ def test_padded_size(pad: bytes) -> None:
     """White space behind the size of a chunk, as some servers write it, changes nothing."""
     chunks = b"2" + pad + b"\r\nhi\r\n0" + pad + b"\r\n\r\n"
     reader = read(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
-    assert (body_of(reader), reader.has_ended, reader.is_followed) == (b"hi", True, False)
+    assert (body_of(reader), reader.complete, reader.is_followed) == (b"hi", True, False)
 
 
 @pytest.mark.parametrize("junk", [b"x", b"HTTP/1.1 500 No\r\nX-B: c\r\n\r\nno", b"H", b"\x00"])
@@ -84,8 +110,9 @@ def test_padded_size(pad: bytes) -> None:
 def test_junk(whole: bytes, junk: bytes, *, apart: bool) -> None:
     """What follows a reply is told, and changes nothing of it."""
     reader = read(*([whole, junk] if apart else [whole + junk]))
-    assert (reader.status, body_of(reader), reader.is_followed) == (200, b"hi", True)
-    assert b"X-B" not in dict(reader.fields)
+    assert (status_of(reader), body_of(reader), reader.is_followed) == (200, b"hi", True)
+    assert reader.head is not None
+    assert reader.head.header("X-B") is None
 
 
 @pytest.mark.parametrize(
@@ -108,7 +135,7 @@ def test_keep_alive(head: bytes, *, keeps_alive: bool) -> None:
 def test_malformed_chunk(bad: bytes) -> None:
     """What came before a malformed chunk is given, and then the fault."""
     reader = read(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n" + bad)
-    assert reader.next_piece() == b"hi"
+    assert reader.read() == b"hi"
     with pytest.raises(Fault):
         body_of(reader)
 
@@ -135,9 +162,9 @@ def test_long_enough() -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 1000 + b"\r\n\r\n"
     head = HEAD + b"Content-Length: 20000\r\nX: " + b"y" * 60_000 + b"\r\n\r\n"
     reader = read(*[early] * 70, head[:50_000], head[50_000:] + b"z" * 20_000)
-    assert (reader.status, body_of(reader)) == (200, b"z" * 20_000)
+    assert (status_of(reader), body_of(reader)) == (200, b"z" * 20_000)
     reader = read(head[:50_000].replace(b"200", b"204"), head[50_000:] + b"junk" * 5000)
-    assert (reader.status, reader.is_followed) == (204, True)
+    assert (status_of(reader), reader.is_followed) == (204, True)
 
 
 def test_small_chunks() -> None:
@@ -148,34 +175,29 @@ def test_small_chunks() -> None:
     assert len(body_of(reader)) == 20_000
 
 
-CALLS = ["on_message_begin", "on_header", "on_headers_complete", "on_body", "on_message_complete"]
+def test_what_the_parser_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser calls nothing that a signal handler could interrupt."""
+    told: list[SimpleNamespace] = []
 
+    def note(protocol: SimpleNamespace) -> HttpResponseParser:
+        told.append(protocol)
+        return HttpResponseParser(protocol)
 
-@pytest.mark.parametrize("told", CALLS)
-@pytest.mark.parametrize("handling", [False, True])
-def test_interrupted(told: str, monkeypatch: pytest.MonkeyPatch, *, handling: bool) -> None:
-    """Ctrl-C amid what the parser calls is Ctrl-C, also where the caller handles an error."""
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    def read_while_handling() -> None:
-        try:
-            {}["an error of the caller's own"]
-        except KeyError:
-            read(PLAIN)
-
-    monkeypatch.setattr(ReplyReader, told, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        read_while_handling() if handling else read(PLAIN)
+    monkeypatch.setattr(response_reader, "HttpResponseParser", note)
+    read(CHUNKED)
+    assert told
+    for call in [call for protocol in told for call in vars(protocol).values()]:
+        assert isinstance(call.func if isinstance(call, partial) else call, BuiltinMethodType)
 
 
 def test_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error met amid what the parser calls is raised as it is."""
+    """A lack of memory amid what the parser calls is no fault of the response."""
 
-    def starved(*_: object) -> None:
-        raise MemoryError
+    class Starved(HttpResponseParser):
+        def feed_data(self, data: object) -> None:
+            del data
+            raise HttpParserCallbackError
 
-    monkeypatch.setattr(ReplyReader, "on_body", starved)
+    monkeypatch.setattr(response_reader, "HttpResponseParser", Starved)
     with pytest.raises(MemoryError):
         read(PLAIN)

@@ -1,0 +1,141 @@
+"""Opening a connection: from a host's name to the moment before the first byte of a request."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from functools import partial
+
+import attrs
+
+from muybridge.interrupts import raised_by_handler
+from muybridge.wire._addressing import Origin, Proxy, refuse_metadata
+from muybridge.wire._tunnel import TunnelReply, connect_request
+from muybridge.wire.exchange import Exchange, Fault, early_fault
+from muybridge.wire.http1.byte_streams import Address, ByteStream, EventLoop
+from muybridge.wire.http1.tls import TLSStream
+from muybridge.wire.network import Route
+from muybridge_protocol.hosts import is_public_address
+from muybridge_protocol.http import Phase, Reason
+
+
+@attrs.define(eq=False)
+class Connection:
+    """A connection to an origin, or through a proxy to it.
+
+    Args:
+        stream: What carries its bytes.
+        peer_is_public: Whether every address of the host is a public one.
+        idle_since: When its last exchange ended, by the monotonic clock.
+    """
+
+    stream: ByteStream
+    peer_is_public: bool
+    idle_since: float = 0.0
+
+    def is_quiet(self) -> bool:
+        """Whether the other side has neither closed it nor sent anything unasked."""
+        try:
+            self.refuse_early_bytes()
+        except (OSError, Fault):
+            return False
+        return True
+
+    def refuse_early_bytes(self) -> None:
+        """Refuse to send a request after something has arrived on the connection.
+
+        Raises:
+            Fault: Bytes have arrived, or the other side has closed the connection.
+            OSError: The connection is broken.
+        """
+        try:
+            early = self.stream.receive_nowait(1)
+        except BlockingIOError:
+            return
+        raise early_fault(early)
+
+    def close(self) -> None:
+        """Close it at once."""
+        self.stream.close()
+
+
+async def connect(
+    loop: EventLoop,
+    route: Route[Connection],
+    exchange: Exchange,
+    *,
+    connect_timeout: float,
+    ssl_context: ssl.SSLContext | None,
+) -> Connection:
+    """Open a connection for *exchange*, and record its progress.
+
+    Args:
+        loop: The event loop.
+        route: Where it leads.
+        exchange: The exchange that it is for.
+        connect_timeout: Seconds that trying one address may take.
+        ssl_context: What to make the TLS handshake with, or None for a plain connection.
+
+    Raises:
+        Fault: It cannot be opened, for a reason that no library has an exception for.
+        OSError: It cannot be opened.
+    """
+    origin, proxy = route.origin, route.proxy
+    host = origin.host.strip("[]")
+    exchange.phase = Phase.RESOLVE
+    nearest = (host, origin.port) if proxy is None else (proxy.host, proxy.port)
+    found = await loop.look_up(*nearest)
+    addresses = [str(address[0]) for *_, address in found]
+    if proxy is None:
+        refuse_metadata(addresses)
+    public = proxy is None and all(map(is_public_address, addresses))
+    if exchange.request.public_host_only and proxy is None and not public:
+        raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")
+    exchange.phase = Phase.CONNECT
+    stream = await first_that_answers(loop, found, connect_timeout)
+    try:
+        if ssl_context is not None:
+            if proxy is not None:
+                exchange.phase = Phase.PROXY
+                await _tunnel(stream, origin, proxy)
+            exchange.phase = Phase.TLS
+            secured = TLSStream(stream, ssl_context, host.rstrip("."))
+            await secured.handshake()
+            return Connection(secured, public)
+    except BaseException:
+        stream.close()
+        raise
+    return Connection(stream, public)
+
+
+async def first_that_answers(
+    loop: EventLoop, addresses: Sequence[Address], connect_timeout: float
+) -> ByteStream:
+    """Connect to one address after the other, never looking the name up again.
+
+    Raises:
+        Fault: There is no address.
+        OSError: None of them answers; this is what came of the last.
+    """
+    failed: Exception = Fault(Reason.NAME_RESOLUTION, "the host has no address")
+    for address in addresses:
+        try:
+            connecting = partial(loop.connect, address)
+            return await loop.run(connecting, connect_timeout, "the address did not answer")
+        except OSError as error:
+            if raised_by_handler(error):
+                raise
+            failed = error
+    raise failed
+
+
+async def _tunnel(stream: ByteStream, origin: Origin, proxy: Proxy) -> None:
+    """Ask the proxy for a tunnel. Nothing of the request itself is in what it is sent."""
+    authority = f"{origin.host}:{origin.port}"
+    fields = [] if proxy.authorization is None else [("Proxy-Authorization", proxy.authorization)]
+    rest = memoryview(connect_request(authority, fields))
+    while rest:
+        rest = rest[await stream.send(rest) :]
+    reply, is_open = TunnelReply(), False
+    while not is_open:
+        is_open = reply.take(await stream.receive(4096))

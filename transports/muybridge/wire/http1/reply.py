@@ -1,0 +1,274 @@
+"""One exchange of the async transport: a request on its way, and its response.
+
+Everything that can fail is in `_begin` and `_next`, which return a failure instead of raising it.
+So no frame that knows the key, and no frame of a library, stays in a traceback. What did not come
+from the network, such as a cancellation or what a signal handler raises, comes out as itself.
+
+A shielded exchange can be cancelled up to the checkpoint right before its first byte. From there on
+every wait is shielded, and between two waits nothing can be cancelled, so the response of a paid
+request is read to its end or until the time is up.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from types import TracebackType
+from typing import NoReturn, Self, TypeVar
+
+import attrs
+
+from muybridge.wire._addressing import METHODS_WITH_BODY
+from muybridge.wire._network_errors import network_error
+from muybridge.wire.exchange import PIECE, Exchange, Fault
+from muybridge.wire.http1.byte_streams import EventLoop
+from muybridge.wire.http1.connections import Connection, connect
+from muybridge.wire.http1.response_reader import ResponseReader
+from muybridge.wire.http1.tls import TLSStream
+from muybridge.wire.network import Network, Route
+from muybridge.wire.transport import TransportError
+from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
+
+T = TypeVar("T")
+
+_METHOD = re.compile(r"[A-Z]+")
+_TIME_IS_UP = "the time for the whole exchange is up"
+
+
+@attrs.define(eq=False, repr=False)
+class Reply:
+    """What `stream` returns: sent on entering, ended on leaving. Iterating reads the body.
+
+    Args:
+        loop: The event loop.
+        network: Where its connection comes from.
+        connect_timeout: Seconds that trying one address may take.
+        request: What to send.
+        timeout: Seconds that all of it may take.
+        authorization: The value of the `Authorization` header, or None.
+    """
+
+    _loop: EventLoop
+    _network: Network[Connection]
+    _connect_timeout: float
+    _request: HttpRequest
+    _timeout: float
+    _authorization: str | None
+    _exchange: Exchange | None = attrs.field(default=None, init=False)
+    _reader: ResponseReader = attrs.field(init=False)
+    _route: Route[Connection] = attrs.field(init=False)
+    _connection: Connection | None = attrs.field(default=None, init=False)
+    _is_spare: bool = attrs.field(default=False, init=False)
+    _size: int = attrs.field(default=0, init=False)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} to {self._request!r}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds a connection and cannot be pickled")
+
+    async def __aenter__(self) -> Self:
+        failure = await self._begin()
+        if failure is not None:
+            raise TransportError(failure)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    @property
+    def sent(self) -> bool:
+        """Whether any byte of the request may have been handed to the network."""
+        return self._exchange is not None and self._exchange.sent
+
+    @property
+    def head(self) -> HttpHead:
+        """The status line and headers."""
+        if self._exchange is None or self._reader.head is None:
+            raise RuntimeError("the exchange has not been entered")
+        return self._reader.head
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """Return an iterator over the decoded body, as it comes in.
+
+        Raises:
+            TransportError: On iterating: the body ended early, was malformed, stalled, took
+                longer than the exchange may, or grew over the request's limit.
+        """
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await self._next()
+        if isinstance(piece, TransportFailure):
+            raise TransportError(piece)
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+    async def _begin(self) -> TransportFailure | None:
+        """Send the request and read the head of the response, or return what went wrong."""
+        handled = sys.exception()
+        reader = self._reader = ResponseReader(self._request.method)
+        exchange = self._exchange = Exchange(self._request, self._timeout, clock=self._loop.now)
+        try:
+            target = self._find_route(exchange)
+            await self._connect(exchange)
+            # The last moment at which a cancellation is welcome.
+            await self._loop.checkpoint()
+            await self._send(exchange, target)
+            while (head := reader.head) is None:
+                reader.feed(await self._receive(exchange))
+            exchange.status, exchange.arrived = head.status, b""
+            exchange.phase = Phase.BODY
+        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+            return self._failure(exchange, error, handled)
+        return None
+
+    async def _next(self) -> bytes | TransportFailure:
+        """Return the next piece, nothing at the body's end, or what went wrong."""
+        handled, reader, exchange = sys.exception(), self._reader, self._exchange
+        if exchange is None:
+            raise RuntimeError("the exchange has not been entered")
+        try:
+            while not reader.complete:
+                self._in_use()
+                if piece := reader.read():
+                    return self._counted(exchange, piece)
+                if not reader.complete:
+                    reader.feed(await self._receive(exchange))
+            self._finish(exchange)
+        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+            return self._failure(exchange, error, handled)
+        return b""
+
+    def _find_route(self, exchange: Exchange) -> str:
+        """Find the route, and return the request target."""
+        try:
+            self._route, target = self._network.find(self._request, self._authorization)
+        except Fault as fault:
+            if fault.reason is Reason.REFUSED_HERE:
+                exchange.phase = Phase.PROXY
+            raise
+        if not _METHOD.fullmatch(self._request.method):
+            raise Fault(Reason.OTHER, "the request's method is none")
+        return target
+
+    async def _connect(self, exchange: Exchange) -> None:
+        remaining, route = exchange.remaining(), self._route
+        self._connection = route.take(self._request)
+        if self._connection is None:
+            # One idle connection is enough for the polls between creates.
+            self._is_spare = route.has_idle
+            is_tls = route.origin.scheme == "https"
+            connecting = partial(
+                connect,
+                self._loop,
+                route,
+                exchange,
+                connect_timeout=self._connect_timeout,
+                ssl_context=self._network.ssl_context if is_tls else None,
+            )
+            self._connection = await self._loop.run(connecting, remaining, _TIME_IS_UP)
+
+    async def _send(self, exchange: Exchange, target: str) -> None:
+        connection = self._in_use()
+        # Taken away, so that nothing keeps the key once it has been sent.
+        authorization, self._authorization = self._authorization, None
+        head = _head_of(self._request, self._route, target, authorization)
+        rest = memoryview(head + (self._request.body or b""))
+        exchange.begin()
+        try:
+            connection.refuse_early_bytes()
+            while rest:
+                seconds = exchange.remaining()
+                exchange.sent = True
+                sending = partial(connection.stream.send, rest[:PIECE])
+                count = await self._within(sending, seconds, _TIME_IS_UP)
+                exchange.bytes_sent += count
+                rest = rest[count:]
+        except OSError as error:
+            stream = connection.stream
+            exchange.send_failed(error, stream.engine if isinstance(stream, TLSStream) else stream)
+
+    async def _receive(self, exchange: Exchange) -> bytes:
+        receiving = partial(self._in_use().stream.receive, self._reader.wanted)
+        late = _TIME_IS_UP if self._request.idle_timeout is None else "nothing came in time"
+        try:
+            data = await self._within(receiving, exchange.awaiting(), late)
+        except ssl.SSLEOFError:
+            if self._reader.ends_with_connection:
+                raise Fault(Reason.TRUNCATED, "TLS ended without saying so") from None
+            data = b""
+        return exchange.receive(data)
+
+    async def _within(self, work: Callable[[], Awaitable[T]], seconds: float, late: str) -> T:
+        return await self._loop.run(work, seconds, late, shielded=self._request.shielded)
+
+    def _counted(self, exchange: Exchange, piece: bytes) -> bytes:
+        limit = self._request.body_limit
+        exchange.keep(piece)
+        self._size += len(piece)
+        if limit is not None and self._size > limit:
+            raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
+        return piece
+
+    def _in_use(self) -> Connection:
+        if self._connection is None:
+            raise Fault(Reason.CLOSED, "the exchange was left before its end")
+        return self._connection
+
+    def _finish(self, exchange: Exchange) -> None:
+        """Give the connection back, if it is in order."""
+        reader = self._reader
+        is_clean = not (reader.is_followed or exchange.ended or exchange.send_error)
+        if self._connection and reader.keeps_alive and is_clean and not self._is_spare:
+            self._route.keep(self._connection)
+            self._connection = None
+        self._close()
+
+    def _failure(
+        self, exchange: Exchange, error: BaseException, handled: BaseException | None
+    ) -> TransportFailure:
+        """Return what *error* means for the exchange, or raise what is not the network's."""
+        self._close()
+        return exchange.failure(network_error(error, handled))
+
+    def _close(self) -> None:
+        self._authorization = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _head_of(
+    request: HttpRequest, route: Route[Connection], target: str, authorization: str | None
+) -> bytes:
+    """Return the head of *request* as it goes out, the secrets last."""
+    fields = [("Host", route.origin.authority), *request.headers]
+    if not any(name.lower() == "accept-encoding" for name, _ in request.headers):
+        fields.append(("Accept-Encoding", "identity"))
+    if request.body is not None or request.method in METHODS_WITH_BODY:
+        fields.append(("Content-Length", str(len(request.body or b""))))
+    if route.forwards and route.proxy is not None and route.proxy.authorization is not None:
+        fields.append(("Proxy-Authorization", route.proxy.authorization))
+    if authorization is not None:
+        fields.append(("Authorization", authorization))
+    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
+    return b"".join(
+        (
+            f"{request.method} {target} HTTP/1.1\r\n".encode(),
+            *[b"%s: %s\r\n" % field for field in encoded],
+            b"\r\n",
+        )
+    )

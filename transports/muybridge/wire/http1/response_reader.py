@@ -1,0 +1,239 @@
+"""Reads one response out of the bytes of a connection, and does no I/O.
+
+The head ends at its first empty line, and so does that of each informational response before it.
+Up to there, and through a chunked body, all bytes go through httptools. That is llhttp, the parser
+of Node, strict unless told otherwise; whatever it refuses is malformed. A body of a known length,
+or one that ends with its connection, goes past it, because it would copy every piece.
+
+What the parser calls only appends to a list, and is written in C. None of our code runs inside the
+parser, so no signal handler does either, and nothing but a lack of memory can be raised there.
+
+`feed` takes bytes as they arrive, and `read` gives the decoded body, piece by piece, until
+`complete`. Both stay within bounds: a head and the overhead of chunks are limited, and compressed
+bytes are decompressed in small steps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Final
+
+from httptools import (
+    HttpParserCallbackError,
+    HttpParserError,
+    HttpParserUpgrade,
+    HttpResponseParser,
+)
+
+from muybridge.wire._reply_body import LARGE_PIECE, Framing, Inflation
+from muybridge.wire.exchange import PIECE, Fault
+from muybridge_protocol.http import HttpHead, Reason
+
+ENDED_EARLY: Final = "the connection was closed before the end of the reply"
+_OVERHEAD_LIMIT: Final = 64 * 1024
+"""Most bytes that a head, a line of a chunked body or its trailer may have."""
+_MOST_FIELDS: Final = 100
+_LEAST: Final = 100
+"""The lowest status that there is."""
+_FINAL: Final = 200
+"""The lowest status of a response that no other one follows."""
+_STATUS_LINE: Final = b"HTTP/1."
+_HEAD_END: Final = b"\r\n\r\n"
+_BEGIN, _END = b"begin", b""
+"""What is appended where a message begins and ends; what stands between them is its body."""
+
+
+class ResponseReader:
+    """One response, as far as it has arrived.
+
+    Args:
+        method: The method of the request.
+    """
+
+    def __init__(self, method: str) -> None:
+        self.head: HttpHead | None = None
+        self.complete: bool = False
+        """Whether all of the body has been read."""
+        self.keeps_alive: bool = False
+        """Whether the head lets another request follow on the connection."""
+        self.is_followed: bool = False
+        """Whether something came behind the response that nobody asked for."""
+        self._method = method
+        self._framing = Framing(bodiless=False, chunked=False, length=None)
+        self._missing: int | None = None
+        self._inflation: Inflation | None = None
+        self._inflated: Iterator[bytes] = iter(())
+        self._pieces: deque[bytes] = deque()
+        self._has_ended = False
+        self._is_malformed = False
+        self._overhead = 0
+        self._begin_head()
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Whether only the end of the connection marks the end of the body."""
+        return self.head is not None and self._framing.ends_with_connection
+
+    @property
+    def wanted(self) -> int:
+        """How many bytes to receive at most."""
+        return PIECE if self._missing is None else min(self._missing, LARGE_PIECE)
+
+    def feed(self, data: bytes) -> None:
+        """Take what has arrived next; no bytes are the end of the connection.
+
+        Raises:
+            Fault: The response violates HTTP/1, something is too long, or it ended early.
+        """
+        if not data:
+            self._feed_end()
+        while data and self.head is None:
+            data = self._feed_head(data)
+        if data:
+            self._feed_body(data)
+
+    def read(self) -> bytes:
+        """Return the next piece of the decoded body that has arrived, or no bytes.
+
+        Raises:
+            Fault: The body violates HTTP/1 or its coding.
+        """
+        for piece in self._inflated:
+            return piece
+        while self._pieces:
+            piece = self._pieces.popleft()
+            if self._inflation is None:
+                return piece
+            self._inflated = self._inflation.feed(piece)
+            for inflated in self._inflated:
+                return inflated
+        if self._is_malformed:
+            raise _malformed()
+        if self._has_ended and not self.complete:
+            if self._inflation is not None:
+                self._inflation.end()
+            self.complete = True
+        return b""
+
+    def _begin_head(self) -> None:
+        self._arrived = bytearray()
+        self._told: list[bytes] = []
+        tell = self._told.append
+        self._parser = HttpResponseParser(
+            SimpleNamespace(
+                on_message_begin=partial(tell, _BEGIN),
+                on_body=tell,
+                on_message_complete=partial(tell, _END),
+            )
+        )
+        # Some servers pad the sizes of their chunks.
+        self._parser.set_dangerous_leniencies(lenient_spaces_after_chunk_size=True)
+
+    def _feed_head(self, data: bytes) -> bytes:
+        """Take the part of *data* that belongs to the head, and return the rest."""
+        before = len(self._arrived)
+        self._arrived += data
+        if not _STATUS_LINE.startswith(self._arrived[: len(_STATUS_LINE)]):
+            raise Fault(Reason.MALFORMED, "the reply is not one of HTTP/1")
+        found = self._arrived.find(_HEAD_END, max(0, before - len(_HEAD_END)))
+        end = len(self._arrived) if found < 0 else found + len(_HEAD_END)
+        if not self._parse(data[: end - before]):
+            raise _malformed()
+        if end > _OVERHEAD_LIMIT:
+            raise Fault(Reason.MALFORMED, "the reply's head is too long")
+        if found < 0:
+            return b""
+        status = self._parser.get_status_code()
+        if status < _LEAST:
+            raise _malformed()
+        if status < _FINAL:  # it is informational, and has no body
+            self._begin_head()
+        else:
+            self._take_head(status, self._arrived[:found].decode("latin-1"))
+        return data[end - before :]
+
+    def _take_head(self, status: int, text: str) -> None:
+        """Check that the head has not too many fields, and tells the body's end and its coding."""
+        first, *lines = text.split("\r\n")
+        if len(lines) > _MOST_FIELDS:
+            raise Fault(Reason.MALFORMED, "the reply has too many headers")
+        fields = [line.partition(":") for line in lines]
+        headers = tuple((name, value.strip(" \t")) for name, _, value in fields)
+
+        def values(name: str) -> list[str]:
+            return [value for field, value in headers if field.lower() == name]
+
+        framing = self._framing = Framing.read(
+            self._method,
+            status,
+            transfer_encoding=values("transfer-encoding"),
+            content_length=values("content-length"),
+        )
+        self._inflation = Inflation.read(values("content-encoding"))
+        options = [one.strip().lower() for one in ",".join(values("connection")).split(",")]
+        usual = not first.startswith("HTTP/1.0") or "keep-alive" in options
+        self.keeps_alive = usual and "close" not in options and not framing.ends_with_connection
+        if not framing.chunked:
+            self._missing = 0 if framing.bodiless else framing.length
+            self._has_ended = self._missing == 0
+        self._told.clear()
+        self.head = HttpHead(status, headers)
+
+    def _feed_body(self, data: bytes) -> None:
+        if self._has_ended:
+            self.is_followed = True
+        elif self._framing.chunked:
+            self._feed_chunks(data)
+        elif self._missing is None:
+            self._pieces.append(data)
+        else:
+            self._pieces.append(data[: self._missing])
+            self.is_followed = len(data) > self._missing
+            self._missing = max(0, self._missing - len(data))
+            self._has_ended = not self._missing
+
+    def _feed_chunks(self, data: bytes) -> None:
+        is_sound = self._parse(data)
+        told, self._told[:] = self._told[:], ()
+        self._has_ended = _END in told
+        end = told.index(_END) if self._has_ended else len(told)
+        self._pieces += told[:end]
+        if self._has_ended:
+            self.is_followed = len(told) > end + 1 or not is_sound
+            return
+        self._is_malformed = not is_sound
+        self._overhead = 0 if told else self._overhead + len(data)
+        if self._overhead > _OVERHEAD_LIMIT:
+            raise Fault(Reason.MALFORMED, "the reply's trailer is too long")
+
+    def _feed_end(self) -> None:
+        """Take the end of the connection.
+
+        Raises:
+            Fault: The response is not complete.
+        """
+        if self.ends_with_connection:
+            self._has_ended = True
+        elif not self._has_ended:
+            early = self.head is None and not self._arrived
+            raise Fault(Reason.CLOSED if early else Reason.TRUNCATED, ENDED_EARLY)
+
+    def _parse(self, data: bytes) -> bool:
+        """Let the parser read *data*, and return whether it is what HTTP/1 asks for.
+
+        What the parser says about a response is left out: it may quote the response.
+        """
+        try:
+            self._parser.feed_data(data)
+        except HttpParserCallbackError:
+            raise MemoryError from None  # what it calls raises nothing else
+        except (HttpParserError, HttpParserUpgrade):
+            return False
+        return True
+
+
+def _malformed() -> Fault:
+    return Fault(Reason.MALFORMED, "the reply is not what HTTP/1 asks for")

@@ -1,0 +1,97 @@
+"""TLS over a byte stream: Python's own TLS engine, which does no I/O."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from muybridge.wire.exchange import PIECE
+from muybridge.wire.http1.byte_streams import ByteStream
+
+T = TypeVar("T")
+
+
+class TLSStream:
+    """A byte stream that encrypts.
+
+    Args:
+        stream: What carries the encrypted bytes.
+        context: What to make the handshake with.
+        host: Whose certificate the other side has to show.
+    """
+
+    def __init__(self, stream: ByteStream, context: ssl.SSLContext, host: str) -> None:
+        self.carrier: ByteStream = stream
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self.engine: ssl.SSLObject = context.wrap_bio(
+            self._incoming, self._outgoing, server_hostname=host
+        )
+
+    async def handshake(self) -> None:
+        """Make the handshake.
+
+        Raises:
+            OSError: It failed.
+        """
+        await self._complete(self.engine.do_handshake)
+
+    async def send(self, data: memoryview) -> int:
+        """Encrypt and send all of *data*.
+
+        Raises:
+            OSError: The connection broke.
+        """
+        return await self._complete(lambda: self.engine.write(data))
+
+    async def receive(self, size: int) -> bytes:
+        """Return up to *size* decrypted bytes, or no bytes once the other side has ended TLS.
+
+        Raises:
+            OSError: The connection broke.
+            ssl.SSLEOFError: It was closed without an end of TLS.
+        """
+        with suppress(ssl.SSLZeroReturnError):
+            return await self._complete(lambda: self.engine.read(size))
+        return b""
+
+    def receive_nowait(self, size: int) -> bytes:
+        """Return decrypted bytes that have already arrived. Session tickets are none.
+
+        Raises:
+            BlockingIOError: Nothing has arrived.
+            OSError: The connection broke.
+        """
+        while True:
+            with suppress(ssl.SSLWantReadError):
+                return self.engine.read(size)
+            self._take(self.carrier.receive_nowait(PIECE))
+
+    def close(self) -> None:
+        """Close the connection at once, without an end of TLS."""
+        self.carrier.close()
+
+    async def _complete(self, step: Callable[[], T]) -> T:
+        """Return what *step* returns once the engine has been given all that it needs for it."""
+        while True:
+            try:
+                done = step()
+            except ssl.SSLWantReadError:
+                await self._flush()
+                self._take(await self.carrier.receive(PIECE))
+            else:
+                await self._flush()
+                return done
+
+    async def _flush(self) -> None:
+        rest = memoryview(self._outgoing.read())
+        while rest:
+            rest = rest[await self.carrier.send(rest) :]
+
+    def _take(self, data: bytes) -> None:
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()

@@ -1,0 +1,70 @@
+"""The async transport, for any event loop that the port is bound to."""
+
+from __future__ import annotations
+
+import ssl
+from typing import NoReturn
+
+from muybridge.wire.http1.byte_streams import EventLoop
+from muybridge.wire.http1.connections import Connection
+from muybridge.wire.http1.reply import Reply
+from muybridge.wire.network import Network
+from muybridge_protocol.http import HttpRequest
+
+
+class Http1Transport:
+    """An `AsyncTransport` on the event loop that a subclass binds it to.
+
+    Args:
+        ssl_context: What to make TLS connections with instead; its settings are kept as they are.
+        connect_timeout: Seconds that trying one address may take. A host may have several.
+        pool_size: Most idle connections kept for one host. It bounds no work: one more exchange
+            opens one more connection.
+        allow_plain_http_proxy: Whether requests with a key may go over plain http through a
+            proxy, which can then read the key.
+    """
+
+    _loop: EventLoop
+
+    def __init__(
+        self,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        connect_timeout: float = 10.0,
+        pool_size: int = 512,
+        allow_plain_http_proxy: bool = False,
+    ) -> None:
+        self._connect_timeout = connect_timeout
+        self._network: Network[Connection] = Network(
+            type(self).__name__,
+            ssl_context=ssl_context,
+            pool_size=pool_size,
+            allow_plain_http_proxy=allow_plain_http_proxy,
+        )
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> Reply:
+        """Send *request* on entering the context, and hand over its reply.
+
+        Args:
+            request: What to send, exactly as described.
+            timeout: Seconds that the whole exchange may take.
+            authorization: The value of the `Authorization` header, or None to send none.
+
+        Raises:
+            TransportError: On entering, when there is no whole head.
+        """
+        return Reply(
+            self._loop, self._network, self._connect_timeout, request, timeout, authorization
+        )
+
+    async def close(self) -> None:
+        """Close every idle connection. One in use is closed when its exchange ends."""
+        self._network.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds connections and cannot be pickled")

@@ -1,0 +1,185 @@
+"""The route to each origin, and the idle connections that wait there for the next request.
+
+Every transport decides alike which connection a request may use:
+
+- A paid request gets a connection that is opened for it. On one that was used before, a late
+  response to an earlier request could be taken for its own.
+- An idle connection that a paid request may not use stays open for polls. One is enough: the
+  connections of further creates are closed after their responses.
+- A request for public hosts only does not use a connection whose host has a private address.
+- A connection on which something has arrived while it was idle is closed.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Final, Generic, Protocol, TypeVar
+
+from muybridge.wire._addressing import Origin, Proxy, check_fields, split_url
+from muybridge.wire._certificates import default_context
+from muybridge.wire._environment import proxy_for
+from muybridge.wire.exchange import Fault
+from muybridge_protocol.http import HttpRequest, Reason
+
+LONGEST_IDLE: Final = 300.0
+"""Seconds for which an idle connection is kept. Result queries come up to a minute apart."""
+_ROUTES_KEPT: Final = 256
+
+
+class Reusable(Protocol):
+    """A connection that can serve one request after another."""
+
+    peer_is_public: bool
+    """Whether every address of its host is a public one."""
+    idle_since: float
+    """When its last exchange ended, by the monotonic clock."""
+
+    def is_quiet(self) -> bool:
+        """Whether the other side has neither closed it nor sent anything unasked."""
+        ...
+
+    def close(self) -> None:
+        """Close it at once."""
+        ...
+
+
+C = TypeVar("C", bound=Reusable)
+
+
+class Route(Generic[C]):
+    """The route to one origin, and the idle connections that lead there.
+
+    Args:
+        origin: Where it leads.
+        pool_size: Most idle connections to keep.
+
+    Raises:
+        Fault: The environment names a proxy that cannot be used.
+    """
+
+    def __init__(self, origin: Origin, pool_size: int) -> None:
+        proxy = proxy_for(origin.scheme, origin.host, origin.port)
+        self.origin: Origin = origin
+        self.proxy: Proxy | None = None if proxy is None else Proxy.read(proxy)
+        self._pool_size = pool_size
+        self._idle: deque[C] = deque()
+        self._closed = False
+
+    @property
+    def forwards(self) -> bool:
+        """Whether a proxy forwards clear text, so that it reads all of it."""
+        return self.proxy is not None and self.origin.scheme == "http"
+
+    @property
+    def has_idle(self) -> bool:
+        """Whether an idle connection is kept."""
+        return bool(self._idle)
+
+    def take(self, request: HttpRequest) -> C | None:
+        """Return an idle connection that *request* may use, or None."""
+        while (connection := self._newest()) is not None:
+            private = request.public_host_only and not (connection.peer_is_public or self.proxy)
+            if not connection.is_quiet():
+                connection.close()
+            elif request.paid or private:
+                self._idle.append(connection)
+                return None
+            else:
+                return connection
+        return None
+
+    def keep(self, connection: C) -> None:
+        """Keep *connection*, which has served its request, for another one."""
+        now = connection.idle_since = time.monotonic()
+        self._idle.append(connection)
+        with suppress(IndexError):  # another thread was faster
+            stale = now - self._idle[0].idle_since > LONGEST_IDLE
+            if self._closed or stale or len(self._idle) > self._pool_size:
+                # One at a time: each exchange keeps one, so that the old ones go soon enough.
+                self._idle.popleft().close()
+
+    def close(self) -> None:
+        """Close the idle connections, and those in use as soon as their exchange ends."""
+        self._closed = True
+        while (connection := self._newest()) is not None:
+            connection.close()
+
+    def _newest(self) -> C | None:
+        with suppress(IndexError):  # other threads take connections, too
+            return self._idle.pop()
+        return None
+
+
+class Network(Generic[C]):
+    """The routes of one transport, and what its connections are opened with.
+
+    Args:
+        transport: The name of the transport, for messages.
+        ssl_context: What to make TLS connections with, or None for the default.
+        pool_size: Most idle connections to keep for one origin.
+        allow_plain_http_proxy: Whether requests with a key may go over plain http through a
+            proxy, which can then read the key.
+    """
+
+    def __init__(
+        self,
+        transport: str,
+        *,
+        ssl_context: ssl.SSLContext | None,
+        pool_size: int,
+        allow_plain_http_proxy: bool,
+    ) -> None:
+        self._transport = transport
+        self._ssl_context = ssl_context
+        self._pool_size = pool_size
+        self._allow_plain_http_proxy = allow_plain_http_proxy
+        self._routes: dict[str, Route[C]] = {}
+        self._pid = os.getpid()
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext:
+        """The one context of all connections: reading the CA certificates takes long."""
+        if self._ssl_context is None:
+            self._ssl_context = default_context()
+        return self._ssl_context
+
+    def find(self, request: HttpRequest, authorization: str | None) -> tuple[Route[C], str]:
+        """Return the route of *request* and its request target, once it is safe to send.
+
+        Raises:
+            Fault: It cannot be sent as described.
+        """
+        place, target = split_url(request.url)
+        route = self._route(place)
+        check_fields(request.headers, authorization)
+        if not route.forwards:
+            return route, target
+        if authorization is not None and not self._allow_plain_http_proxy:
+            raise Fault(
+                Reason.REFUSED_HERE,
+                "over plain http the proxy would read the key; name the service's host in "
+                f"NO_PROXY, or say {self._transport}(allow_plain_http_proxy=True)",
+            )
+        return route, f"http://{route.origin.authority}{target}"
+
+    def close(self) -> None:
+        """Close every idle connection, and those in use as soon as their exchange ends."""
+        routes, self._routes = self._routes, {}
+        for route in routes.values():
+            route.close()
+
+    def _route(self, place: str) -> Route[C]:
+        if self._pid != os.getpid():
+            # A forked child must not write to its parent's connections.
+            self._routes, self._pid = {}, os.getpid()
+        route = self._routes.get(place)
+        if route is None:
+            if len(self._routes) >= _ROUTES_KEPT:
+                self.close()
+            made: Route[C] = Route(Origin.read(place), self._pool_size)
+            route = self._routes.setdefault(place, made)  # unless another thread was faster
+        return route
