@@ -331,7 +331,13 @@ def as_task(task: Task | Result | str) -> Task:
 
 _TASK_NAMES = frozenset(wire_names(Task).values())
 _RESULT_NAMES = frozenset(wire_names(Result).values())
-_TOKEN = View(Task, without=("object", "error", "raw"))
+_TOKEN = View(
+    Task,
+    only=(
+        *("id", "family", "model", "requested_model", "status"),
+        *("created", "submitted_at", "next_poll_at"),
+    ),
+)
 
 
 def read_task(

@@ -8,6 +8,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,27 @@ def test_a_spoilt_journal_is_refused(
     spoil(folder / "journal" / "journal.sqlite3")
     with pytest.raises(JournalUnusable, match=said):
         Journal(folder)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("state", "sold", "'sold' is no State"),
+        ("stem", b"\0", r"b'\\x00' is not a str"),
+        ("attempt", "often", "'often' is not an int"),
+        ("began", "later", "'later' is not a float"),
+        ("reply", "a text", "'a text' is not bytes"),
+    ],
+)
+def test_a_row_that_no_journal_writes_is_damage(
+    column: str, value: object, said: str, folder: Path
+) -> None:
+    """An item with a value of another type is told as damage, and is not worked on."""
+    with closing(sqlite3.connect(folder / "journal" / "journal.sqlite3")) as db:
+        db.execute(f"UPDATE items SET {column} = ? WHERE number = 1", (value,))  # noqa: S608  ours
+        db.commit()
+    with Journal(folder) as journal, pytest.raises(JournalUnusable, match=f"damaged .{said}"):
+        journal.entry(1)
 
 
 def test_there_may_be_none(tmp_path: Path) -> None:
@@ -475,7 +497,7 @@ def test_an_embedded_service_forgets_what_has_not_ended(tmp_path: Path) -> None:
         for number, state in enumerate(State, start=1):
             db.execute(
                 "UPDATE items SET state = ?, owner = 'one', token = 't', result = 'r', "
-                "reason = 'w', candidate = 'c', reply_status = 200, reply = 'b' WHERE number = ?",
+                "reason = 'w', candidate = 'c', reply_status = 200, reply = x'62' WHERE number = ?",
                 (state, number),
             )
     db.close()

@@ -320,7 +320,7 @@ EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
         _swapped(
             f"{_BATCH}.journal",
-            "return Entry(**dict(zip(_COLUMNS, row, strict=True)))",
+            "return structure(dict(zip(_COLUMNS, row, strict=True)), Entry)",
             ("True", "False"),
         ),
         "the row has just these columns, because they were asked for",

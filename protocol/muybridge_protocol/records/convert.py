@@ -8,8 +8,8 @@ first used.
 - `structure` makes a value of a record. A field without a default must be in it. Where its type
   alone reads a field, a value must be of that very type: null is no text, and true is no number.
 - `unstructure` makes a record of a value.
-- A `View` is another record of the same class: the token of a task leaves out what a task is not
-  resumed from.
+- A `View` is another record of the same class, which holds some of its fields: a token is one of a
+  task.
 
 Nothing of a record is lost. Some shapes keep all of it as `raw`, which whoever reads them gives to
 `structure`. Others have an `extra`: what they have no field for, and what its field does not take,
@@ -18,9 +18,9 @@ stays there and is written again. Only `InvalidJson` is raised over a record.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar, cast
 
 import attrs
@@ -35,7 +35,13 @@ T = TypeVar("T")
 Read = Callable[[Any, Any], Any]
 """Makes the value of a field from that of a record; the second argument is the field's type."""
 
-_STRICT: Final[Mapping[type, str]] = {str: "a str", int: "an int", bool: "a bool"}
+_STRICT: Final[Mapping[type, str]] = {
+    str: "a str",
+    int: "an int",
+    float: "a float",
+    bool: "a bool",
+    bytes: "bytes",
+}
 
 _converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
 
@@ -43,6 +49,7 @@ _converter = Converter(detailed_validation=False, unstruct_collection_overrides=
 @attrs.frozen
 class _Wire:
     read: Read | None = None
+    write: Callable[[Any], Any] | None = None
     name: str | None = None
     ours: bool = False
     last: bool = False
@@ -54,15 +61,15 @@ _PLAIN: Final = _Wire()
 
 @attrs.frozen(eq=False)
 class View(Generic[T]):
-    """Another record of an attrs class. Fields that have their default are not written.
+    """Another record of an attrs class. A field that has its default is not written.
 
     Args:
         shape: The class.
-        without: Attributes that it leaves out.
+        only: The attributes that it holds. Others are never written, secrets and links among them.
     """
 
     shape: type[T]
-    without: tuple[str, ...]
+    only: tuple[str, ...]
 
 
 def structure(record: Mapping[str, Any], shape: type[T] | View[T], **known: Any) -> T:
@@ -90,6 +97,7 @@ def unstructure(value: T, view: View[T] | None = None) -> Any:
 def wire(
     read: Read | None = None,
     *,
+    write: Callable[[Any], Any] | None = None,
     name: str | None = None,
     last: bool = False,
     absent: Any = ...,
@@ -98,11 +106,12 @@ def wire(
 
     Args:
         read: How it is read, or None where its type says so.
+        write: How it is written, or None where its type says so.
         name: Its name in a record where it is not the attribute's.
         last: Whether it is written behind the others.
         absent: What a record without it says, if not the default, where the shape has an `extra`.
     """
-    return {"wire": _Wire(read, name, last=last, absent=absent)}
+    return {"wire": _Wire(read, write, name, last=last, absent=absent)}
 
 
 def ours(read: Read | None = None) -> Mapping[str, Any]:
@@ -169,12 +178,12 @@ def _shape(kind: Any) -> Any:
 
 def _overrides(kind: Any) -> dict[str, Any]:
     """Return how cattrs is to treat the fields of *kind*."""
-    omitted = kind.without if _is_view(kind) else ()
     return {
         field.name: override(
             rename=how.name,
             struct_hook=as_it_is if how.ours and not _is_view(kind) else how.read,
-            omit=field.name in omitted or None,
+            unstruct_hook=how.write,
+            omit=True if _is_view(kind) and field.name not in kind.only else None,
         )
         for field in _fields(_shape(kind))
         for how in [_wire(field)]
@@ -235,11 +244,18 @@ def _open_writer(kind: Any) -> Callable[[Any], JsonObject]:
 
 
 def _strict(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise InvalidJson(f"{readable(repr(value), 40)} is not {_STRICT[kind]}")
-    return value
+    if type(value) is kind or (kind is float and type(value) is int):
+        return value
+    raise InvalidJson(f"{readable(repr(value), 40)} is not {_STRICT[kind]}")
+
+
+def _member(value: Any, kind: type[StrEnum]) -> StrEnum:
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidJson(f"{readable(repr(value), 40)} is no {kind.__name__}") from None
 
 
 for _kind in _STRICT:
     _converter.register_structure_hook(_kind, _strict)
-_converter.register_unstructure_hook(bytes, lambda data: b64encode(data).decode("ascii"))
+_converter.register_structure_hook(StrEnum, _member)

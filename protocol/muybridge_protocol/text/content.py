@@ -7,6 +7,7 @@ stays as it is, and the request that it goes into names it together with all oth
 
 from __future__ import annotations
 
+from base64 import b64encode
 from binascii import Error as NotBase64
 from binascii import a2b_base64
 from collections.abc import Iterable, Mapping
@@ -42,6 +43,10 @@ def _as_bytes(data: Any) -> Any:
     return bytes(cast("memoryview", data)) if isinstance(data, bytearray | memoryview) else data
 
 
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
+
+
 @attrs.frozen
 class Blob:
     """A picture, a video or another file inside a part.
@@ -51,7 +56,9 @@ class Blob:
         mime_type: Its type, such as `image/png`.
     """
 
-    data: bytes = attrs.field(converter=_as_bytes, repr=_sized, metadata=wire(last=True))
+    data: bytes = attrs.field(
+        converter=_as_bytes, repr=_sized, metadata=wire(write=_base64, last=True)
+    )
     mime_type: str = attrs.field(metadata=wire(name="mimeType"))
 
 

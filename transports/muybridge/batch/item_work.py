@@ -41,6 +41,7 @@ from muybridge_protocol.events import (
     Throttled,
     WillRetry,
 )
+from muybridge_protocol.records.convert import View, unstructure
 from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
@@ -313,22 +314,17 @@ class ItemWork:
         self._journal.move(entry, before, after, by=self._run.runner.name, **facts)
 
 
+# No link, because its query may hold a signature.
+_KEPT = View(
+    Result, only=("status", "model", "created", "actual_duration", "total_tokens", "error")
+)
+
+
 def _written(result: Result) -> str:
-    """Return what is kept of a result: no link, because its query may hold a signature."""
-    kept = {
-        "status": result.status,
-        "model": result.model,
-        "created": result.created,
-        "actualDuration": result.actual_duration,
-        "totalTokens": result.total_tokens,
-        "error": result.error,
-    }
+    """Return what is kept of a result."""
+    kept: dict[str, Any] = unstructure(result, _KEPT)
     return json.dumps(
-        {
-            name: one_line(value) if isinstance(value, str) else value
-            for name, value in kept.items()
-            if value is not None
-        }
+        {name: one_line(value) if isinstance(value, str) else value for name, value in kept.items()}
     )
 
 

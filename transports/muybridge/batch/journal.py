@@ -19,13 +19,12 @@ was found to corrupt files in the releases that Python 3.11 comes with.
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import sqlite3
 import sys
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -34,7 +33,7 @@ from typing import Any, Final, Self, overload
 
 import attrs
 
-from muybridge.batch.journal_entries import TRANSITIONS, Entry, NewItem, State
+from muybridge.batch.journal_entries import FACTS, TRANSITIONS, Entry, NewItem, State
 from muybridge.batch.journal_errors import (
     DAMAGED,
     ClaimLost,
@@ -43,8 +42,10 @@ from muybridge.batch.journal_errors import (
     Unstorable,
     sentence,
 )
-from muybridge.batch.storable import Kind, one_line, storable
+from muybridge.batch.storable import one_line, storable
 from muybridge.interrupts import ignoring_errors, raised_by_handler
+from muybridge_protocol.codec import InvalidJson
+from muybridge_protocol.records.convert import structure, unstructure, wire_names
 
 FOLDER: Final = "journal"
 """The folder of the journal and of its runners' files, within the batch's folder."""
@@ -86,26 +87,9 @@ CREATE INDEX open_items ON items (state, owner);
 """
 
 
-_COLUMNS: Final = tuple(field.name for field in attrs.fields(Entry))
+_COLUMNS: Final = tuple(wire_names(Entry))
+_GIVEN: Final = tuple(wire_names(NewItem))
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
-_FACTS: Final[Mapping[str, Kind]] = {
-    "owner": str,
-    "attempt": int,
-    "reply_status": int,
-    "reply": bytes,
-    "token": str,
-    "candidate": str,
-    "result": str,
-    "expires": float,
-    "reason": str,
-    "path": str,
-    "size": int,
-    "sha256": str,
-    "began": float,
-    "ended": float,
-}
-"""The columns that a step may set, with what they hold."""
-
 
 _OF_VALUES: Final = (
     sqlite3.DataError,
@@ -346,12 +330,12 @@ class Journal:
             raise JournalUnusable(f"{self.path} failed before. Nothing more is sent.")
         if after is not before and after not in TRANSITIONS[before]:
             raise ValueError(f"no item goes from {before} to {after}")
-        if not _FACTS.keys() >= facts.keys():
-            raise ValueError(f"no such columns: {sorted(facts.keys() - _FACTS.keys())}")
+        if not FACTS.keys() >= facts.keys():
+            raise ValueError(f"no such columns: {sorted(facts.keys() - FACTS.keys())}")
         if isinstance(facts.get("reason"), str):
             facts["reason"] = one_line(facts["reason"])
         names = ", ".join(f"{name} = ?" for name in ("state", *facts))
-        values = tuple(storable(value, _FACTS[name]) for name, value in facts.items())
+        values = tuple(storable(value, FACTS[name]) for name, value in facts.items())
         with self._writing() as db:
             changed = db.execute(
                 f"UPDATE items SET {names} WHERE number = ? AND state = ? AND owner IS ?",  # noqa: S608  our own names
@@ -396,6 +380,8 @@ class Journal:
             yield
         except _OF_VALUES as error:
             raise Unstorable(f"{type(error).__name__}: {error}") from error
+        except InvalidJson as error:
+            raise JournalUnusable(f"{self.path} is damaged ({error}). {DAMAGED}") from error
         except sqlite3.Error as error:
             self._has_failed = True
             raise JournalUnusable(sentence(self.path, error)) from error
@@ -483,7 +469,7 @@ def _decode(text: bytes) -> str:
 
 def _insert(db: sqlite3.Connection, first: int, items: Iterable[NewItem]) -> None:
     db.executemany(
-        "INSERT INTO items (number, name, stem, family, body) VALUES (?, ?, ?, ?, ?)",
+        f"INSERT INTO items (number, {', '.join(_GIVEN)}) VALUES (?{', ?' * len(_GIVEN)})",  # noqa: S608  our own names
         (
             (number, *(storable(text, str) for text in _texts(item)))
             for number, item in enumerate(items, start=first)
@@ -491,15 +477,15 @@ def _insert(db: sqlite3.Connection, first: int, items: Iterable[NewItem]) -> Non
     )
 
 
-def _texts(item: NewItem) -> tuple[str, str, str, str]:
+def _texts(item: NewItem) -> list[str]:
     try:
-        return item.name, item.stem, item.family, json.dumps(item.body)
+        return [*unstructure(item).values()]
     except (TypeError, ValueError, RecursionError) as error:
         raise Unstorable(f"a request cannot be written as JSON: {error}") from error
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    return Entry(**dict(zip(_COLUMNS, row, strict=True)))
+    return structure(dict(zip(_COLUMNS, row, strict=True)), Entry)
 
 
 def sync_folders(*folders: Path) -> None:

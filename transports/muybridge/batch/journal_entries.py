@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final, get_args
 
 import attrs
 
-from muybridge.batch.storable import one_line
+from muybridge.batch.storable import Kind, one_line
 from muybridge_protocol.candidates import find_id
 from muybridge_protocol.errors import InvalidToken
+from muybridge_protocol.records.convert import wire, wire_names
 from muybridge_protocol.tasks import Task
 
 
@@ -66,7 +69,7 @@ class NewItem:
     name: str
     stem: str
     family: str
-    body: Mapping[str, object]
+    body: Mapping[str, object] = attrs.field(metadata=wire(write=json.dumps))
 
 
 def _shown(reason: str | None) -> str | None:
@@ -144,3 +147,11 @@ class Entry:
             return None
         task = self.task
         return find_id(self.token.encode("utf-8", "replace")) if task is None else task.id
+
+
+FACTS: Final[Mapping[str, Kind]] = {
+    field.name: (get_args(field.type) or (field.type,))[0]  # without the None of optional ones
+    for field in attrs.fields(attrs.resolve_types(Entry))
+    if field.name not in {"number", "state", *wire_names(NewItem)}
+}
+"""What a step may set, with what each one's column holds."""

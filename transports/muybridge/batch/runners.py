@@ -26,6 +26,7 @@ from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.interrupts import ignoring_errors, raised_by_handler
 from muybridge.locks import lock
 from muybridge_protocol.codec import RAW_LIMIT
+from muybridge_protocol.records.convert import View, ours, structure, unstructure
 
 UNFINISHED: Final = 0
 """In place of an HTTP status: only a part of the response had arrived."""
@@ -47,7 +48,10 @@ class KeptReply:
     number: int
     attempt: int
     status: int
-    body: bytes
+    body: bytes = attrs.field(metadata=ours())
+
+
+_FACTS = View(KeptReply, only=("number", "attempt", "status"))
 
 
 class ReplySlot:
@@ -88,13 +92,7 @@ class ReplySlot:
             OSError: It cannot be written even here.
         """
         body = reply.body[:RAW_LIMIT]
-        facts = {
-            "number": reply.number,
-            "attempt": reply.attempt,
-            "status": reply.status,
-            "size": len(body),
-            "crc": zlib.crc32(body),
-        }
+        facts = {**unstructure(reply, _FACTS), "size": len(body), "crc": zlib.crc32(body)}
         self._file.seek(0)
         _write(self._file, json.dumps(facts).encode().ljust(_HEADER) + body)
         os.fsync(self._file.fileno())
@@ -272,11 +270,6 @@ def _read_slot(data: bytes) -> KeptReply | None:
         body = data[_HEADER : _HEADER + facts["size"]]
         if zlib.crc32(body) != facts["crc"]:
             return None
-        return KeptReply(
-            number=int(facts["number"]),
-            attempt=int(facts["attempt"]),
-            status=int(facts["status"]),
-            body=body,
-        )
+        return structure(facts, KeptReply, body=body)
     except (ValueError, LookupError, TypeError):
         return None
