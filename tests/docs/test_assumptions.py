@@ -95,7 +95,7 @@ def test_every_place_exists() -> None:
 UNDECIDED = {
     "emulator": {"__init__", "text/__init__", "text/refused", "text/wire", "text/prompt"},
     "local": {
-        *("__init__", "connections", "streaming", "result_files", "drawing/__init__"),
+        *("__init__", "server", "streaming", "result_files", "drawing/__init__"),
         *(f"drawing/{part}" for part in ("gallop", "horse", "photograph", "sepia")),
     },
 }
@@ -229,7 +229,7 @@ def test_what_is_made_when_nothing_is_asked_for() -> None:
 
 def test_codes_of_errors() -> None:
     """The codes of errors are exactly those that the local service gives."""
-    sources = [*(HOMES[0] / "emulator").glob("*.py"), HOMES[1] / "local" / "asgi.py"]
+    sources = [*(HOMES[0] / "emulator").glob("*.py"), HOMES[1] / "local" / "application.py"]
     sources.append(HOMES[1] / "local" / "pages.py")
     code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     given = set(re.findall(r'(?:error_reply|UnreadableBody)\(\s*(\d{3}),\s*"(\w+)"', code)) | {

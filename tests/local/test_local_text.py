@@ -17,8 +17,7 @@ import requests
 import trio
 import trio.testing
 
-from muybridge.local import LocalService
-from muybridge.local import asgi as asgi_module
+from muybridge.local import LocalService, application
 from muybridge.local.streaming import send_stream
 from muybridge_protocol.emulator import StreamedResponse
 
@@ -147,7 +146,7 @@ def test_a_stream_ends_when_its_reader_leaves(monkeypatch: pytest.MonkeyPatch) -
         finally:
             ended.set()
 
-    monkeypatch.setattr(asgi_module, "send_stream", watched)
+    monkeypatch.setattr(application, "send_stream", watched)
     with LocalService(speed=NEVER) as service:
         with posted(service, SSE, NATIVE) as reply:
             assert reply.read1().count(b"data: ") == 1

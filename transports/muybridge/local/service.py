@@ -12,24 +12,17 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-import trio
-from hypercorn.config import Config, Sockets
-from hypercorn.trio import serve as serve_hypercorn  # pyright: ignore[reportUnknownVariableType]  its half for WSGI is not typed in full
-
-from muybridge.local.asgi import LOG, LocalApplication
-from muybridge.local.connections import contain_connections
+from muybridge.local.application import LocalApplication
 from muybridge.local.live import Live
 from muybridge.local.pages import Pages
 from muybridge.local.result_files import ResultFiles
+from muybridge.local.server import ServerThread
 from muybridge_protocol.emulator import Access, Emulator, Timing
 
 SEEDED_ASSETS = ("asset-1", "asset-2", "asset-3")
 """The assets that the library has when a service starts."""
 
 _BACKLOG = 1024
-
-_GRACE = 0.3
-"""Seconds that replies under way have to end when the service is shut down."""
 
 
 class LocalService:
@@ -74,7 +67,7 @@ class LocalService:
         self._strict = strict
         self._epoch = time.time() - time.monotonic()
         self._running: contextlib.ExitStack | None = None
-        self._thread: _ServerThread
+        self._thread: ServerThread
         self.emulator: Emulator
 
     @property
@@ -126,9 +119,9 @@ class LocalService:
                 address=listener.getsockname()[0],
                 public_url=public_url,
             )
-            self._thread = _ServerThread(
-                listener, self.emulator, result_files, Pages(public_url), live, self.now
-            )
+            pages = Pages(public_url)
+            application = LocalApplication(self.emulator, result_files, pages, live, clock=self.now)
+            self._thread = ServerThread(listener, application)
             starting.enter_context(self._thread)
             self._running = starting.pop_all()
         return self
@@ -175,100 +168,6 @@ def serve(
     with contextlib.suppress(KeyboardInterrupt), _terminated_like_interrupted(), service:
         on_ready(service)
         service.wait()
-
-
-class _ServerThread:
-    """Runs the server in a thread of its own, as long as the context lasts."""
-
-    def __init__(
-        self,
-        listener: socket.socket,
-        emulator: Emulator,
-        result_files: ResultFiles,
-        pages: Pages,
-        live: Live,
-        clock: Callable[[], float],
-    ) -> None:
-        self.ended = threading.Event()
-        self._listener = listener
-        self._emulator = emulator
-        self._result_files = result_files
-        self._pages = pages
-        self._live = live
-        self._clock = clock
-        self._ready = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="muybridge-local", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._ready.wait()
-        self._raise_failure()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        with contextlib.suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self._stop.set)
-        self._thread.join()
-        self._raise_failure()
-
-    def _run(self) -> None:
-        try:
-            trio.run(self._serve)
-        except BaseException as error:  # noqa: BLE001  it is raised in the caller's thread
-            self._failure = error
-        finally:
-            self.ended.set()
-            self._ready.set()
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise RuntimeError("the local service broke down") from failure
-
-    async def _serve(self) -> None:
-        self._token = trio.lowlevel.current_trio_token()
-        self._stop = trio.Event()
-        async with trio.open_nursery() as sending:
-            application = LocalApplication(
-                self._emulator,
-                self._result_files,
-                self._pages,
-                self._live,
-                clock=self._clock,
-                sending=sending,
-                on_started=self._ready.set,
-            )
-
-            async def stopped() -> None:
-                await self._stop.wait()
-                application.interrupt()
-
-            contain_connections()
-            await serve_hypercorn(
-                application, _Configuration(self._listener), shutdown_trigger=stopped, mode="asgi"
-            )
-            sending.cancel_scope.cancel()
-
-
-class _Configuration(Config):
-    """Hypercorn's settings, around a socket that is listening already."""
-
-    def __init__(self, listener: socket.socket) -> None:
-        super().__init__()
-        self._listener = listener
-        self.backlog = _BACKLOG
-        self.errorlog = LOG
-        self.graceful_timeout = _GRACE
-        self.include_server_header = False
-
-    def create_sockets(self) -> Sockets:
-        return Sockets([], [self._listener], [])
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -74,8 +74,6 @@ class LocalApplication:
         pages: What is served besides.
         live: The page that shows the tasks.
         clock: Returns Unix seconds.
-        sending: Where replies are sent; it must outlive the server's own nursery.
-        on_started: Called once, before the first request.
     """
 
     def __init__(
@@ -86,16 +84,12 @@ class LocalApplication:
         live: Live,
         *,
         clock: Callable[[], float],
-        sending: trio.Nursery,
-        on_started: Callable[[], None],
     ) -> None:
         self._emulator = emulator
         self._result_files = result_files
         self._pages = pages
         self._live = live
         self._clock = clock
-        self._sending = sending
-        self._on_started = on_started
         self._unanswered: set[trio.CancelScope] = set()
 
     async def __call__(
@@ -104,8 +98,6 @@ class LocalApplication:
         """Serve one ASGI scope."""
         if scope["type"] == "http":
             await self._exchange(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._serve_lifespan(receive, send)
         else:  # a web socket is refused by closing it before it was accepted
             await receive()
             await send({"type": "websocket.close", "code": 1000, "reason": None})
@@ -115,21 +107,19 @@ class LocalApplication:
         for scope in self._unanswered:
             scope.cancel()
 
-    async def _serve_lifespan(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-        await receive()
-        self._on_started()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await send({"type": "lifespan.shutdown.complete"})
-
     async def _exchange(
         self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
         reply: HttpResponse | FileReply | None = _STOPPING
         with self._interruptible():
             reply = await self._answer(scope, receive)
-        if reply is not None:
-            await self._respond(reply, receive, send)
+        try:
+            if isinstance(reply, StreamedResponse):
+                await send_stream(reply, receive, send)
+            elif reply is not None:
+                await _send(reply, send)
+        except Exception:
+            LOG.debug("A reply could not be sent", exc_info=True)
 
     @contextmanager
     def _interruptible(self) -> Generator[None]:
@@ -183,34 +173,6 @@ class LocalApplication:
             LOG.exception("The result of task %s could not be rendered", task.id)
             return error_reply(503, "not_rendered", "the result could not be rendered")
         return _file_reply(task, path, headers)
-
-    async def _respond(
-        self,
-        reply: HttpResponse | FileReply,
-        receive: ASGIReceiveCallable,
-        send: ASGISendCallable,
-    ) -> None:
-        """Send *reply*.
-
-        The server shields what it sends from cancellation, so that a client who stops reading
-        would keep it from ever shutting down. A task outside the server's nursery does the
-        sending: the server can then end and close the connection under it.
-        """
-        sent = trio.Event()
-
-        async def deliver() -> None:
-            try:
-                if isinstance(reply, StreamedResponse):
-                    await send_stream(reply, receive, send)
-                else:
-                    await _send(reply, send)
-            except Exception:
-                LOG.debug("A reply could not be sent", exc_info=True)
-            finally:
-                sent.set()
-
-        self._sending.start_soon(deliver)
-        await sent.wait()
 
 
 async def _read_body(receive: ASGIReceiveCallable) -> bytes | None:
