@@ -62,7 +62,7 @@ FOREIGN = {
 OTHERS = {
     "batch", "cli", "local", "testing", "emulator", "openapi", "trio_client", "trio_driver",
     "trio_fleet", "trio_text", "text_calls", "sync_fleet", "fleet_run", "fleet", "turns",
-    "throttle", "display", "parts", "json_size",
+    "throttle", "display", "parts",
 }  # fmt: skip
 FOR_DOWNLOADS = {"muybridge.saving", "muybridge.locks", "muybridge_protocol.operations.download"}
 

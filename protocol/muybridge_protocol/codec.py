@@ -6,10 +6,11 @@ infinities or trailing data.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
-from collections.abc import Callable, Iterable
-from json.scanner import make_scanner
+import re
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from muybridge_protocol.http import MEBIBYTE
@@ -71,9 +72,18 @@ _DECODER = json.JSONDecoder(
     parse_constant=_no_constant,
 )
 _EVENT_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
-# typeshed knows of no decoder that a scanner is made for
-_scan_record = make_scanner(cast("Any", _DECODER))
-_scan_event = make_scanner(cast("Any", _EVENT_DECODER))
+
+# The closing quote may be missing, so that broken JSON costs no more than other.
+_TEXT: Final = r'"(?:[^"\\]++|\\.)*+"?'
+_TEXTS: Final = re.compile(_TEXT, re.DOTALL)
+_TO_MARK: Final = re.compile(rf'[^",:\[{{]*+(?:{_TEXT}[^",:\[{{]*+)*+([,:\[{{]?)', re.DOTALL)
+"""Passes over texts, up to a mark or to the end."""
+_ASCII: Final = bytes(range(0x80))
+# Not too many at once, so that little of a long text stands there twice.
+_BEYOND_ASCII: Final = re.compile(rb"(?:[\xc0-\xff][\x80-\xbf]*){1,4096}")
+_ESCAPED: Final = "muybridge_protocol.escaped"
+_FOUR_BYTES: Final = re.compile(r"\\u[dD][89abAB]")
+_TWO_BYTES: Final = re.compile(r"\\u(?!00)")
 
 
 def read_json(body: bytes | str) -> Any:
@@ -82,15 +92,11 @@ def read_json(body: bytes | str) -> Any:
     Raises:
         InvalidJson: It is no JSON, or not strictly, or would take far more memory than its bytes.
     """
-    value = _read_small(body, _scan_record) if isinstance(body, bytes) else None
-    if value is not None:
-        return value
-    from muybridge_protocol.json_size import holds_more_than  # noqa: PLC0415  for large ones alone
-
-    # Before anything is made of it: the frames of an error keep what was made.
-    if holds_more_than(VALUES_LIMIT, body):
-        raise InvalidJson("it holds too many values")
-    text = body if isinstance(body, str) else _decode(body, SPARE, SPARE, copied=False)
+    text = body if isinstance(body, str) else _decode(body, 2 * SPARE)
+    if len(text) > SMALL:
+        if _marks(text, VALUES_LIMIT) > VALUES_LIMIT:
+            raise InvalidJson("it holds too many values")
+        _check_widths(text, SPARE)
     return _read(text, _DECODER)
 
 
@@ -99,8 +105,7 @@ def read_event(body: bytes, limit: float = EVENT_LIMIT) -> Any:
 
     See `event_text` and `event_value`.
     """
-    value = _read_small(body, _scan_event)
-    return event_value(event_text(body, limit)) if value is None else value
+    return event_value(event_text(body, limit))
 
 
 def event_text(body: bytes, limit: float = EVENT_LIMIT) -> str:
@@ -116,19 +121,17 @@ def event_text(body: bytes, limit: float = EVENT_LIMIT) -> str:
     Raises:
         InvalidJson: It is not UTF-8, or would take far more memory than its bytes.
     """
-    if len(body) <= SMALL:
-        try:
-            return body.decode()
-        except UnicodeDecodeError:
-            raise InvalidJson("it is not UTF-8") from None
-    from muybridge_protocol.json_size import count_marks  # noqa: PLC0415  for large ones alone
-
-    # What text and value may take beyond the bytes that they have as JSON.
-    room = 2 * limit + _EVENT_BESIDE - 2 * len(body)
-    room -= VALUE_SIZE * count_marks(body, room / VALUE_SIZE)
-    if room < 0:
-        raise InvalidJson("it holds too many values for its size limit")
-    return _decode(body, room / 3, room / 3 * 2, copied=True)
+    most = 2 * limit + _EVENT_BESIDE
+    text = _decode(body, (most - 2 * len(body)) / 3 * 2 - len(body))
+    if len(text) > SMALL:
+        room = most - 2 * len(text)  # what they may take beyond the bytes that they have as JSON
+        room -= VALUE_SIZE * _marks(text, room / VALUE_SIZE)
+        if room < 0:
+            raise InvalidJson("it holds too many values for its size limit")
+        # Where Python finds only after it has begun that a text needs wider characters, it has
+        # all of it twice for a moment.
+        _check_widths(text, room / 3, copies=1)
+    return text
 
 
 def event_value(text: str) -> Any:
@@ -140,40 +143,86 @@ def event_value(text: str) -> Any:
     Raises:
         InvalidJson: It is no JSON.
     """
-    return _read(text.removeprefix("\ufeff"), _EVENT_DECODER)
+    return _read(text, _EVENT_DECODER)
 
 
-def _read_small(body: bytes, scan: Callable[[str, int], tuple[Any, int]]) -> Any:
-    """Return the JSON value that *body* is, or None where it must be looked at more closely.
+def _decode(body: bytes, spare: float) -> str:
+    """Return *body* as text, in ASCII if it is long.
 
-    Nothing that is so small takes too much memory. To know that at once, and to leave out what
-    `json` does around its scanner, takes a third off the time of a short record.
+    Python stores each character of a text in as many bytes as the widest one takes, so that a
+    picture would take four times its bytes beside one emoji. So what is not ASCII is escaped first.
+
+    Args:
+        body: JSON as UTF-8.
+        spare: Most bytes that the escapes may take beyond the characters that they stand for.
     """
-    if len(body) > SMALL:
-        return None
     try:
-        text = body.decode()
-        value, end = scan(text, 0)
-    except (ValueError, StopIteration, RecursionError):
-        return None
-    opened = text.count("[")
-    # An object inside others takes at least five characters, `{"":` and `}`, an array two. Most
-    # texts are too short for that many, and need not be looked through for the other bracket.
-    if end >= 5 * NESTING_LIMIT - 3 * opened:
-        opened += text.count("{")
-    return None if opened > NESTING_LIMIT or end != len(text) else value
-
-
-def _decode(body: bytes, wide: float, spare: float, *, copied: bool) -> str:
-    from muybridge_protocol.json_size import TooWide, decode  # noqa: PLC0415  for large ones alone
-
-    try:
-        return decode(body, wide, spare, copied=copied)
-    except TooWide:
-        size = " for its size limit" if copied else ""
-        raise InvalidJson(f"its texts are too long{size}") from None
+        if len(body) <= SMALL:
+            return body.decode().removeprefix("\ufeff")
+        if body.isascii():
+            return body.decode()
+        # An escape takes at most three times the bytes of its character.
+        if 2 * len(body.translate(None, _ASCII)) > spare:
+            raise InvalidJson("its texts are too long for its size limit")
+        return body.decode("ascii", _ESCAPED)
     except UnicodeDecodeError:
         raise InvalidJson("it is not UTF-8") from None
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Return the escapes of the characters that *error* is about, and where they end.
+
+    This writes them one after the other where they belong: to substitute them by a regular
+    expression would hold every piece between them at once, which may be millions.
+    """
+    assert isinstance(error, UnicodeDecodeError)  # noqa: S101  it is registered for decoding alone
+    found = _BEYOND_ASCII.match(error.object, error.start)
+    if found is None:
+        raise error
+    text = found[0].decode()
+    return json.dumps(text if error.start else text.removeprefix("\ufeff"))[1:-1], found.end()
+
+
+codecs.register_error(_ESCAPED, _escaped)
+
+
+def _marks(text: str, most: float) -> int:
+    """Return how many commas, colons and opening brackets stand between the texts of JSON.
+
+    It may be more than there are, but is not more than *most* where there are not.
+    """
+    marks = sum(map(text.count, ",:[{"))
+    # To pass over texts takes long, the more so the more there are.
+    if marks <= most or text.count('"') > 4 * most:
+        return marks
+    marks = 0
+    for found in _TO_MARK.finditer(text):
+        if not found[1] or marks > most:
+            break
+        marks += 1
+    return marks
+
+
+def _check_widths(text: str, most: float, *, copies: int = 0) -> None:
+    """Check that texts with escapes take at most *most* bytes beyond their own, once they are read.
+
+    Args:
+        text: JSON in ASCII.
+        most: Most bytes that they may take.
+        copies: How many copies of each to count as well.
+    """
+    if (3 + copies) * len(text) <= most or "\\u" not in text:
+        return
+    for found in _TEXTS.finditer(text):
+        begin, end = found.span()
+        if text.find("\\u", begin, end) < 0:
+            continue
+        width = 4 if _FOUR_BYTES.search(text, begin, end) else 1
+        if width == 1 and _TWO_BYTES.search(text, begin, end):
+            width = 2
+        most -= (end - begin) * (width - 1 + copies)
+        if most < 0:
+            raise InvalidJson("its texts are too long for its size limit")
 
 
 def _read(text: str, decoder: json.JSONDecoder) -> Any:
