@@ -29,8 +29,9 @@ from muybridge_protocol.emulator.lengths import tokens
 from muybridge_protocol.emulator.tasks import EmulatedTask
 from muybridge_protocol.families import VIDD, VIDSB, Media
 from muybridge_protocol.http import Headers, HttpResponse
+from muybridge_protocol.records.convert import partial
 from muybridge_protocol.rules import Problem
-from muybridge_protocol.tasks import Status
+from muybridge_protocol.tasks import Result, Status, Task
 
 _JSON_TYPE = ("Content-Type", "application/json")
 
@@ -99,14 +100,15 @@ def error_reply(
 def task_record(task: EmulatedTask, now: float) -> Mapping[str, object]:
     """Return what a create call answers (spec, "Task record")."""
     status = task.status(now)
-    return {
-        "id": task.id,
-        "object": task.family.create_object,
-        "created": task.created,
-        "model": task.model,
-        "status": status,
+    return partial(
+        Task,
+        id=task.id,
+        object=task.family.create_object,
+        created=task.created,
+        model=task.model,
+        status=status,
         **_error(task, status),
-    }
+    )
 
 
 def result_record(task: EmulatedTask, now: float, public_url: str) -> Mapping[str, object]:
@@ -121,22 +123,24 @@ def result_record(task: EmulatedTask, now: float, public_url: str) -> Mapping[st
     status = task.status(now)
     completed = status is Status.COMPLETED
     url = f"{public_url}/media/{quote(media_name(task), safe='')}" if completed else None
-    record: dict[str, object] = {
-        "id": task.id,
-        # Not shown for `imga`, `vidr` and `vidm`: there it is what the create call said.
-        "object": family.result_object or family.create_object,
-        "created": task.created,
-        "model": task.model,
-        "status": status,
-        f"{family.media}_url": url,
-    }
+    made: dict[str, object] = {f"{family.media}_url": url}
     if family is VIDD:
-        record["totalTokens"] = None
+        made["total_tokens"] = None
     if completed and task.seconds is not None:
-        record["actualDuration"] = task.seconds
+        made["actual_duration"] = task.seconds
         if family in (VIDD, VIDSB):
-            record["totalTokens"] = tokens(task.seconds)
-    return {**record, **_error(task, status)}
+            made["total_tokens"] = tokens(task.seconds)
+    return partial(
+        Result,
+        id=task.id,
+        # Not shown for `imga`, `vidr` and `vidm`: there it is what the create call said.
+        object=family.result_object or family.create_object,
+        created=task.created,
+        model=task.model,
+        status=status,
+        **made,
+        **_error(task, status),
+    )
 
 
 def media_name(task: EmulatedTask) -> str:

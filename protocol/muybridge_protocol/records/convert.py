@@ -7,7 +7,7 @@ first used.
 
 - `structure` makes a value of a record. A field without a default must be in it. Where its type
   alone reads a field, a value must be of that very type: null is no text, and true is no number.
-- `unstructure` makes a record of a value.
+- `unstructure` makes a record of a value, and `partial` one of some fields.
 - A `View` is another record of the same class, which holds some of its fields: a token is one of a
   task.
 
@@ -92,6 +92,12 @@ def structure(record: Mapping[str, Any], shape: type[T] | View[T], **known: Any)
 def unstructure(value: T, view: View[T] | None = None) -> Any:
     """Return the record of *value*, or the *view* of it."""
     return _converter.unstructure(value, view)
+
+
+def partial(shape: type, **fields: Any) -> JsonObject:
+    """Return a record of *shape* that holds *fields*, given by their attributes, and no others."""
+    known = wire_names(shape)
+    return {known[name]: _converter.unstructure(value) for name, value in fields.items()}
 
 
 def wire(

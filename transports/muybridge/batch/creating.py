@@ -60,7 +60,8 @@ class JournaledCreate(Create):
     @classmethod
     def of(cls, create: Create, record: Record) -> JournaledCreate:
         """Return *create*, to be written down in *record*."""
-        return cls(**attrs.asdict(create, recurse=False), record=record)
+        known = {field.name: getattr(create, field.name) for field in attrs.fields(Create)}
+        return cls(**known, record=record)
 
     def next_action(self, now: float) -> Send | Wait | Settled[Task]:
         """Return what to do next; before a request is given out, the item is armed."""

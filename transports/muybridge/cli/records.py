@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from muybridge_protocol.families import Family, Field, Model, Pacing
+from muybridge_protocol.families import Family, Field, Model
+from muybridge_protocol.records.convert import unstructure
 from muybridge_protocol.rules import ValueRule
 from muybridge_protocol.tasks import Result, Task
 
@@ -84,12 +83,12 @@ def family_record(family: Family) -> dict[str, Any]:
         "duration": family.duration or None,
         "makes_audio": family.makes_audio,
         "body_shown": family.body_shown,
-        "pacing": pacing_record(family.pacing),
-        "retention": attrs.asdict(family.retention),
+        "pacing": unstructure(family.pacing),
+        "retention": unstructure(family.retention),
         "fields": [_field_record(field) for field in family.fields],
         "relations": [_named_record(relation) for relation in family.relations],
-        "aliases": [attrs.asdict(alias) for alias in family.aliases],
-        "ineffective": [attrs.asdict(rule) for rule in family.ineffective],
+        "aliases": unstructure(family.aliases),
+        "ineffective": unstructure(family.ineffective),
         "models": [model_record(family, model) for model in family.models],
         "notes": list(family.notes),
     }
@@ -114,15 +113,10 @@ def model_record(family: Family, model: Model) -> dict[str, Any]:
         },
         "own_limits": sorted(model.limits),
         "defaults": {**defaults, **model.defaults},
-        "pacing": pacing_record(model.pacing or family.pacing),
-        "retention": attrs.asdict(family.retention),
+        "pacing": unstructure(model.pacing or family.pacing),
+        "retention": unstructure(family.retention),
         "notes": list(family.notes),
     }
-
-
-def pacing_record(pacing: Pacing) -> dict[str, Any]:
-    """Return how often a result is asked for, and whether that is an assumption."""
-    return attrs.asdict(pacing)
 
 
 def _field_record(field: Field) -> dict[str, Any]:
@@ -137,13 +131,8 @@ def _field_record(field: Field) -> dict[str, Any]:
 
 
 def _rule_records(rules: Iterable[ValueRule]) -> list[dict[str, Any]]:
-    return [{"rule": rule.name, **_values(rule), "accepted": rule.accepted} for rule in rules]
+    return [{"rule": rule.name, **unstructure(rule), "accepted": rule.accepted} for rule in rules]
 
 
 def _named_record(value: object) -> dict[str, Any]:
-    return {"rule": type(value).__name__, **_values(value)}
-
-
-def _values(value: object) -> dict[str, Any]:
-    # Every rule is an attrs class; the protocol that they share does not say so.
-    return attrs.asdict(cast("attrs.AttrsInstance", value))
+    return {"rule": type(value).__name__, **unstructure(value)}

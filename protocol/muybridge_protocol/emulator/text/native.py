@@ -17,7 +17,9 @@ from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
 from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.emulator.text.wire import EVENT_STREAM, JSON_TYPE, TextProtocol, write
+from muybridge_protocol.records.convert import partial
 from muybridge_protocol.rules import either
+from muybridge_protocol.text.responses import Candidate, PromptFeedback, UsageMetadata
 
 PLAIN = "generateContent"
 STREAM = "streamGenerateContent"
@@ -163,21 +165,21 @@ def _system(node: Node | None) -> tuple[str, ...]:
 def _record(answer: Answer, text: str, tokens: int, *, last: bool) -> JsonObject:
     record: JsonObject = {}
     if answer.ending is Ending.BLOCKED:
-        record["promptFeedback"] = {"blockReason": "SAFETY"}
+        record["promptFeedback"] = partial(PromptFeedback, block_reason="SAFETY")
     else:
         candidate: JsonObject = {}
         if answer.ending is not Ending.SAFETY:
             candidate["content"] = {"parts": [{"text": text}], "role": "model"}
-        if last:
-            candidate["finishReason"] = answer.ending.name
-        record["candidates"] = [{**candidate, "index": 0}]
+        reason = {"finish_reason": answer.ending.name} if last else {}
+        record["candidates"] = [{**candidate, **partial(Candidate, **reason, index=0)}]
     return {
         **record,
-        "usageMetadata": {
-            "promptTokenCount": answer.prompt_tokens,
-            "candidatesTokenCount": tokens,
-            "totalTokenCount": answer.prompt_tokens + tokens,
-        },
+        "usageMetadata": partial(
+            UsageMetadata,
+            prompt_token_count=answer.prompt_tokens,
+            candidates_token_count=tokens,
+            total_token_count=answer.prompt_tokens + tokens,
+        ),
         "modelVersion": answer.prompt.model,
         "responseId": answer.id,
     }
