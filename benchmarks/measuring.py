@@ -25,6 +25,7 @@ class Target:
         at_least: Its lower bound, or None.
         figure: Its name.
         of: The contestant whose figure it is divided by, or None.
+        beside: Two contestants, by whose ratio it is divided as well, or None.
     """
 
     contestant: str
@@ -32,16 +33,24 @@ class Target:
     at_least: float | None = None
     figure: str = "microseconds"
     of: str | None = None
+    beside: tuple[str, str] | None = None
 
     def verdict(self, figures: Figures) -> str | None:
         """Say whether it is met, or None if one of the two did not take part."""
-        if self.contestant not in figures or (self.of is not None and self.of not in figures):
+        if (
+            not {self.contestant, self.of or self.contestant, *(self.beside or ())}
+            <= figures.keys()
+        ):
             return None
         found = figures[self.contestant][self.figure]
         of = f" {self.figure.replace('_', ' ')}"
         if self.of is not None:
             found /= figures[self.of][self.figure]
             of = f" of {self.of}"
+        if self.beside is not None:
+            many, few = (figures[name][self.figure] for name in self.beside)
+            found /= many / few
+            of += f", beside {self.beside[0]} of {self.beside[1]}"
         met = (self.at_most is None or found <= self.at_most) and (
             self.at_least is None or found >= self.at_least
         )

@@ -28,7 +28,7 @@ def _benchmark() -> Iterator[Benchmark]:
         "json.loads": _many(lambda: json.loads(_RECORD)),
         "muybridge's Result": _many(lambda: read_result(read_object(_RECORD), family="imgb")),
     }
-    targets = [Target("muybridge's Result", at_most=2.2, of="json.loads")]
+    targets = [Target("muybridge's Result", at_most=3.0, of="json.loads")]
     yield Benchmark(f"record of {len(_RECORD)} bytes", READS, contestants, targets)
 
 
