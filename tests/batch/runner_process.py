@@ -212,7 +212,7 @@ def _steps() -> dict[str, Callable[[], None]]:
         "moving on": _around(journal, "move"),
         "claiming": _around(journal, "take"),
         "arming": _around(journal, "move", when=_moving("armed", "claimed")),
-        "sending": _around("muybridge.wire._watched_connections:WatchedConnection", "send"),
+        "sending": _around("muybridge.wire._requests_connections:Connection", "request"),
         "keeping the reply": _around(record, "keep"),
         "concluding": _around(record, "conclude"),
         "writing submitted down": _around(journal, "move", when=_moving("submitted")),

@@ -29,9 +29,8 @@ from muybridge import Client, TrioClient, batch
 from muybridge.announcing import NOT_SENT, UNDER_WAY
 from muybridge.batch import State, opening, runners
 from muybridge.batch.journal import Journal
-from muybridge.wire._watched_connections import WatchedReply
+from muybridge.wire._requests_connections import Reply
 from muybridge.wire.network import Network
-from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.trio_transport import TrioStream
 
 from .billing import BillingServer
@@ -64,8 +63,8 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], batch
 
 
 PLACES: dict[str, dict[str, tuple[Any, str]]] = {
-    "before": {"requests": (RequestsTransport, "_locate"), "trio": (Network, "find")},
-    "after": {"requests": (WatchedReply, "begin"), "trio": (TrioStream, "receive")},
+    "before": {"requests": (Network, "find"), "trio": (Network, "find")},
+    "after": {"requests": (Reply, "begin"), "trio": (TrioStream, "receive")},
 }
 
 
@@ -137,7 +136,7 @@ def test_what_a_journal_says_besides(
     def full(*_: object, **__: object) -> Any:
         raise batch.JournalUnusable("the disk is full")
 
-    monkeypatch.setattr(WatchedReply, "begin", broken)
+    monkeypatch.setattr(Reply, "begin", broken)
     monkeypatch.setattr(ItemRecord, "conclude", full)
     with Client(KEY, server.url) as client, pytest.raises(TypeError) as caught:
         batch.run(client, horses(1), tmp_path / "out")

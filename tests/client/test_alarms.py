@@ -18,10 +18,9 @@ import pytest
 
 from muybridge.announcing import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
 from muybridge.wire import requests_transport
-from muybridge.wire._watched_connections import WatchedReply
+from muybridge.wire._requests_connections import Reply
 from muybridge.wire.http1 import connections
 from muybridge.wire.network import Network
-from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.trio_transport import TrioLoop, TrioStream
 from muybridge_protocol.tasks import Task
 from transport.scripted_server import (
@@ -255,7 +254,7 @@ CTRL_C: dict[str, dict[str, tuple[object, str]]] = {
         "lookup": (socket, "getaddrinfo"),
         "connect": (socket.socket, "connect"),
         "send": (socket.socket, "send"),
-        "no reply yet": (WatchedReply, "begin"),
+        "no reply yet": (Reply, "begin"),
         "body": (requests_transport, "framed"),
     },
     "trio": {
@@ -307,7 +306,6 @@ def test_a_handler_that_deletes_its_frame(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, handler: Callable[..., None]
 ) -> None:
     """A handler is recognised by what it is, too: one may delete what it was handed."""
-    alarm_in(monkeypatch, RequestsTransport, "_locate")
     alarm_in(monkeypatch, Network, "find")
     before = signal.signal(signal.SIGALRM, handler)
     try:

@@ -20,8 +20,8 @@ from muybridge.batch import runner
 from muybridge.batch.creating import ItemRecord
 from muybridge.clock import SystemClock
 from muybridge.saving import PartFile
-from muybridge.wire import _watched_connections
-from muybridge.wire._watched_connections import WatchedReader, WatchedReply
+from muybridge.wire import _requests_connections
+from muybridge.wire._requests_connections import Incoming, Reply
 from muybridge.wire.http1 import connections
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.http1.tls import TLSStream
@@ -56,11 +56,11 @@ BLOCKING: Mapping[str, Place] = {
     "lookup": Place(socket, "getaddrinfo"),
     "connect": Place(socket.socket, "connect"),
     "handshake": Place(ssl.SSLSocket, "do_handshake"),
-    "before the first byte": Place(_watched_connections, "refuse_early_bytes"),
+    "before the first byte": Place(_requests_connections, "refuse_early_bytes"),
     "first byte": Place(socket.socket, "send"),
-    "held": Place(WatchedReply, "begin"),
-    "head": Place(WatchedReader, "readinto", skipped=1),
-    "body": Place(WatchedReader, "readinto", skipped=1),
+    "held": Place(Reply, "begin"),
+    "head": Place(Incoming, "readinto", skipped=1),
+    "body": Place(Incoming, "readinto", skipped=1),
     "asleep": Place(SystemClock, "sleep"),
     "poll": Place(RequestsTransport, "stream", skipped=1),
     **_BOTH,

@@ -22,7 +22,7 @@ import muybridge
 from batch.billing import BillingServer
 from client.requests_made import image
 from muybridge.batch import State
-from muybridge.wire import _watched_connections as watched_connections
+from muybridge.wire import _requests_connections as requests_connections
 from muybridge.wire.http1 import connections
 from transport.holding import hold
 from transport.scripted_server import Peer, ScriptedServer, Step, reply_bytes
@@ -227,7 +227,7 @@ def test_control_that_does_not_look(driver: str, monkeypatch: pytest.MonkeyPatch
     def look_away(*_: object) -> None:
         pass
 
-    monkeypatch.setattr(watched_connections, "refuse_early_bytes", look_away)
+    monkeypatch.setattr(requests_connections, "refuse_early_bytes", look_away)
     monkeypatch.setattr(connections.Connection, "refuse_early_bytes", look_away)
     found = created_after_greetings(driver, monkeypatch)
     assert found.doubles

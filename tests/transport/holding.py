@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from muybridge.wire import _watched_connections as watched_connections  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
+from muybridge.wire import _requests_connections as requests_connections  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.trio_transport import TrioStream
@@ -17,11 +17,11 @@ from muybridge.wire.trio_transport import TrioStream
 
 def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], object]) -> None:
     """Let both transports call *until* with the socket before they send a request on a new one."""
-    connect = watched_connections.WatchedConnection.connect
+    connect = requests_connections.Connection.connect
     refuse = Connection.refuse_early_bytes
     held: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
-    def connect_and_wait(connection: watched_connections.WatchedConnection) -> None:
+    def connect_and_wait(connection: requests_connections.Connection) -> None:
         connect(connection)
         until(connection.sock)
 
@@ -32,7 +32,7 @@ def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], objec
             until(sock)
         refuse(connection)
 
-    monkeypatch.setattr(watched_connections.WatchedConnection, "connect", connect_and_wait)
+    monkeypatch.setattr(requests_connections.Connection, "connect", connect_and_wait)
     monkeypatch.setattr(Connection, "refuse_early_bytes", wait_and_refuse)
 
 

@@ -123,10 +123,8 @@ def wait_until_readable(transport: Transport) -> None:
     idle: list[int] = []
     # Nobody else needs to see the idle sockets.
     if isinstance(transport, RequestsTransport):
-        (by_urllib3,) = transport._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
-        assert by_urllib3.pool.pool is not None
-        connections = [conn for conn in list(by_urllib3.pool.pool.queue) if conn]
-        idle = [conn.sock.fileno() for conn in connections if conn.sock]
+        (by_requests,) = transport._network._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
+        idle = [link.sock.fileno() for link in by_requests._idle]  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
     elif isinstance(transport, BlockingTransport) and isinstance(transport.inner, TrioTransport):
         (by_trio,) = transport.inner._network._routes.values()  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
         kept = by_trio._idle  # pyright: ignore[reportPrivateUsage]  # what nothing public shows
@@ -407,7 +405,6 @@ def test_name_is_resolved_once(transport: Transport, monkeypatch: pytest.MonkeyP
             (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
         ]
         resolve_by(monkeypatch, [answers])
-        for home in ("_watched_connections", "http1.connections"):
-            monkeypatch.setattr(f"muybridge.wire.{home}.is_public_address", bool)
+        monkeypatch.setattr("muybridge.wire._addressing.is_public_address", bool)
         url = f"http://rebound.example:{server.port}/"
         assert call(transport, get(url, public_host_only=True)).status == 200

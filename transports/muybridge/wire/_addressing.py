@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from muybridge.wire.exchange import Fault
-from muybridge_protocol.hosts import is_metadata_address
-from muybridge_protocol.http import Reason
+from muybridge_protocol.hosts import is_metadata_address, is_public_address
+from muybridge_protocol.http import HttpRequest, Reason
 
 _URL = re.compile(
     r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)",
@@ -126,6 +126,24 @@ def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -
             raise Fault(Reason.OTHER, f"the header {name!r} has characters that cannot be sent")
     if authorization is not None and not _FIELD_VALUE.fullmatch(authorization):
         raise Fault(Reason.OTHER, "the API key has characters that cannot be sent")
+
+
+def check_addresses(request: HttpRequest, addresses: Iterable[str]) -> bool:
+    """Return whether all *addresses*, which a host's name resolves to, are public ones.
+
+    No host may be the metadata service of a cloud: neither the service nor its media are there,
+    whatever a request allows.
+
+    Raises:
+        Fault: One of them is that of a metadata service, or not public where the request is for
+            public hosts only.
+    """
+    addresses = list(addresses)
+    refuse_metadata(addresses)
+    is_public = all(map(is_public_address, addresses))
+    if request.public_host_only and not is_public:
+        raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")
+    return is_public
 
 
 def refuse_metadata(addresses: Iterable[str]) -> None:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from muybridge.wire.exchange import PIECE, Fault
-from muybridge_protocol.http import Reason
+from muybridge_protocol.http import HttpHead, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from http.client import HTTPMessage
 
 LARGE_PIECE = 256 * 1024
 """Most bytes of a body of known length that are read at a time: in pieces of 64 KiB a download
@@ -81,27 +80,41 @@ class Framing:
         chunked = bool(codings) and not bodiless
         return cls(bodiless, chunked, int(lengths[0]) if lengths else None)
 
+    @classmethod
+    def of(cls, method: str, head: HttpHead) -> Framing:
+        """Return what the head of a response to a request with *method* says.
+
+        Raises:
+            Fault: Its headers contradict each other, or are none that are known.
+        """
+        codings: list[str] = []
+        lengths: list[str] = []
+        for name, value in head.headers:
+            match name.lower():
+                case "transfer-encoding":
+                    codings.append(value)
+                case "content-length":
+                    lengths.append(value)
+                case _:
+                    pass
+        return cls.read(method, head.status, transfer_encoding=codings, content_length=lengths)
+
     @property
     def ends_with_connection(self) -> bool:
         """Whether only the end of the connection marks the end of the body."""
         return not self.bodiless and not self.chunked and self.length is None
 
 
-def framed(source: Source, method: str, status: int, headers: HTTPMessage) -> Iterator[bytes]:
+def framed(source: Source, method: str, head: HttpHead) -> Iterator[bytes]:
     """Return the pieces of the body as it was transferred.
 
     Raises:
         Fault: The headers are folded or contradict each other; or, on reading, the body ended
             early or is malformed.
     """
-    if any("\n" in value for value in headers.values()):
+    if any("\n" in value for _, value in head.headers):
         raise Fault(Reason.MALFORMED, "a header of the reply goes over several lines")
-    framing = Framing.read(
-        method,
-        status,
-        transfer_encoding=headers.get_all("transfer-encoding", ()),
-        content_length=headers.get_all("content-length", ()),
-    )
+    framing = Framing.of(method, head)
     if framing.bodiless:
         return iter(())
     if framing.chunked:
@@ -109,17 +122,6 @@ def framed(source: Source, method: str, status: int, headers: HTTPMessage) -> It
     if framing.length is not None:
         return _counted(source, framing.length)
     return iter(lambda: source.read1(PIECE), b"")
-
-
-def decoded(pieces: Iterator[bytes], headers: HTTPMessage) -> Iterator[bytes]:
-    """Return *pieces* without their content coding, never more than `PIECE` bytes at a time.
-
-    Raises:
-        Fault: There is more than one coding, or one other than gzip and deflate; or, on reading,
-            the body is not what its coding asks for.
-    """
-    inflation = Inflation.read(headers.get_all("content-encoding", ()))
-    return pieces if inflation is None else _inflated(pieces, inflation)
 
 
 def _listed(values: Iterable[object]) -> list[str]:
@@ -161,12 +163,6 @@ def _line(source: Source) -> bytes:
     if len(line) >= _LINE_LIMIT:
         raise Fault(Reason.MALFORMED, "a line of the chunked body is too long")
     raise Fault(Reason.TRUNCATED, "the chunked body ended early")
-
-
-def _inflated(pieces: Iterator[bytes], inflation: Inflation) -> Iterator[bytes]:
-    for piece in pieces:
-        yield from inflation.feed(piece)
-    inflation.end()
 
 
 class Inflation:

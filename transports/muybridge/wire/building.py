@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -17,8 +17,8 @@ import attrs
 from muybridge.wire._addressing import (
     METHODS_WITH_BODY,
     Origin,
+    check_addresses,
     check_fields,
-    refuse_metadata,
     split_url,
 )
 from muybridge.wire._environment import checked_proxy
@@ -26,7 +26,6 @@ from muybridge.wire._network_errors import network_error
 from muybridge.wire._reply_body import Framing, Inflation
 from muybridge.wire.exchange import PIECE, Exchange, Fault, reason_of, refuse_early_bytes
 from muybridge.wire.transport import TransportError
-from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, TransportFailure
 from muybridge_protocol.http import Reason as Reason  # noqa: PLC0414  # it is handed on
 
@@ -147,10 +146,9 @@ class Reply:
         try:
             exchange.remaining()
             opened = self._opened = self._send(exchange, authorization)
-            exchange.status, exchange.arrived = opened.head.status, b""
-            self._head = opened.head
+            exchange.status, self._head = opened.head.status, opened.head
             self._body = _decoded(exchange.request.method, opened)
-            exchange.phase = Phase.BODY
+            exchange.phase, exchange.arrived = Phase.BODY, b""
         except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
             return self._failure(error, handled)
         return None
@@ -168,16 +166,20 @@ class Reply:
             return self._failure(error, handled)
         if not piece:
             self._close()
+            self._body = iter(())
         return piece
 
     def _failure(self, error: BaseException, handled: BaseException | None) -> TransportFailure:
         """Return what *error* means for the exchange, or raise what is not the network's."""
         self._close()
-        return self._exchange.failure(network_error(error, handled, any_library=True))
+        return self._exchange.failure(
+            network_error(error, handled, any_library=self._exchange.any_library)
+        )
 
     def _close(self) -> None:
         opened, self._opened = self._opened, None
         if opened is not None:
+            self._body = iter(_left, b"")
             opened.close()
 
 
@@ -211,10 +213,7 @@ def addresses_of(exchange: Exchange, host: str, port: int, *, proxy: bool = Fals
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [str(entry[4][0]) for entry in entries]
     if not proxy:
-        refuse_metadata(addresses)
-    public_only = exchange.request.public_host_only and not proxy
-    if public_only and not all(map(is_public_address, addresses)):
-        raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")
+        check_addresses(exchange.request, addresses)
     exchange.phase = Phase.CONNECT
     return addresses
 
@@ -251,21 +250,13 @@ def _decoded(method: str, opened: Opened) -> Iterator[bytes]:
         Fault: The headers leave in doubt where the body ends, or how it is coded; or, on
             reading, it ended early.
     """
-    framing = Framing.read(
-        method,
-        opened.head.status,
-        transfer_encoding=_values(opened.head, "transfer-encoding"),
-        content_length=_values(opened.head, "content-length"),
-    )
-    inflation = Inflation.read(_values(opened.head, "content-encoding"))
+    framing = Framing.of(method, opened.head)
+    codings = [value for name, value in opened.head.headers if name.lower() == "content-encoding"]
+    inflation = Inflation.read(codings)
     whole: Iterator[bytes] = filter(None, opened.pieces)
     if framing.length is not None and not framing.bodiless:
         whole = _counted(whole, framing.length)
     return whole if inflation is None else _inflated(whole, inflation)
-
-
-def _values(head: HttpHead, name: str) -> Iterable[str]:
-    return [value for field, value in head.headers if field.lower() == name]
 
 
 def _counted(pieces: Iterator[bytes], length: int) -> Iterator[bytes]:
@@ -276,6 +267,10 @@ def _counted(pieces: Iterator[bytes], length: int) -> Iterator[bytes]:
         yield piece
     if missing > 0:
         raise Fault(Reason.TRUNCATED, f"the body ended {missing} bytes early")
+
+
+def _left() -> bytes:
+    raise Fault(Reason.CLOSED, "the exchange was left before its end")
 
 
 def _inflated(pieces: Iterator[bytes], inflation: Inflation) -> Iterator[bytes]:

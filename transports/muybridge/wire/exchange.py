@@ -96,6 +96,11 @@ class Exchange:
     def __attrs_post_init__(self) -> None:
         self.deadline = self.clock() + self.timeout
 
+    @property
+    def any_library(self) -> bool:
+        """Whether exceptions of libraries that are not known here count as the network's."""
+        return True
+
     def remaining(self, most: float | None = None) -> float:
         """Return the seconds that the next step may take, at most *most*.
 
@@ -120,15 +125,14 @@ class Exchange:
     def send(
         self,
         data: bytes,
-        write: Callable[[bytes, float], int | None],
+        write: Callable[[bytes, float], object],
         sock: socket.socket | None = None,
     ) -> None:
         """Write *data* piece by piece, and record what the network took of the request.
 
         Args:
             data: What to write.
-            write: Writes bytes within so many seconds, and returns how many it has written, or
-                None for all.
+            write: Writes bytes, all of them, within so many seconds.
             sock: The socket that it writes to. With it, `refuse_early_bytes` is called before
                 the first byte of a paid request.
 
@@ -140,21 +144,18 @@ class Exchange:
         if sending and not self.sent and self.request.paid and sock is not None:
             refuse_early_bytes(sock)
         self.sent = self.sent or sending
-        start = 0
-        while start < len(data):
+        for start in range(0, len(data), PIECE):
             piece = data[start : start + PIECE]
             try:
-                count = write(piece, self.remaining())
+                write(piece, self.remaining())
             except self.wrappers as error:
                 # A library may ignore its own exception and go on to read the response.
                 inner = self._unwrapped(error)
                 if raised_by_handler(inner):
                     raise inner from None
                 raise
-            count = len(piece) if count is None else count
-            start += count
             if sending:
-                self.bytes_sent += count
+                self.bytes_sent += len(piece)
 
     def send_failed(self, error: Exception, carrier: object) -> None:
         """Record that sending the request failed; its response may be there all the same.
@@ -167,11 +168,13 @@ class Exchange:
             Exception: *error*, if there is no response to wait for: nothing was sent, the time
                 is up, or a signal handler raised it.
         """
-        if not self.bytes_sent and took_nothing(carrier, error):
+        told = self._unwrapped(error)
+        if not self.bytes_sent and took_nothing(carrier, told):
             self.sent = False
-        if not self.sent or isinstance(error, TimeoutError) or raised_by_handler(error):
+        by_system = isinstance(told, OSError) and told.errno is not None
+        if not self.sent or not by_system or raised_by_handler(told):
             raise error
-        self.send_error = error
+        self.send_error = told.with_traceback(None)  # whose frames know the key
 
     def awaiting(self) -> float:
         """Record that the network is about to be read, and return the seconds that it may take.
@@ -218,6 +221,8 @@ class Exchange:
         cut = reason is Reason.CLOSED or (self.ended and not isinstance(error, TimeoutError))
         if isinstance(error, Fault):
             detail = error.detail
+            if reason is Reason.REFUSED_HERE:
+                phase = Phase.PROXY
         elif receiving and cut:
             early = phase is Phase.HEAD and not self.arrived
             reason = Reason.CLOSED if early else Reason.TRUNCATED

@@ -109,9 +109,10 @@ class Route(Generic[C]):
             connection.close()
 
     def _newest(self) -> C | None:
-        with suppress(IndexError):  # other threads take connections, too
+        try:
             return self._idle.pop()
-        return None
+        except IndexError:  # other threads take connections, too
+            return None
 
 
 class Network(Generic[C]):

@@ -1,56 +1,119 @@
-"""The transport on requests: one prepared request, handed straight to its adapter.
+"""The transport on requests: a session of its own sends prepared requests, as documented.
 
-There is no session, so that no redirect, no netrc file and no cookie can come into it. Proxies
-and CA certificates are looked up here, once for each host.
+Because each request goes through `Session.send`, an adapter and a urllib3 pool, what people put in
+their places works: mocks, cassettes, instrumentation. What such a thing does with a request cannot
+be known, so until a connection of ours has a request, it counts as sent.
+
+Nothing is left to the session's own judgement: it follows no redirect, keeps no cookie, and reads
+neither netrc nor the environment. Proxies and CA certificates are looked up here, once for each
+host.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
-import time
-from typing import TYPE_CHECKING, NoReturn, Self
+import ssl
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn
+from weakref import WeakKeyDictionary
 
-import attrs
-from requests.models import PreparedRequest
+import requests
+from requests.adapters import HTTPAdapter
 from requests.structures import CaseInsensitiveDict
+from urllib3 import (
+    HTTPConnectionPool,
+    HTTPResponse,
+    HTTPSConnectionPool,
+    Retry,
+    connection_from_url,
+)
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
 
-from muybridge.wire._addressing import METHODS_WITH_BODY, Origin, check_fields, split_url
-from muybridge.wire._certificates import default_context
-from muybridge.wire._environment import proxy_for
-from muybridge.wire._network_errors import network_error
-from muybridge.wire._reply_body import decoded, framed
-from muybridge.wire._watched_exchange import Exchange
-from muybridge.wire._watched_pools import Loan, WatchedAdapter
-from muybridge.wire.exchange import Fault
-from muybridge.wire.transport import PARTIAL_LIMIT, TransportError
-from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
+from muybridge.wire._addressing import METHODS_WITH_BODY, Origin
+from muybridge.wire._reply_body import framed
+from muybridge.wire._requests_connections import (
+    Link,
+    Pool,
+    RequestsExchange,
+    TLSPool,
+    current_exchange,
+    let_go,
+)
+from muybridge.wire.building import Opened, Reply
+from muybridge.wire.exchange import PIECE
+from muybridge.wire.network import Network, Route
+from muybridge_protocol.http import HttpHead, HttpRequest
 
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
-
-    from urllib3.connectionpool import HTTPConnectionPool
-
-_ROUTES_KEPT = 256
+_WRAPPERS: Final = (requests.RequestException, HTTPError)
 
 
-@attrs.frozen(repr=False)
-class _Route:
-    """The way to one origin."""
+def _intruder() -> str | None:
+    """Return what has taken the place of a class that this module builds on, or None.
 
-    pool: HTTPConnectionPool
-    authority: str
-    prefix: str = ""
-    """What stands before a path in the request line, where a proxy passes on clear text."""
+    urllib3-future, which niquests installs, takes urllib3's name, and has connections that hand
+    encrypted bytes over as the response. requests-cache may put a session in the place of
+    requests' own that saves polls and signed links.
+    """
+    bases = {kind.__module__ for kind in HTTPConnection.__mro__}
+    if "http.client" not in bases:
+        return "another library has taken urllib3's name (urllib3-future, which niquests installs)"
+    session = requests.Session.__module__
+    return None if session == "requests.sessions" else f"{session} has replaced requests.Session"
+
+
+_INTRUDER: Final = _intruder()  # before anything else, such as a cassette, is put there
+
+
+class _Session(requests.Session):
+    """A session that follows no redirect."""
+
+    def resolve_redirects(self, *_: object, **__: object) -> Iterator[NoReturn]:
+        """Return nothing. requests would look at redirects although it is to follow none."""
+        return iter(())
+
+
+class _Adapter(HTTPAdapter):
+    """Sends the exchange of its thread on connections that keep its record."""
+
+    def __init__(self) -> None:
+        # requests takes False for its own default, which is no retry as well, but of zero tries.
+        super().__init__(max_retries=Retry(total=False))
+        self._pools: WeakKeyDictionary[Route[Link], HTTPConnectionPool] = WeakKeyDictionary()
+
+    def get_connection_with_tls_context(self, request: Any, *_: object, **__: object) -> Any:
+        """Return the pool that sends *request*."""
+        usual = (HTTPConnectionPool.ConnectionCls, HTTPSConnectionPool.ConnectionCls)
+        if usual != (HTTPConnection, HTTPSConnection):
+            # A cassette has put its own there.
+            return connection_from_url(request.url)
+        exchange = current_exchange()
+        exchange.take_over()
+        pool = self._pools.get(exchange.route)
+        if pool is None:
+            origin = exchange.route.origin
+            pool = (TLSPool if origin.scheme == "https" else Pool)(origin.host, origin.port)
+            self._pools[exchange.route] = pool
+        return pool
+
+    def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
+        """Leave the certificates to the shared context."""
+
+    def request_url(self, request: object, proxies: object) -> str:  # noqa: ARG002  # the exchange has both
+        """Return the path that may be written to a log."""
+        return current_exchange().target.partition("?")[0]
+
+    def build_response(self, req: object, resp: Any) -> requests.Response:  # noqa: ARG002  # it has the key
+        """Return what instrumentation looks at: no cookies, and no request with its key."""
+        response = requests.Response()
+        response.status_code, response.reason = resp.status, resp.reason
+        response.headers, response.raw = resp.headers, resp
+        return response
 
 
 class RequestsTransport:
     """A `Transport` on requests and urllib3, safe to use from many threads.
 
-    Every time-out bounds the whole exchange; only the operating system's name resolution, which
+    Every timeout bounds the whole exchange; only the operating system's name resolution, which
     cannot be interrupted, may outlast it. `HttpRequest.public_host_only` is checked on the very
     addresses that are connected to, except where a proxy does the connecting.
 
@@ -65,6 +128,9 @@ class RequestsTransport:
             opens one more connection.
         allow_plain_http_proxy: Whether requests with a key may go over plain http through a
             proxy, which can then read the key.
+
+    Raises:
+        RuntimeError: Another library has taken the place of requests' or urllib3's own parts.
     """
 
     def __init__(
@@ -75,21 +141,23 @@ class RequestsTransport:
         pool_size: int = 64,
         allow_plain_http_proxy: bool = False,
     ) -> None:
-        self._ssl_context = ssl_context
+        if _INTRUDER is not None:
+            raise RuntimeError(f"RequestsTransport cannot be used: {_INTRUDER}")
         self._connect_timeout = connect_timeout
-        self._pool_size = pool_size
-        self._allow_plain_http_proxy = allow_plain_http_proxy
-        self._start()
-
-    def _start(self) -> None:
-        self._lock = threading.Lock()
-        self._routes: dict[str, _Route] = {}
-        self._adapter = WatchedAdapter(self._pool_size)
-        self._pid = os.getpid()
+        self._network: Network[Link] = Network(
+            type(self).__name__,
+            ssl_context=ssl_context,
+            pool_size=pool_size,
+            allow_plain_http_proxy=allow_plain_http_proxy,
+        )
+        self._session = _Session()
+        adapter = _Adapter()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, adapter)
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> _Reply:
+    ) -> Reply:
         """Send *request* on entering the context, and hand over its reply.
 
         Args:
@@ -100,15 +168,12 @@ class RequestsTransport:
         Raises:
             TransportError: On entering, when there is no whole head.
         """
-        return _Reply(self._send, request, timeout, authorization)
+        exchange = RequestsExchange(request, timeout, _WRAPPERS)
+        return Reply(lambda _, key: self._send(exchange, key), exchange, authorization)
 
     def close(self) -> None:
         """Close every idle connection. One in use is closed when its exchange ends."""
-        with self._lock:
-            routes, self._routes = self._routes, {}
-            self._adapter.close()
-        for route in routes.values():
-            route.pool.close()
+        self._network.close()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -116,251 +181,75 @@ class RequestsTransport:
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} holds connections and cannot be pickled")
 
-    def _send(
-        self,
-        request: HttpRequest,
-        timeout: float,
-        authorization: str | None,
-        begin: Callable[[Exchange], None],
-    ) -> tuple[Exchange, Loan] | TransportFailure:
-        """Send *request* and return its exchange, once the head of the reply has arrived.
-
-        A failure is returned and not raised, so that no frame with the key in its variables
-        stays in a traceback. *begin* is handed the exchange before anything is sent.
-        """
-        handled = sys.exception()
-        deadline = time.monotonic() + timeout
+    def _send(self, exchange: RequestsExchange, authorization: str | None) -> Opened:
+        """Send the request, and return its response once the head has arrived."""
+        route, target = self._network.find(exchange.request, authorization)
+        prepared = _prepared(exchange.request, route.origin, authorization)
+        context = self._network.ssl_context if route.origin.scheme == "https" else None
+        exchange.hand_over(route, target, context, self._connect_timeout)
         try:
-            route, target = self._locate(request.url)
-            self._guard(route, authorization)
-            prepared = _prepared(request, authorization)
-        except Fault as fault:
-            refused = fault.reason is Reason.REFUSED_HERE
-            phase = Phase.PROXY if refused else Phase.RESOLVE
-            return TransportFailure(
-                phase=phase, sent=False, reason=fault.reason, detail=fault.detail
+            response = self._session.send(
+                prepared,
+                allow_redirects=False,
+                stream=True,
+                timeout=exchange.remaining(),
+                verify=True,
+                cert=None,
+                proxies={},
             )
-        # This is written to a log. The target itself is the exchange's.
-        prepared.url = route.prefix + target.partition("?")[0]
-        exchange = Exchange(
-            pool=route.pool,
-            authority=route.authority,
-            target=route.prefix + target,
-            deadline=deadline,
-            connect_timeout=self._connect_timeout,
-            idle_timeout=request.idle_timeout,
-            paid=request.paid,
-            public_host_only=request.public_host_only,
-        )
-        begin(exchange)
-        try:
-            with exchange:
-                return exchange, self._adapter.loan_for(prepared)
-        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
-            exchange.abandon()
-            return exchange.failure(network_error(error, handled))
-
-    def _locate(self, url: str) -> tuple[_Route, str]:
-        """Return the way to *url*, and its request target."""
-        if self._pid != os.getpid():
-            self._start()  # a forked child must not write to its parent's connections
-        origin, target = split_url(url)
-        route = self._routes.get(origin)
-        if route is None:
-            with self._lock:
-                if len(self._routes) >= _ROUTES_KEPT:
-                    self._routes.clear()
-                route = self._routes[origin] = self._route(Origin.read(origin))
-        return route, target
-
-    def _route(self, origin: Origin) -> _Route:
-        manager = self._adapter.poolmanager
-        proxy = proxy_for(origin.scheme, origin.host, origin.port)
-        if proxy is not None:
-            manager = self._adapter.manager_for(proxy)
-        context = {"ssl_context": self._context()} if origin.scheme == "https" else None
-        pool = manager.connection_from_host(
-            origin.host, origin.port, origin.scheme, pool_kwargs=context
-        )
-        forwarded = proxy is not None and origin.scheme == "http"
-        authority = origin.authority
-        return _Route(pool, authority, f"http://{authority}" if forwarded else "")
-
-    def _guard(self, route: _Route, authorization: str | None) -> None:
-        if authorization is not None and route.prefix and not self._allow_plain_http_proxy:
-            raise Fault(
-                Reason.REFUSED_HERE,
-                "over plain http the proxy would read the key; name the service's host in "
-                "NO_PROXY, or say RequestsTransport(allow_plain_http_proxy=True)",
-            )
-
-    def _context(self) -> ssl.SSLContext:
-        """Return the one context of all connections: reading the CA certificates takes long."""
-        if self._ssl_context is None:
-            self._ssl_context = default_context()
-        return self._ssl_context
+            return _opened(exchange, response)
+        except BaseException as error:  # noqa: BLE001  # raised again, as it was at first
+            exchange.end(is_whole=False)
+            met, exchange.error = exchange.error, None  # its traceback knows the key
+            raise met or error from None
+        finally:
+            let_go()
 
 
-class _Reply:
-    """One exchange: sent on entering, ended on leaving."""
-
-    def __init__(
-        self,
-        send: Callable[
-            [HttpRequest, float, str | None, Callable[[Exchange], None]],
-            tuple[Exchange, Loan] | TransportFailure,
-        ],
-        request: HttpRequest,
-        timeout: float,
-        authorization: str | None,
-    ) -> None:
-        self._send = send
-        self._request = request
-        self._timeout = timeout
-        self._authorization = authorization
-        self._exchange: Exchange | None = None
-        self._raw: Loan | None = None
-        self._pieces: Iterator[bytes] = iter(())
-        self._size = 0
-        self._partial = b""
-        self._complete = False
-        self._aborted = False
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} to {self._request!r}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} holds a connection and cannot be pickled")
-
-    def __enter__(self) -> Self:
-        authorization, self._authorization = self._authorization, None
-        sent = self._send(self._request, self._timeout, authorization, self._begin)
-        del authorization  # the traceback of what is raised below shows this frame
-        try:
-            failure = sent if isinstance(sent, TransportFailure) else self._receive(*sent)
-        except BaseException:
-            self._close()
-            raise
-        if failure is not None:
-            raise TransportError(failure)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._close()
-
-    @property
-    def sent(self) -> bool:
-        """Whether any byte of the request may have been handed to the network."""
-        return self._exchange is not None and self._exchange.sent
-
-    @property
-    def head(self) -> HttpHead:
-        """The status line and headers."""
-        return self._head
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the decoded body, at most 256 KiB at a time, as it comes in.
-
-        Raises:
-            TransportError: The body ended early, was malformed, stalled, took longer than the
-                exchange may, or grew over the request's limit.
-        """
-        while True:
-            piece = self._next(sys.exception())
-            if isinstance(piece, TransportFailure):
-                raise TransportError(piece)
-            if not piece:
-                return
-            yield piece
-
-    def abort(self) -> None:
-        """Let whatever the exchange waits for fail at once. Another thread may call it."""
-        self._aborted = True
-        if self._exchange is not None:
-            self._exchange.abort()
-
-    def _begin(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-        if self._aborted:
-            exchange.abort()
-
-    def _receive(self, exchange: Exchange, raw: Loan) -> TransportFailure | None:
-        self._raw = raw
-        reply = exchange.reply
-        if reply is None:
-            raise RuntimeError("the connection was not a watched one")
-        self._head = HttpHead(reply.status, tuple(reply.msg.items()))
-        try:
-            body = framed(reply.fp, self._request.method, reply.status, reply.msg)
-            self._pieces = decoded(body, reply.msg)
-        except Fault as fault:
-            self._close()
-            return exchange.failure(fault)
-        exchange.phase = Phase.BODY
-        exchange.arrived = b""
-        return None
-
-    def _next(self, handled: BaseException | None) -> bytes | TransportFailure:
-        """Return the next piece, nothing at the body's end, or what went wrong."""
-        exchange, limit = self._entered, self._request.body_limit
-        try:
-            if self._raw is None and not self._complete:
-                raise Fault(Reason.CLOSED, "the exchange was left before its end")  # noqa: TRY301  # one way out for all
-            piece = next(self._pieces, b"")
-            self._size += len(piece)
-            if len(self._partial) < PARTIAL_LIMIT:
-                self._partial += piece[: PARTIAL_LIMIT - len(self._partial)]
-            if not piece:
-                self._finish()
-        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
-            self._close()
-            return exchange.failure(network_error(error, handled), self._partial)
-        if limit is not None and self._size > limit:
-            self._close()
-            fault = Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")
-            return exchange.failure(fault, self._partial)
-        return piece
-
-    def _finish(self) -> None:
-        """Give the connection back, if it is in order."""
-        raw, exchange = self._raw, self._entered
-        self._complete = True
-        if raw is None:
-            return
-        if exchange.settle():
-            self._raw = None
-            raw.release()
-        else:
-            self._close()
-
-    @property
-    def _entered(self) -> Exchange:
-        if self._exchange is None:
-            raise RuntimeError("the exchange has not been entered")
-        return self._exchange
-
-    def _close(self) -> None:
-        raw, self._raw = self._raw, None
-        if raw is not None:
-            raw.close()
-
-
-def _prepared(request: HttpRequest, authorization: str | None) -> PreparedRequest:
-    check_fields(request.headers, authorization)
-    fields = CaseInsensitiveDict(request.headers)
-    if "Accept-Encoding" not in fields:
-        fields["Accept-Encoding"] = "identity"
+def _prepared(
+    request: HttpRequest, origin: Origin, authorization: str | None
+) -> requests.PreparedRequest:
+    fields = CaseInsensitiveDict({"Host": origin.authority})
+    fields.update(request.headers)
+    fields.setdefault("Accept-Encoding", "identity")
     if request.body is not None or request.method in METHODS_WITH_BODY:
         fields["Content-Length"] = str(len(request.body or b""))
     if authorization is not None:
         fields["Authorization"] = authorization
-    prepared = PreparedRequest()
-    prepared.method = request.method
-    prepared.headers = fields
-    prepared.body = request.body
+    prepared = requests.PreparedRequest()
+    prepared.method, prepared.headers, prepared.body = request.method, fields, request.body
+    prepared.url = request.url
     return prepared
+
+
+def _opened(exchange: RequestsExchange, response: requests.Response) -> Opened:
+    """Return what the session has given us."""
+    raw: HTTPResponse = response.raw
+    reply = exchange.reply
+    if reply is None:
+        return _from_elsewhere(exchange, response.status_code, raw)
+    head = HttpHead(reply.status, reply.fields)
+    body = framed(reply.fp, exchange.request.method, head)
+    is_whole = False
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal is_whole
+        yield from body
+        is_whole = True
+
+    def close() -> None:
+        exchange.end(is_whole=is_whole)
+        raw.close()
+
+    return Opened(head, pieces(), close)
+
+
+def _from_elsewhere(exchange: RequestsExchange, status: int, raw: HTTPResponse) -> Opened:
+    """Return a response that did not come by a connection of ours, but from a mock, say."""
+
+    def pieces() -> Iterator[bytes]:
+        while piece := raw.read(PIECE, decode_content=False):
+            exchange.remaining()
+            yield piece
+
+    return Opened(HttpHead(status, tuple(raw.headers.items())), pieces(), raw.close)

@@ -9,13 +9,12 @@ from functools import partial
 import attrs
 
 from muybridge.interrupts import raised_by_handler
-from muybridge.wire._addressing import Origin, Proxy, refuse_metadata
+from muybridge.wire._addressing import Origin, Proxy, check_addresses
 from muybridge.wire._tunnel import TunnelReply, connect_request
 from muybridge.wire.exchange import Exchange, Fault, early_fault
 from muybridge.wire.http1.byte_streams import Address, ByteStream, EventLoop
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Route
-from muybridge_protocol.hosts import is_public_address
 from muybridge_protocol.http import Phase, Reason
 
 
@@ -86,11 +85,7 @@ async def connect(
     nearest = (host, origin.port) if proxy is None else (proxy.host, proxy.port)
     found = await loop.look_up(*nearest)
     addresses = [str(address[0]) for *_, address in found]
-    if proxy is None:
-        refuse_metadata(addresses)
-    public = proxy is None and all(map(is_public_address, addresses))
-    if exchange.request.public_host_only and proxy is None and not public:
-        raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")
+    public = proxy is None and check_addresses(exchange.request, addresses)
     exchange.phase = Phase.CONNECT
     stream = await first_that_answers(loop, found, connect_timeout)
     try:

@@ -1,0 +1,395 @@
+"""urllib3 connections that keep the record of the exchange that they serve.
+
+urllib3 makes a connection for each exchange. What is kept between exchanges is the socket below
+it, a `Link`, so that `Route` decides which request may use it. Before each step on a socket its
+timeout is set to what is left of the whole exchange; only the operating system's name resolution
+cannot be interrupted.
+
+`request` and `getresponse` replace urllib3's own, which look at each header again, send head and
+body apart and take twice the time.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+from muybridge.interrupts import raised_by_handler
+from muybridge.wire._addressing import Proxy, check_addresses
+from muybridge.wire.exchange import PIECE, Exchange, Fault, refuse_early_bytes
+from muybridge.wire.network import Route
+from muybridge_protocol.http import Headers, Phase, Reason
+
+# The email package also lists defects of bodies, which it has not seen here.
+_HEAD_DEFECTS = frozenset(
+    {
+        "FirstHeaderLineIsContinuationDefect",
+        "MissingHeaderBodySeparatorDefect",
+        "MalformedHeaderDefect",
+        "MisplacedEnvelopeHeaderDefect",
+    }
+)
+
+
+@attrs.define(eq=False)
+class Link:
+    """A connected socket, with TLS if the route has it.
+
+    Args:
+        sock: The socket.
+        peer_is_public: Whether every address of its host is a public one.
+    """
+
+    sock: socket.socket
+    peer_is_public: bool
+    idle_since: float = 0.0
+
+    def is_quiet(self) -> bool:
+        """Whether the other side has neither closed it nor sent anything unasked."""
+        try:
+            refuse_early_bytes(self.sock)
+        except (OSError, Fault):
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close it at once: no farewell is waited for."""
+        self.sock.close()
+
+
+@attrs.define(eq=False, repr=False)
+class RequestsExchange(Exchange):
+    """The record of an exchange through requests.
+
+    Attributes:
+        route: Where its connection leads.
+        target: The request target, sent exactly so.
+        ssl_context: What to make the TLS handshake with, or None for a plain connection.
+        connect_timeout: Seconds that trying one address may take.
+        intercepted: Whether the request is in the hands of something that has taken the place of
+            a part of requests or urllib3, such as a mock. It does not tell what it sends.
+        link: The socket in use, or None.
+        is_spare: Whether the route has an idle connection already, which the request could not
+            use: one is enough for the polls between creates.
+        error: What a connection of ours has raised, or None.
+        reply: The response, once its head has arrived by a connection of ours.
+    """
+
+    route: Route[Link] = attrs.field(init=False)
+    target: str = attrs.field(init=False)
+    ssl_context: ssl.SSLContext | None = attrs.field(init=False)
+    connect_timeout: float = attrs.field(init=False)
+    intercepted: bool = attrs.field(default=False, init=False)
+    link: Link | None = attrs.field(default=None, init=False)
+    is_spare: bool = attrs.field(default=False, init=False)
+    error: Exception | None = attrs.field(default=None, init=False)
+    reply: Reply | None = attrs.field(default=None, init=False)
+
+    @property
+    def any_library(self) -> bool:
+        """Whether exceptions of libraries that are not known here count as the network's."""
+        return self.intercepted
+
+    def hand_over(
+        self,
+        route: Route[Link],
+        target: str,
+        ssl_context: ssl.SSLContext | None,
+        connect_timeout: float,
+    ) -> None:
+        """Let this thread's connections serve the exchange, unless something intercepts it.
+
+        Until a connection of ours has the request, all of it may have been sent.
+        """
+        self.route, self.target = route, target
+        self.ssl_context, self.connect_timeout = ssl_context, connect_timeout
+        self.intercepted, self.phase, self.sent = True, Phase.HEAD, True
+        _current.exchange = self
+
+    def take_over(self) -> None:
+        """Record that a connection of ours has the request, and that nothing was sent."""
+        if self.intercepted:
+            self.intercepted, self.phase, self.sent = False, Phase.RESOLVE, False
+
+    def end(self, *, is_whole: bool) -> None:
+        """Keep the connection if the whole response was read and all is in order, or close it."""
+        link, reply = self.link, self.reply
+        self.link = self.reply = None
+        if link is None:
+            return
+        if is_whole and reply and reply.keeps_alive() and not self.send_error and not self.is_spare:
+            self.route.keep(link)
+        else:
+            link.close()
+
+
+class _Current(threading.local):
+    exchange: RequestsExchange | None = None
+
+
+_current = _Current()
+
+
+def current_exchange() -> RequestsExchange:
+    """Return the exchange that this thread is working on."""
+    exchange = _current.exchange
+    if exchange is None:
+        raise RuntimeError("the session of a RequestsTransport sends nothing but its requests")
+    return exchange
+
+
+def let_go() -> None:
+    """Let this thread's connections serve no exchange."""
+    _current.exchange = None
+
+
+class Incoming(io.RawIOBase):
+    """What arrives on a socket during an exchange, and nothing once it is over."""
+
+    def __init__(self, sock: socket.socket, exchange: Exchange) -> None:
+        super().__init__()
+        self._sock = sock
+        self._exchange = exchange
+        self.over = False
+
+    def readable(self) -> bool:
+        """Return True, as every reader does."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what is there into *buffer*, waiting no longer than the exchange may."""
+        if self.over:
+            return 0
+        self._sock.settimeout(self._exchange.awaiting())
+        count = self._sock.recv_into(buffer)
+        if not count or self._exchange.phase is Phase.HEAD:
+            self._exchange.receive(bytes(buffer[:count]))
+        return count
+
+    def makefile(self, *_: object) -> io.BufferedReader:
+        """Return what http.client reads a response from."""
+        return io.BufferedReader(self)
+
+
+class Reply(http.client.HTTPResponse):
+    """A response whose head must be whole."""
+
+    def __init__(self, incoming: Incoming, exchange: Exchange) -> None:
+        super().__init__(incoming, method=exchange.request.method)  # type: ignore[arg-type]  # it only asks for a file
+        self._incoming = incoming
+        self._exchange = exchange
+
+    def begin(self, **options: Any) -> None:  # newer Pythons pass a private one
+        """Read the head of the final response.
+
+        http.client stops at the first response that is not `100 Continue`, takes a connection's
+        end for the end of the head, and drops all that follows a line it cannot read.
+        """
+        super().begin(**options)
+        while self.status < http.client.OK:
+            self.headers = None  # type: ignore[assignment]  # what http.client itself starts from
+            super().begin(**options)
+        if self._exchange.ended:
+            raise Fault(Reason.TRUNCATED, "the connection was closed before the end of the head")
+        unread = not self.msg.is_multipart() and self.msg.get_payload()
+        if unread or any(type(d).__name__ in _HEAD_DEFECTS for d in self.msg.defects):
+            raise Fault(Reason.MALFORMED, "a line of the head is no header field")
+        self.fields: Headers = tuple(self.msg.items())
+
+    def keeps_alive(self) -> bool:
+        """Whether another request may follow: nothing has arrived that no request asked for."""
+        self._incoming.over = True
+        return not self.will_close and not self.fp.peek(1)
+
+
+class Connection(HTTPConnection):
+    """A connection for one exchange, which is its thread's."""
+
+    def connect(self) -> None:
+        """Take an idle link of the route that the request may use, or open one."""
+        exchange = current_exchange()
+        try:
+            exchange.link = exchange.route.take(exchange.request)
+            if exchange.link is None:
+                exchange.is_spare = exchange.route.has_idle
+                exchange.link = _open(exchange)
+        except Exception as error:
+            exchange.error = error
+            raise
+        self.sock = exchange.sock = exchange.link.sock
+
+    def request(
+        self,
+        method: str,
+        url: str,  # noqa: ARG002  # what may be logged of it; the exchange has all
+        body: Any = None,
+        headers: Any = None,
+        **_: Any,
+    ) -> None:
+        """Send the request of the exchange."""
+        exchange = current_exchange()
+        if self.is_closed:
+            self.connect()
+        try:
+            exchange.begin()
+            self._send(exchange, method, headers, body or b"")
+        except Exception as error:
+            exchange.error = error
+            raise
+
+    def getresponse(self, **_: object) -> HTTPResponse:  # type: ignore[override]  # the same
+        """Read the head of the response."""
+        exchange = current_exchange()
+        if exchange.error is not None:  # urllib3 ignores some errors of `request`
+            raise exchange.error
+        try:
+            reply = Reply(Incoming(self.sock, exchange), exchange)
+            reply.begin()
+        except Exception as error:
+            exchange.error = error
+            raise
+        exchange.reply = reply
+        return HTTPResponse(
+            body=reply,
+            headers=HTTPHeaderDict(reply.fields),
+            status=reply.status,
+            version=reply.version,
+            reason=reply.reason,
+            preload_content=False,
+            decode_content=False,
+        )
+
+    def close(self) -> None:
+        """Leave it to the exchange to close the link, at its end."""
+        self.sock = None
+
+    def _send(
+        self, exchange: RequestsExchange, method: str, fields: Mapping[str, str], body: bytes
+    ) -> None:
+        lines = [f"{method} {exchange.target} HTTP/1.1".encode("latin-1")]
+        # An API key does not let itself be formatted.
+        lines += [b"%s: %s" % (n.encode("latin-1"), v.encode("latin-1")) for n, v in fields.items()]
+        proxy = exchange.route.proxy
+        if exchange.route.forwards and proxy is not None and proxy.authorization is not None:
+            lines.append(f"Proxy-Authorization: {proxy.authorization}".encode("latin-1"))
+        head = b"\r\n".join((*lines, b"\r\n"))
+        if not exchange.link or not exchange.link.idle_since:
+            refuse_early_bytes(self.sock)  # an idle one has just been found to be quiet
+        exchange.sent = True
+        try:
+            # To copy a large body takes longer than to send it apart.
+            for part in (head + body,) if len(body) <= PIECE else (head, body):
+                rest = memoryview(part)
+                while rest:
+                    self.sock.settimeout(exchange.remaining())
+                    count = self.sock.send(rest)
+                    exchange.bytes_sent += count
+                    rest = rest[count:]
+        except OSError as error:
+            exchange.send_failed(error, self.sock)
+
+
+class TLSConnection(Connection, HTTPSConnection):
+    """The same for https."""
+
+    def connect(self) -> None:
+        """Take an idle link of the route that the request may use, or open one."""
+        super().connect()
+        context = current_exchange().ssl_context
+        # urllib3 warns of a connection whose peer was not verified.
+        self.is_verified = context is not None and context.verify_mode is ssl.CERT_REQUIRED
+
+
+class Pool(HTTPConnectionPool):
+    """Makes connections for exchanges."""
+
+    # urllib3's own connections do not fit its protocol: there, `host` is no property.
+    ConnectionCls = Connection  # pyright: ignore[reportAssignmentType]
+
+
+class TLSPool(HTTPSConnectionPool):
+    """The same for https."""
+
+    ConnectionCls = TLSConnection  # pyright: ignore[reportAssignmentType]
+
+
+def _open(exchange: RequestsExchange) -> Link:
+    """Open a connection, as far as the first byte of a request."""
+    origin, proxy = exchange.route.origin, exchange.route.proxy
+    host = origin.host.strip("[]")
+    context = exchange.ssl_context
+    sock, is_public = _dial(exchange, host)
+    try:
+        exchange.sock = sock
+        if context is not None:
+            if proxy is not None:
+                exchange.phase = Phase.PROXY
+                _tunnel(exchange, sock, f"{origin.host}:{origin.port}", proxy)
+            exchange.phase = Phase.TLS
+            exchange.sock = sock = context.wrap_socket(
+                sock,
+                server_hostname=host.rstrip("."),
+                do_handshake_on_connect=False,  # interrupted there, it would not be closed
+                suppress_ragged_eofs=False,
+            )
+            sock.settimeout(exchange.remaining())
+            sock.do_handshake()
+    except BaseException:
+        sock.close()
+        raise
+    return Link(sock, is_public)
+
+
+def _dial(exchange: RequestsExchange, host: str) -> tuple[socket.socket, bool]:
+    """Connect to the first address that answers, never looking the name up again.
+
+    Return the socket, and whether all addresses of the host are public.
+    """
+    proxy, port = exchange.route.proxy, exchange.route.origin.port
+    exchange.phase = Phase.RESOLVE
+    exchange.remaining()
+    place = (host, port) if proxy is None else (proxy.host, proxy.port)
+    found = socket.getaddrinfo(*place, 0, socket.SOCK_STREAM)
+    is_public = proxy is None and check_addresses(
+        exchange.request, [str(entry[4][0]) for entry in found]
+    )
+    exchange.phase = Phase.CONNECT
+    failed: Exception = Fault(Reason.NAME_RESOLUTION, "the host has no address")
+    for family, kind, protocol, _, address in found:
+        sock: socket.socket | None = None
+        try:
+            sock = socket.socket(family, kind, protocol)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.settimeout(exchange.remaining(exchange.connect_timeout))
+            sock.connect(address)
+        except BaseException as error:
+            if sock is not None:
+                sock.close()
+            if not isinstance(error, OSError) or raised_by_handler(error):
+                raise
+            failed = error
+        else:
+            return sock, is_public
+    raise failed
+
+
+def _tunnel(exchange: Exchange, sock: socket.socket, authority: str, proxy: Proxy) -> None:
+    """Ask the proxy for a tunnel. Nothing of the request itself is in what it is sent."""
+    from muybridge.wire._tunnel import TunnelReply, connect_request  # noqa: PLC0415  most have no proxy
+
+    fields = [] if proxy.authorization is None else [("Proxy-Authorization", proxy.authorization)]
+    sock.settimeout(exchange.remaining())
+    sock.sendall(connect_request(authority, fields))
+    reply, is_open = TunnelReply(), False
+    while not is_open:
+        sock.settimeout(exchange.remaining())
+        is_open = reply.take(sock.recv(4096))
