@@ -13,8 +13,9 @@ from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.sheet import NAME as SHEET
 from muybridge.cli.batch_progress import choose_teller, entry_record
-from muybridge.cli.errand import LOCAL_POLL_INTERVAL, LOCAL_SPEED, Errand, pass_errand
+from muybridge.cli.errand import PERMISSIONS, Errand, pass_errand
 from muybridge.cli.options import (
+    LOCAL,
     connection_options,
     insecure_downloads_option,
     json_option,
@@ -38,7 +39,6 @@ from muybridge_protocol.errors import LocalError
 from muybridge_protocol.service import is_identifier, shown_id
 
 if TYPE_CHECKING:
-    from muybridge import Client
     from muybridge.batch import Report
     from muybridge.batch.journal_entries import Entry
 
@@ -84,11 +84,7 @@ def batch() -> None:
     metavar="N",
     help="How many tasks there may be at once.",
 )
-@click.option(
-    "--local",
-    is_flag=True,
-    help="Use a service that is started for this command: no key, nothing is charged.",
-)
+@click.option("--local", **LOCAL)
 @pass_errand
 @click.pass_context
 def run(
@@ -98,7 +94,6 @@ def run(
     *,
     out: str,
     concurrency: int,
-    local: bool,
 ) -> None:
     """Create every task of FILE, wait for each, and save the results in DIR.
 
@@ -114,9 +109,7 @@ def run(
     With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
     exit_code, counts, items, sheet}.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    if local and (errand.base_url is not None or errand.api_key_file is not None):
-        raise click.UsageError("--local does not go with --base-url or --api-key-file")
-    errand.local = local
+    errand.refuse_with_local("base_url", "api_key_file")
     interrupted: KeyboardInterrupt | None = None
     with _journal_errors(context, errand), ExitStack() as ending:
         try:
@@ -138,12 +131,13 @@ def run(
 
 def _run(errand: Errand, file: str | None, out: str, *, concurrency: int) -> Report:
     """Run the batch, and show what happens meanwhile."""
-    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+    from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
+    from muybridge import batch as batches  # noqa: PLC0415  the same
     from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
 
     with ExitStack() as stack:
         try:
-            client = stack.enter_context(_client(errand))
+            client = stack.enter_context(Client(**errand.client_settings(stack)))
         except LocalError as error:
             _check_file_too(file, error)
             raise
@@ -238,34 +232,6 @@ def resolve(
         say(f"{entry.label} is {entry.state} now; `muybridge batch run --out {folder}` goes on")
 
 
-@contextmanager
-def _client(errand: Errand) -> Generator[Client, None, None]:
-    """Open the service: the embedded one, or the one of the options and the environment."""
-    from muybridge import Client, RequestsTransport  # noqa: PLC0415  they load the HTTP libraries
-
-    with ExitStack() as stack:
-        key, base_url, poll_interval = errand.read_key(), errand.base_url, errand.poll_interval
-        if errand.local:
-            from muybridge.local import LocalService  # noqa: PLC0415  an extra of its own
-
-            service = stack.enter_context(LocalService(speed=LOCAL_SPEED))
-            key, base_url = service.api_key, service.base_url
-            poll_interval = poll_interval or LOCAL_POLL_INTERVAL
-        transport = RequestsTransport(allow_plain_http_proxy=errand.allow_plain_http_proxy)
-        stack.callback(transport.close)
-        yield stack.enter_context(
-            Client(
-                key,
-                base_url,
-                "",
-                allow_plain_http=errand.allow_plain_http,
-                allow_insecure_downloads=errand.allow_insecure_downloads,
-                poll_interval=poll_interval,
-                transport=transport,
-            )
-        )
-
-
 def _check_file_too(file: str | None, error: LocalError) -> None:
     """Raise what is wrong with the items of *file* together with *error*, if anything is."""
     from muybridge.batch.items import BatchProblem, InvalidBatch, read_items  # noqa: PLC0415  it loads the families
@@ -358,19 +324,5 @@ def _quoted(report: Report) -> str:
 def _command(errand: Errand, out: str, concurrency: int) -> str:
     """Return the command that goes on with the batch."""
     words = ["muybridge", "batch", "run", "--out", out, "--concurrency", str(concurrency)]
-    options: tuple[tuple[str, str | float | None], ...] = (
-        ("--api-key-file", errand.api_key_file),
-        ("--base-url", errand.base_url),
-        ("--poll-interval", errand.poll_interval),
-        ("--timeout", errand.timeout),
-    )
-    for option, value in options:
-        if value is not None:
-            words += [option, value if isinstance(value, str) else f"{value:g}"]
-    flags = (
-        ("--allow-plain-http", errand.allow_plain_http),
-        ("--allow-plain-http-proxy", errand.allow_plain_http_proxy),
-        ("--allow-insecure-downloads", errand.allow_insecure_downloads),
-        ("--local", errand.local),
-    )
-    return shlex.join([*words, *(flag for flag, given in flags if given)])
+    given = errand.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
+    return shlex.join([*words, *given, *errand.words("local")])

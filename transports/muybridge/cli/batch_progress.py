@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry
-from muybridge.cli.terminal import document, say
+from muybridge.cli.terminal import document, is_live, say
 from muybridge_protocol.codec import readable
 from muybridge_protocol.tasks import is_terminal
 
@@ -131,7 +129,7 @@ def choose_teller(*, json: bool) -> AbstractContextManager[Teller]:
     """Return what suits stderr, or what tells JSON."""
     if json:
         return JsonTeller()
-    if sys.stderr.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown"):
+    if is_live():
         return LiveTeller()
     return Teller()
 

@@ -26,7 +26,7 @@ _COMMANDS = {
     "families": "tables",
     "models": "tables",
     "validate": "validate",
-    "schema": "schema",
+    "schema": "tables",
     "serve": "serve",
 }
 """Where each command is, in the order of the help."""

@@ -10,7 +10,7 @@ import click
 from muybridge.cli.errand import Errand, pass_errand
 from muybridge.cli.options import connection_options, json_option, waiting_options
 from muybridge.cli.records import outcome_record
-from muybridge.cli.targets import check_target
+from muybridge.cli.results import check_target
 from muybridge.cli.terminal import answer_path, document
 from muybridge.configuration import BASE_URL_VARIABLE, KEY_VARIABLE
 from muybridge_protocol.families import ImgbRequest, MediaRequest, VidsbRequest
@@ -81,8 +81,7 @@ def demo(errand: Errand, out: str, *, real: bool) -> None:
 def _make(errand: Errand, client: Client, request: MediaRequest, number: int) -> dict[str, Any]:
     errand.progress.say(f"{number}. {_source(request)}")
     task = errand.create(client, request)
-    result = errand.wait(client, task)
-    path = errand.save(client, result, errand.output or ".")
+    result, path = errand.wait_and_save(client, task)
     record = outcome_record(task, result, path)
     del record["ok"]
     return record

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TextIO, TypeVar
 
 import attrs
 import click
@@ -41,9 +41,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-LOCAL_SPEED = 20.0
+_LOCAL_SPEED = 20.0
 """How much faster than usual the embedded service is."""
-LOCAL_POLL_INTERVAL = 0.2
+_LOCAL_POLL_INTERVAL = 0.2
+
+PERMISSIONS = ("allow_plain_http", "allow_plain_http_proxy", "allow_insecure_downloads")
+"""Where the options are stored that allow what is not safe."""
 
 _KEY_FILE_LIMIT = 64 * 1024
 _OUR_WARNINGS = (IgnoredSetting, PlainHttpWarning, PollingTooOften)
@@ -120,40 +123,63 @@ class Errand:
             exchange_timeout: Seconds that one exchange may take, or None for the library's choice.
             spinner: Whether a terminal may show one. It would be in the way of what is printed.
         """
-        from muybridge import Client, RequestsTransport  # noqa: PLC0415  they load the HTTP libraries
+        from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
 
         self.text = text
         with ExitStack() as stack:
-            key, poll_interval = self.read_key(), self.poll_interval
-            base_url, text_base_url = ("", self.text_base_url) if text else (self.base_url, "")
-            if self.local:
-                from muybridge.local import LocalService  # noqa: PLC0415  an extra of its own
-
-                service = stack.enter_context(LocalService(speed=LOCAL_SPEED))
-                key, base_url = service.api_key, service.base_url
-                text_base_url = service.text_base_url
-                poll_interval = poll_interval or LOCAL_POLL_INTERVAL
-            through = RequestsTransport(allow_plain_http_proxy=self.allow_plain_http_proxy)
-            transport = WatchedTransport(through, self)
-            stack.callback(transport.close)
-            client = stack.enter_context(
-                Client(
-                    key,
-                    base_url,
-                    text_base_url,
-                    allow_plain_http=self.allow_plain_http,
-                    allow_insecure_downloads=self.allow_insecure_downloads,
-                    poll_interval=poll_interval,
-                    on_submitted=self._submitted,
-                    on_event=self._noticed,
-                    timeout=API_TIMEOUT if exchange_timeout is None else exchange_timeout,
-                    transport=transport,
-                    clock=WatchedClock(self),
-                )
+            settings = self.client_settings(stack, text=text)
+            transport = WatchedTransport(settings.pop("transport"), self)
+            client = Client(
+                **settings,
+                on_submitted=self._submitted,
+                on_event=self._noticed,
+                timeout=API_TIMEOUT if exchange_timeout is None else exchange_timeout,
+                transport=transport,
+                clock=WatchedClock(self),
             )
+            stack.enter_context(client)
             self.progress = stack.enter_context(choose_progress() if spinner else Progress())
             stack.enter_context(self.log())
             yield client
+
+    def client_settings(self, stack: ExitStack, *, text: bool = False) -> dict[str, Any]:
+        """Return a client's arguments, and start the embedded service if it is to be used.
+
+        Args:
+            stack: What ends that service and closes the transport.
+            text: As for `client`.
+        """
+        from muybridge import RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
+
+        api_key, poll_interval = self.read_key(), self.poll_interval
+        base_url, text_base_url = ("", self.text_base_url) if text else (self.base_url, "")
+        if self.local:
+            from muybridge.local import LocalService  # noqa: PLC0415  an extra of its own
+
+            service = stack.enter_context(LocalService(speed=_LOCAL_SPEED))
+            api_key = service.api_key
+            base_url, text_base_url = service.base_url, service.text_base_url
+            poll_interval = poll_interval or _LOCAL_POLL_INTERVAL
+        transport = RequestsTransport(allow_plain_http_proxy=self.allow_plain_http_proxy)
+        stack.callback(transport.close)
+        return {
+            "api_key": api_key,
+            "base_url": base_url,
+            "text_base_url": text_base_url,
+            "allow_plain_http": self.allow_plain_http,
+            "allow_insecure_downloads": self.allow_insecure_downloads,
+            "poll_interval": poll_interval,
+            "transport": transport,
+        }
+
+    def refuse_with_local(self, *names: str) -> None:
+        """Refuse options that name another service, where the embedded one is to be used.
+
+        Raises:
+            click.UsageError: One of the attributes *names* is set.
+        """
+        if self.local and any(getattr(self, name) is not None for name in names):
+            raise click.UsageError(f"--local does not go with {' or '.join(map(_option, names))}")
 
     def log(self) -> AbstractContextManager[None]:
         """Return a context in which each request and reply is told on stderr, if so wanted."""
@@ -183,6 +209,11 @@ class Errand:
         self.result = client.wait(task, timeout=limit, on_update=self._updated)
         return self.result
 
+    def wait_and_save(self, client: Client, task: Task) -> tuple[Result, Path | None]:
+        """Wait for *task* to be completed, and save its result where that is wanted."""
+        result = self.wait(client, task)
+        return result, None if self.output is None else self.save(client, result, self.output)
+
     def save(
         self, client: Client, source: Result | str, path: str, *, timeout: float | None = None
     ) -> Path:
@@ -211,9 +242,9 @@ class Errand:
         else:
             verb = self.verb
         what = str(self.url) if self.task is None else _token(self.task)
-        words = ["muybridge", verb, *self._given_options()]
-        if verb == "wait" and self.poll_interval is not None:
-            words += ["--poll-interval", f"{self.poll_interval:g}"]
+        words = ["muybridge", verb, *self.words("api_key_file", "base_url", *PERMISSIONS)]
+        if verb == "wait":
+            words += self.words("poll_interval")
         if verb != "get" and self.output is not None:
             words += ["-o", self.output]
         return shlex.join([*words, "--", what] if what.startswith("-") else [*words, what])
@@ -267,19 +298,16 @@ class Errand:
                 "in it, not the key itself. The value is not shown."
             ) from None
 
-    def _given_options(self) -> list[str]:
-        words: list[str] = []
-        if self.api_key_file is not None:
-            words += ["--api-key-file", self.api_key_file]
-        if self.base_url is not None:
-            words += ["--base-url", self.base_url]
-        if self.allow_plain_http:
-            words.append("--allow-plain-http")
-        if self.allow_plain_http_proxy:
-            words.append("--allow-plain-http-proxy")
-        if self.allow_insecure_downloads:
-            words.append("--allow-insecure-downloads")
-        return words
+    def words(self, *names: str) -> Iterator[str]:
+        """Yield the options that were given, of those that are stored in the attributes *names*."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and value is not False:
+                yield _option(name)
+            if isinstance(value, str):
+                yield value
+            elif isinstance(value, float):
+                yield f"{value:g}"
 
     def _submitted(self, task: Task) -> None:
         self.task, self.result = task, None
@@ -294,6 +322,10 @@ class Errand:
 
     def _updated(self, result: Result) -> None:
         self.result = result
+
+
+def _option(attribute: str) -> str:
+    return f"--{attribute.replace('_', '-')}"
 
 
 def _token(task: Task) -> str:

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from muybridge.cli.errand import Errand, as_argument, errand_of, say_how_to_go_on
+from muybridge.cli.errand import as_argument, errand_of, say_how_to_go_on
 from muybridge.cli.options import (
     connection_options,
     family_options,
     insecure_downloads_option,
     json_option,
+    local_option,
     output_option,
     poll_interval_option,
     read_request,
@@ -20,11 +21,10 @@ from muybridge.cli.options import (
     waiting_options,
 )
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import tell_result
-from muybridge.cli.targets import check_target
+from muybridge.cli.results import check_target, tell_result
 from muybridge.cli.teaching import FamilyCommand
 from muybridge.cli.terminal import answer, document
-from muybridge_protocol.families import FAMILIES, Family, MediaRequest, find_family
+from muybridge_protocol.families import FAMILIES, Family, find_family
 
 
 class FamilyGroup(click.Group):
@@ -78,42 +78,29 @@ def _create_command(family: Family) -> click.Command:
 
 
 def _run_command(family: Family) -> click.Command:
-    local = click.Option(
-        ["--local"],
-        is_flag=True,
-        help="Use a service that is started for this command: no key, nothing is charged.",
-    )
     options = [
         *family_options(family),
         output_option(),
         insecure_downloads_option(),
-        local,
+        local_option(),
         json_option(),
         *waiting_options(),
         *connection_options(),
     ]
 
     @click.pass_context
-    def run(context: click.Context, /, *, local: bool, **values: Any) -> None:
+    def run(context: click.Context, /, **values: Any) -> None:
         errand = errand_of(context)
-        if local and (errand.base_url is not None or errand.api_key_file is not None):
-            raise click.UsageError("--local does not go with --base-url or --api-key-file")
-        errand.local = local
+        errand.refuse_with_local("base_url", "api_key_file")
         request = read_request(family, values)
         if errand.output is not None:
             check_target(errand.output)
-        generate(errand, request)
+        with errand.client() as client:
+            task = errand.create(client, request)
+            result, path = errand.wait_and_save(client, task)
+        tell_result(errand, result, path)
 
     return FamilyCommand(family, "run", options, run)
-
-
-def generate(errand: Errand, request: MediaRequest) -> None:
-    """Create a task, wait for it, save its result where that is wanted, and tell."""
-    with errand.client() as client:
-        task = errand.create(client, request)
-        result = errand.wait(client, task)
-        path = None if errand.output is None else errand.save(client, result, errand.output)
-    tell_result(errand, result, path)
 
 
 create: FamilyGroup = FamilyGroup(

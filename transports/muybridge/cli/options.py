@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -87,32 +88,17 @@ def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
 
 def json_option() -> click.Option:
     """Return `--json`."""
-    return click.Option(
-        ["--json", "json"],
-        is_flag=True,
-        expose_value=False,
-        callback=_stored("json"),
-        help="Print one JSON document on stdout.",
-    )
+    return _flag("--json", "Print one JSON document on stdout.")
 
 
 def connection_options() -> list[click.Parameter]:
     """Return the options that say where the service is and who asks."""
     return [
         key_option(),
-        click.Option(
-            ["--base-url"],
-            metavar="URL",
-            expose_value=False,
-            callback=_stored("base_url"),
-            help="Where the service is, instead of MUYBRIDGE_BASE_URL.",
-        ),
-        click.Option(
-            ["--allow-plain-http"],
-            is_flag=True,
-            expose_value=False,
-            callback=_stored("allow_plain_http"),
-            help="Send the key in clear text, if the base URL is http: on another machine.",
+        _value("--base-url", "URL", "Where the service is, instead of MUYBRIDGE_BASE_URL."),
+        _flag(
+            "--allow-plain-http",
+            "Send the key in clear text, if the base URL is http: on another machine.",
         ),
         plain_http_proxy_option(),
         verbose_option(),
@@ -121,57 +107,42 @@ def connection_options() -> list[click.Parameter]:
 
 def insecure_downloads_option() -> click.Option:
     """Return `--allow-insecure-downloads`."""
-    return click.Option(
-        ["--allow-insecure-downloads"],
-        is_flag=True,
-        expose_value=False,
-        callback=_stored("allow_insecure_downloads"),
-        help="Download results by plain http and from private hosts, too.",
+    return _flag(
+        "--allow-insecure-downloads",
+        "Download results by plain http and from private hosts, too.",
     )
 
 
 def verbose_option() -> click.Option:
     """Return `-v`."""
-    return click.Option(
-        ["-v", "--verbose"],
-        is_flag=True,
-        expose_value=False,
-        callback=_stored("verbose"),
-        help="Tell each request and reply on stderr, without keys, prompts and signatures.",
-    )
+    meaning = "Tell each request and reply on stderr, without keys, prompts and signatures."
+    return _flag("--verbose", meaning, short="-v")
 
 
 def key_option() -> click.Option:
     """Return `--api-key-file`."""
-    return click.Option(
-        ["--api-key-file"],
-        metavar="FILE",
-        expose_value=False,
-        callback=_stored("api_key_file"),
-        help="Read the API key from FILE, and not from MUYBRIDGE_API_KEY.",
+    return _value(
+        "--api-key-file", "FILE", "Read the API key from FILE, and not from MUYBRIDGE_API_KEY."
     )
 
 
 def plain_http_proxy_option() -> click.Option:
     """Return `--allow-plain-http-proxy`."""
-    return click.Option(
-        ["--allow-plain-http-proxy"],
-        is_flag=True,
-        expose_value=False,
-        callback=_stored("allow_plain_http_proxy"),
-        help="Send the key in clear text through the environment's proxy, if the URL is http:.",
+    return _flag(
+        "--allow-plain-http-proxy",
+        "Send the key in clear text through the environment's proxy, if the URL is http:.",
     )
 
 
 def text_base_url_option() -> click.Option:
     """Return `--text-base-url`."""
-    return click.Option(
-        ["--text-base-url"],
-        metavar="URL",
-        expose_value=False,
-        callback=_stored("text_base_url"),
-        help="Where text is, instead of MUYBRIDGE_TEXT_BASE_URL.",
-    )
+    meaning = "Where text is, instead of MUYBRIDGE_TEXT_BASE_URL."
+    return _value("--text-base-url", "URL", meaning)
+
+
+def local_option() -> click.Option:
+    """Return `--local`."""
+    return click.Option(["--local"], **LOCAL)
 
 
 def waiting_options() -> list[click.Parameter]:
@@ -184,55 +155,68 @@ def waiting_options() -> list[click.Parameter]:
 
 def poll_interval_option(meaning: str) -> click.Option:
     """Return `--poll-interval` with a *meaning* of the command's own."""
-    return _seconds("--poll-interval", meaning)
+    return _value("--poll-interval", "S", f"{meaning}.", read=_read_seconds)
 
 
 def timeout_option(meaning: str) -> click.Option:
     """Return `--timeout` with a *meaning* of the command's own."""
-    return _seconds("--timeout", meaning)
+    return _value("--timeout", "S", f"{meaning}.", read=_read_seconds)
 
 
 def output_option(*, required: bool = False) -> click.Option:
     """Return `-o`."""
+    meaning = "Save the result there: a file, or a folder, where the name is made from the id."
+    return _value("--output", "PATH", meaning, short="-o", required=required)
+
+
+def _store(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Keep an option's value in the attribute of the command's errand that has its name."""
+    assert parameter.name is not None  # noqa: S101  an option has a name
+    setattr(errand_of(context), parameter.name, value)
+
+
+LOCAL: Mapping[str, Any] = {
+    "is_flag": True,
+    "expose_value": False,
+    "callback": _store,
+    "help": "Use a service that is started for this command: no key, nothing is charged.",
+}
+"""What makes the option `--local`."""
+
+
+def _flag(name: str, meaning: str, *, short: str | None = None) -> click.Option:
+    names = [short, name] if short else [name]
+    return click.Option(names, is_flag=True, expose_value=False, callback=_store, help=meaning)
+
+
+def _value(
+    name: str,
+    metavar: str,
+    meaning: str,
+    *,
+    short: str | None = None,
+    required: bool = False,
+    read: Callable[[str], object] = str,
+) -> click.Option:
+    def store(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        _store(context, parameter, None if value is None else read(value))
+
     return click.Option(
-        ["-o", "--output"],
-        metavar="PATH",
+        [short, name] if short else [name],
+        metavar=metavar,
         required=required,
         expose_value=False,
-        callback=_stored("output"),
-        help="Save the result there: a file, or a folder, where the name is made from the id.",
+        callback=store,
+        help=meaning,
     )
 
 
-def _seconds(name: str, meaning: str) -> click.Option:
-    attribute = name.removeprefix("--").replace("-", "_")
-
-    def store(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        seconds = None if value is None else _read_seconds(value)
-        if value is not None and seconds is None:
-            raise click.BadParameter(
-                f"{value!r} is not a number of seconds above 0", context, parameter
-            )
-        setattr(errand_of(context), attribute, seconds)
-
-    return click.Option([name], metavar="S", expose_value=False, callback=store, help=f"{meaning}.")
-
-
-def _read_seconds(text: str) -> float | None:
-    try:
+def _read_seconds(text: str) -> float:
+    with suppress(ValueError):
         seconds = float(text)
-    except ValueError:
-        return None
-    return seconds if math.isfinite(seconds) and seconds > 0 else None
-
-
-def _stored(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Return a callback that keeps an option's value in the errand."""
-
-    def store(context: click.Context, _: click.Parameter, value: Any) -> None:
-        setattr(errand_of(context), name, value)
-
-    return store
+        if math.isfinite(seconds) and seconds > 0:
+            return seconds
+    raise click.BadParameter(f"{text!r} is not a number of seconds above 0")
 
 
 def _field_option(field: Field) -> click.Option:

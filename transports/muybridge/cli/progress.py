@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from muybridge.cli.terminal import say
+from muybridge.cli.terminal import is_live, say
 from muybridge_protocol.codec import readable
 from muybridge_protocol.events import (
     DownloadProgress,
@@ -140,6 +139,6 @@ class LiveProgress(Progress):
 
 def choose_progress() -> Progress:
     """Return what suits stderr."""
-    if sys.stderr.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown"):
+    if is_live():
         return LiveProgress()
     return Progress()

@@ -1,9 +1,12 @@
-"""How a result is told: where it was saved, or where it can be fetched and until when."""
+"""Where a result is saved, checked before anything is sent, and how it is told in the end."""
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
+
+import click
 
 from muybridge.cli.errand import Errand
 from muybridge.cli.records import outcome_record
@@ -33,3 +36,37 @@ def expiry(result: Result) -> str | None:
     except (OverflowError, OSError, ValueError):  # `created` is not a time
         return None
     return None if ends is None else f"{ends:%Y-%m-%d %H:%M} UTC"
+
+
+def check_target(target: str, option: str = "-o") -> None:
+    """Refuse a *target* that cannot be written to, and make its folder.
+
+    Args:
+        target: A file or a folder.
+        option: Where it was given, for the message.
+
+    Raises:
+        click.UsageError: It cannot be written to. Nothing was sent.
+    """
+    try:
+        reason = _obstacle(target)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+    if reason is not None:
+        raise click.UsageError(f"{option} {target}: {reason}. Nothing was sent.")
+
+
+def _obstacle(target: str) -> str | None:
+    """Return why *target* cannot be written to, or None; most obstacles raise OSError."""
+    path = Path(target)
+    wants_folder = target.endswith(("/", os.sep)) or path.is_dir()
+    if not wants_folder and path.exists() and not path.is_file():
+        return "is neither a file nor a folder"
+    folder = path if wants_folder else path.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    # Only writing tells for sure: permissions are not the whole story. The download keeps its
+    # parts beside the file, and this name is as long as the longest of theirs.
+    probe = folder / f"{'' if wants_folder else path.name}.part.json.try"
+    probe.touch()
+    probe.unlink(missing_ok=True)
+    return None

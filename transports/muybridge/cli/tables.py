@@ -1,8 +1,10 @@
-"""`families` and `models`: what the tables say, on the terminal and for programs."""
+"""`families`, `models` and `schema`: what the tables say, for people and for programs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +19,7 @@ from muybridge.cli.teaching import (
     sentences,
     summary,
 )
-from muybridge.cli.terminal import document, show
+from muybridge.cli.terminal import answer_path, document, show
 from muybridge_protocol.families import FAMILIES, Family, find_family
 from muybridge_protocol.text.models import TEXT_MODELS, Variant
 
@@ -80,6 +82,29 @@ def models(errand: Errand, family: str | None) -> None:
         return
     portraits = [*map(_portrait, chosen), *([_text_portrait()] if texts else [])]
     show(_apart(portraits))
+
+
+@click.command()
+@click.option("--out", metavar="FILE", help="Write it to FILE instead of stdout.")
+def schema(out: str | None) -> None:
+    """Print the service's description: an OpenAPI 3.1 document, in JSON.
+
+    It is made from the tables that requests are checked with, and holds every endpoint and each
+    rule that a schema can express. With --out, the file's path is printed.
+    """
+    from muybridge_protocol.openapi import openapi_document  # noqa: PLC0415  no table needs it
+
+    text = json.dumps(openapi_document(), indent=2) + "\n"
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(out).write_text(text, encoding="ascii")
+    except OSError as error:
+        raise click.BadParameter(
+            f"{out} cannot be written: {error.strerror}", param_hint="--out"
+        ) from None
+    answer_path(out)
 
 
 def _apart(portraits: Iterable[Iterable[RenderableType]]) -> Iterator[RenderableType]:

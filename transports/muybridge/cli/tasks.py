@@ -18,8 +18,7 @@ from muybridge.cli.options import (
     waiting_options,
 )
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import expiry, tell_result
-from muybridge.cli.targets import check_target
+from muybridge.cli.results import check_target, expiry, tell_result
 from muybridge.cli.terminal import answer, answer_path, document
 from muybridge_protocol.errors import ResultIncomplete, ServiceError, TaskCancelled, TaskFailed
 from muybridge_protocol.service import shown_id
@@ -90,8 +89,7 @@ def wait(errand: Errand, task: str) -> None:
     if errand.output is not None:
         check_target(errand.output)
     with errand.client() as client:
-        result = errand.wait(client, errand.task)
-        path = None if errand.output is None else errand.save(client, result, errand.output)
+        result, path = errand.wait_and_save(client, errand.task)
     tell_result(errand, result, path)
 
 

@@ -29,6 +29,11 @@ def say(text: str) -> None:
         print(indent + readable(line, _LONGEST_LINE), file=sys.stderr, flush=True)  # noqa: T201  a spinner catches this, and not `click.echo`
 
 
+def is_live() -> bool:
+    """Whether stderr is a terminal on which lines can be drawn anew."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+
+
 def answer(text: str) -> None:
     """Print a line of data on stdout."""
     shown = readable(text, _UNBOUNDED_WIDTH * 100)

@@ -11,6 +11,7 @@ import click
 
 from muybridge.cli.errand import Errand, pass_errand
 from muybridge.cli.options import (
+    LOCAL,
     json_option,
     key_option,
     plain_http_proxy_option,
@@ -123,11 +124,7 @@ class _Question:
 @click.option("--max-output-tokens", metavar="INTEGER", help="Most tokens to generate.")
 @click.option("--unlisted-model", is_flag=True, help="Send MODEL although it is not listed.")
 @click.option("--no-stream", is_flag=True, help="Ask for the whole answer in one reply.")
-@click.option(
-    "--local",
-    is_flag=True,
-    help="Use a service that is started for this command: no key, nothing is charged.",
-)
+@click.option("--local", **LOCAL)
 @pass_errand
 def text(
     errand: Errand,
@@ -141,7 +138,6 @@ def text(
     max_output_tokens: str | None,
     unlisted_model: bool,
     no_stream: bool,
-    local: bool,
 ) -> None:
     """Ask a model, and print its answer as it comes.
 
@@ -164,9 +160,7 @@ def text(
 
     With --json: {ok, text, finish_reason, usage, response: {the reply's fields}}.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    if local and (errand.text_base_url is not None or errand.api_key_file is not None):
-        raise click.UsageError("--local does not go with --text-base-url or --api-key-file")
-    errand.local = local
+    errand.refuse_with_local("text_base_url", "api_key_file")
     question = _Question(
         model=_unlisted(model) if unlisted_model else model,
         images=tuple(map(_load, images)),
@@ -176,7 +170,7 @@ def text(
         timeout=errand.timeout,
     )
     question.check()
-    if not local and find_address(errand.text_base_url, TEXT_BASE_URL_VARIABLE) is None:
+    if not errand.local and find_address(errand.text_base_url, TEXT_BASE_URL_VARIABLE) is None:
         raise InvalidAddress(
             f"There is no text base URL. Set {TEXT_BASE_URL_VARIABLE}, or give --text-base-url. "
             "Nothing was sent."
