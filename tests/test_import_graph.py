@@ -60,9 +60,8 @@ FOREIGN = {
     "av", "hypercorn", "pytest", "opentelemetry",
 }  # fmt: skip
 OTHERS = {
-    "batch", "cli", "local", "testing", "emulator", "openapi", "trio_client", "trio_driver",
-    "trio_fleet", "trio_text", "text_calls", "sync_fleet", "fleet_run", "fleet", "turns",
-    "throttle", "display", "parts",
+    "batch", "cli", "local", "testing", "emulator", "openapi", "trio_client",
+    "text_calls", "outcomes", "fleet", "turns", "throttle", "display", "parts",
 }  # fmt: skip
 FOR_DOWNLOADS = {"muybridge.saving", "muybridge.locks", "muybridge_protocol.operations.download"}
 
@@ -122,7 +121,7 @@ def test_a_first_download(tmp_path: Path) -> None:
     [
         ("client.delete_asset('a')", "muybridge_protocol.operations.delete_asset"),
         ("client.call('GET', '/v1/x')", "muybridge_protocol.operations.call"),
-        ("client.run_all([])", "muybridge.sync_fleet"),
+        ("client.run_all([])", "muybridge.outcomes"),
         ("muybridge.VidmRequest", "muybridge_protocol.families.vidm"),
     ],
 )

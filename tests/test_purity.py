@@ -134,8 +134,8 @@ def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
     made = f"import muybridge\nclient = muybridge.{name}('key', 'https://a.test', 'https://b.test')"
     found = {name for name in imported_by(made) if re.match(r"muybridge.*text", name)}
     assert found <= {
-        "muybridge.sync_text",
-        "muybridge.trio_text",
+        "muybridge.text_client",
+        "muybridge.async_text_client",
         "muybridge_protocol.text",
         "muybridge_protocol.text.defaults",
     }

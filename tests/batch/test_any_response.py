@@ -121,7 +121,7 @@ def run_command(world: ScriptedWorld, source: Any, out: Path) -> Report:
         words.insert(2, str(out / "b.json"))
     with (
         patch("muybridge.RequestsTransport", return_value=InProcessTransport(world)),
-        patch("muybridge.sync_client.SystemClock", return_value=world.clock),
+        patch("muybridge.client.SystemClock", return_value=world.clock),
     ):
         env = {"MUYBRIDGE_API_KEY": world.key, "MUYBRIDGE_BASE_URL": world.url}
         done = CliRunner().invoke(command, words, env=env)

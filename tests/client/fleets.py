@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import muybridge
-from muybridge.fleet_run import Outcome, Work
+from muybridge.drivers.fleet_run import Outcome, Work
 
 from .drivers import AnyClient
 from .on_trio import BlockingTrioClient

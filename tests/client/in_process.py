@@ -197,8 +197,6 @@ class _Reply:
 class InProcessTransport:
     """A blocking `Transport` that leads straight into a `World`."""
 
-    offline = True
-
     def __init__(self, world: World) -> None:
         self._world = world
 

@@ -14,7 +14,7 @@ import trio
 
 import muybridge
 from muybridge.clock import Clock
-from muybridge.fleet_run import Outcome, Work
+from muybridge.drivers.fleet_run import Outcome, Work
 from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import Unlisted
@@ -54,7 +54,6 @@ class AsyncFace:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self.offline: bool = getattr(transport, "offline", False)
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None

@@ -26,7 +26,7 @@ from muybridge import (
     VidvRequest,
 )
 from muybridge.local import LocalService
-from muybridge.sync_fleet import Outcomes
+from muybridge.outcomes import Outcomes
 from muybridge_protocol.fleet import FleetOutcome
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 

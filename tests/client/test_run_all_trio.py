@@ -20,7 +20,7 @@ from muybridge import (
     VidmRequest,
 )
 from muybridge.local import LocalService
-from muybridge.trio_fleet import TrioOutcomes
+from muybridge.trio_client import TrioOutcomes
 from muybridge_protocol.fleet import FleetOutcome
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
 
@@ -69,8 +69,6 @@ class SlowReply:
 
 
 class SlowTransport:
-    offline = True
-
     def __init__(self, world: World) -> None:
         self._world = world
 

@@ -182,8 +182,6 @@ class BilledWorld(World):
 class FatefulTransport:
     """A blocking `Transport` that leads into a `BilledWorld`."""
 
-    offline = True
-
     def __init__(self, world: BilledWorld) -> None:
         self._world = world
 

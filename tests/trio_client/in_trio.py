@@ -58,8 +58,6 @@ def client_of(world: World, latency: float = 0.0, **options: Any) -> muybridge.T
 class InTrioTransport:
     """An `AsyncTransport` that leads straight into a `World`, with checkpoints on the way."""
 
-    offline = True
-
     def __init__(self, world: World, latency: float) -> None:
         self.world = world
         self.latency = latency

@@ -11,13 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from muybridge.async_text_client import TrioContentStream, TrioTextStream
+    from muybridge.client import Client
+    from muybridge.outcomes import Outcomes
     from muybridge.parts import load_part
-    from muybridge.sync_client import Client
-    from muybridge.sync_fleet import Outcomes
-    from muybridge.sync_text import ContentStream, TextStream
-    from muybridge.trio_client import TrioClient
-    from muybridge.trio_fleet import TrioOutcomes
-    from muybridge.trio_text import TrioContentStream, TrioTextStream
+    from muybridge.text_client import ContentStream, TextStream
+    from muybridge.trio_client import TrioClient, TrioOutcomes
     from muybridge.wire.httpx2_transport import Httpx2Transport
     from muybridge.wire.requests_transport import RequestsTransport
     from muybridge.wire.trio_transport import TrioTransport
@@ -175,13 +174,13 @@ _NAMES: Final[list[str]] = globals().pop("__all__")
 
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
-    "Client": "muybridge.sync_client",
+    "Client": "muybridge.client",
     "RequestsTransport": "muybridge.wire.requests_transport",
     "TrioClient": "muybridge.trio_client",
     "TrioTransport": "muybridge.wire.trio_transport",
     "Httpx2Transport": "muybridge.wire.httpx2_transport",
-    "Outcomes": "muybridge.sync_fleet",
-    "TrioOutcomes": "muybridge.trio_fleet",
+    "Outcomes": "muybridge.outcomes",
+    "TrioOutcomes": "muybridge.trio_client",
     "FleetOutcome": "muybridge_protocol.fleet",
     "FAMILIES": "muybridge_protocol.families",
     "MediaRequest": "muybridge_protocol.families",
@@ -205,10 +204,10 @@ _HOMES: Final = {
     "collect": "muybridge_protocol.text.responses",
     "StreamInterrupted": "muybridge_protocol.text.stream_reader",
     "load_part": "muybridge.parts",
-    "ContentStream": "muybridge.sync_text",
-    "TextStream": "muybridge.sync_text",
-    "TrioContentStream": "muybridge.trio_text",
-    "TrioTextStream": "muybridge.trio_text",
+    "ContentStream": "muybridge.text_client",
+    "TextStream": "muybridge.text_client",
+    "TrioContentStream": "muybridge.async_text_client",
+    "TrioTextStream": "muybridge.async_text_client",
 }
 _EXTRAS: Final = {
     "Client": "requests",

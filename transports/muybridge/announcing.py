@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from muybridge.interrupts import HeldInterrupt, hide_frames, ignoring_errors
+from muybridge.interrupts import HeldInterrupt, ignoring_errors
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event, Polled, Submitted
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation
 from muybridge_protocol.service import shown_id
-from muybridge_protocol.tasks import Result, Task, is_bare
+from muybridge_protocol.tasks import Result, Task, as_task, is_bare
 
 if TYPE_CHECKING:
     from muybridge.logs import Log
@@ -231,51 +231,66 @@ def _add_note(error: BaseException, note: str | None) -> None:
         error.add_note(note)
 
 
-def break_off(
-    error: BaseException,
-    operation: Operation[Any],
-    request: HttpRequest,
-    stream: object,
-    *,
-    followed: Unfollowed,
-    now: float,
-    ledger: Ledger | None = None,
-    unless_told: bool = True,
-) -> None:
-    """Tell everybody that an exchange ended with what is no failure of the network.
-
-    Ctrl-C and a cancellation are such, and so are a defect and what a signal handler raises.
+@attrs.frozen
+class BrokenOff:
+    """How an exchange ended that something other than the network broke off.
 
     Args:
-        error: The exception. Afterwards what is known is in its notes, and it can be raised again.
-        operation: What the exchange was for. It may write down what is known.
-        request: What was to be sent.
-        stream: What the transport's `stream` returned. Its `sent`, where it has one, says whether
-            a byte was handed to the network.
-        followed: What tells of the call.
-        now: Seconds on the driver's clock.
-        ledger: Where the request is booked, or None.
-        unless_told: What to assume where the stream does not say it.
+        error: What did: Ctrl-C, a cancellation, what a signal handler raises, or a defect.
+        failure: How far the exchange had come.
     """
-    sent = bool(getattr(stream, "sent", unless_told))
-    failure = TransportFailure(
+
+    error: BaseException
+    failure: TransportFailure
+
+
+def interruption_of(error: BaseException, *, sent: bool) -> TransportFailure:
+    """Return how far an exchange came that *error* broke off."""
+    return TransportFailure(
         phase=Phase.SEND if sent else Phase.CONNECT,
         sent=sent,
         reason=Reason.INTERRUPTED,
         detail=type(error).__name__,
     )
-    followed.failed(failure, now)
+
+
+def note_request(broken: BrokenOff, request: HttpRequest) -> None:
+    """Note with what broke an exchange off whether its *request* may be charged."""
     if request.paid:
-        if not sent and ledger is not None:
-            ledger.withdraw()
         under_way = TEXT_UNDER_WAY if request.interruptible else UNDER_WAY
-        _add_note(error, under_way if sent else NOT_SENT)
-        try:
-            after = operation.fail(failure, now)
-            followed.tell_end(after.events if sent else ())
-        except Exception as other:  # noqa: BLE001  a journal's or a listener's: one can be raised
-            _add_note(error, f"{type(other).__name__} besides: {other}")
-    hide_frames(error)
+        _add_note(broken.error, under_way if broken.failure.sent else NOT_SENT)
+
+
+def break_off(
+    broken: BrokenOff,
+    operation: Operation[Any],
+    request: HttpRequest,
+    followed: Unfollowed,
+    ledger: Ledger,
+    now: float,
+) -> None:
+    """Tell everybody that an exchange was broken off; then its error can be raised.
+
+    Args:
+        broken: How it ended. Afterwards what is known is in the notes of its error.
+        operation: What the exchange was for. It may write down what is known.
+        request: What was to be sent.
+        followed: What tells of the call.
+        ledger: Where the request is booked.
+        now: Seconds on the driver's clock.
+    """
+    failure = broken.failure
+    followed.failed(failure, now)
+    note_request(broken, request)
+    if not request.paid:
+        return
+    if not failure.sent:
+        ledger.withdraw()
+    try:
+        after = operation.fail(failure, now)
+        followed.tell_end(after.events if failure.sent else ())
+    except Exception as other:  # noqa: BLE001  a journal's or a listener's: one can be raised
+        _add_note(broken.error, f"{type(other).__name__} besides: {other}")
 
 
 def accepted(task: Task) -> str:
@@ -297,11 +312,20 @@ def interrupted(operation: Operation[Any], held: HeldInterrupt) -> KeyboardInter
     return interrupt
 
 
+def note_outcome(error: BaseException, outcome: object) -> None:
+    """Note with *error*, which came before *outcome* could be handed over, what was accepted."""
+    _add_note(error, _told(outcome))
+
+
 def _outcome(operation: Operation[Any]) -> str | None:
     """Return what a paid *operation* has come to, in words, or None if nothing was accepted."""
-    match operation.settled.outcome if operation.settled is not None else None:
-        case Task() as task:
-            return accepted(task)
+    return None if operation.settled is None else _told(operation.settled.outcome)
+
+
+def _told(outcome: object) -> str | None:
+    match outcome:
+        case Task() | Result():
+            return accepted(as_task(outcome))
         case HttpResponse(status=status, body=body):
             said = readable(body.decode("utf-8", "replace"))
             return f"The service answered with status {status}: {said}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
 import warnings
@@ -86,7 +87,6 @@ class Calls:
         timeout: float | None,
         now: float,
         wall: float,
-        stacklevel: int = 3,
     ) -> Poll:
         """Return the operation that waits for a task to end.
 
@@ -95,7 +95,6 @@ class Calls:
             timeout: Seconds to wait in all, or None for no limit.
             now: Seconds on the driver's clock.
             wall: Unix seconds at the same moment.
-            stacklevel: How many calls up the one stands that a warning is for.
 
         Raises:
             ValueError: The timeout is not a number.
@@ -104,7 +103,7 @@ class Calls:
         awaited = self.next_polls.recall(as_task(task))
         reason = too_often(awaited, self.poll_interval, self.service)
         if reason is not None:
-            warnings.warn(reason, PollingTooOften, stacklevel=stacklevel)
+            warn_caller(reason, PollingTooOften)
         return Poll.start(
             awaited,
             self.service,
@@ -192,6 +191,14 @@ def link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:
         return source, None
     task = as_task(source)
     return (source.url if isinstance(source, Result) else None), task
+
+
+def warn_caller(message: str, kind: type[Warning]) -> None:
+    """Warn about what the first caller outside of this package has asked for."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals["__name__"].startswith("muybridge."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, kind, stacklevel=level)
 
 
 def _seed() -> int:

@@ -6,12 +6,11 @@ It brings all of the core's text with it, so that a client loads it with its fir
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from muybridge.announcing import Unfollowed
-from muybridge.calls import is_time
+from muybridge.calls import is_time, warn_caller
 from muybridge.credentials import Credentials
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
@@ -300,9 +299,7 @@ class TextCalls:
             return
         scheme, host, _ = origin_of(url)
         if scheme == "http" and not is_loopback(host):
-            warnings.warn(
-                f"The API key travels in clear text to {url}.", PlainHttpWarning, stacklevel=5
-            )
+            warn_caller(f"The API key travels in clear text to {url}.", PlainHttpWarning)
         # Not before: who makes an error of the warning wants nothing sent the next time either.
         self._warned = True
 

@@ -17,8 +17,8 @@ from muybridge.batch.journal import PATIENCE
 from muybridge.batch.opening import CONCURRENCY, HOW_TO_GO_ON, Settings, opened, status
 from muybridge.batch.run_state import Run
 from muybridge.batch.worker import Worker
+from muybridge.client import Client
 from muybridge.interrupts import tell, waiting_for
-from muybridge.sync_client import Client
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 

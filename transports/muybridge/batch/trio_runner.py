@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +17,9 @@ from muybridge.batch.journal import PATIENCE
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.opening import CONCURRENCY, HOW_TO_GO_ON, Settings, opened, status
 from muybridge.batch.run_state import Run, Stopped
+from muybridge.drivers.on_trio import TrioRuntime
 from muybridge.interrupts import raised_by_handler
 from muybridge.trio_client import TrioClient
-from muybridge.trio_driver import trio_now
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 
@@ -58,7 +59,7 @@ async def run_trio(
         ValueError: The concurrency is below 1, or *local* is said of a service elsewhere.
         OSError: The file cannot be read.
     """
-    trio_now()  # raises outside of trio, before there is a journal
+    TrioRuntime(time.time).now()  # raises outside of trio, before there is a journal
     settings = Settings(
         concurrency=concurrency,
         timeout=timeout,

@@ -12,9 +12,11 @@ import attrs
 from muybridge.batch.item_work import Await, Block, Finish, ItemWork, Job, Save, Steps
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.run_state import Run, Stopped
+from muybridge.client import Client
 from muybridge.clock import Clock
+from muybridge.drivers import blocking
+from muybridge.drivers.blocking import BlockingRuntime, BlockingTransport
 from muybridge.interrupts import raised_by_handler
-from muybridge.sync_client import Client
 from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.http import HttpRequest
 
@@ -101,14 +103,24 @@ class Worker(Client):
     def __init__(self, client: Client, run: Run) -> None:
         self._join(client)
         self._run = run
-        self._work = ItemWork(run, self._calls, self._moment, self._driver.listeners)
-        self._transport = StoppableTransport(self._driver.transport, run.stopping)
-        self._driver = attrs.evolve(
-            self._driver,
-            transport=self._transport,
-            clock=PatientClock(self._driver.clock, run.stopping),
+        driver = self._driver
+        transport, runtime = driver.transport, driver.runtime
+        assert isinstance(transport, BlockingTransport)  # noqa: S101  a client's are blocking
+        assert isinstance(runtime, BlockingRuntime)  # noqa: S101  the same
+        self._work = ItemWork(
+            run,
+            self._calls,
+            lambda: {"now": runtime.now(), "wall": runtime.wall()},
+            driver.listeners,
+        )
+        self._transport = StoppableTransport(transport.transport, run.stopping)
+        driver = attrs.evolve(
+            driver,
+            transport=BlockingTransport(self._transport),
+            runtime=BlockingRuntime(PatientClock(runtime.clock, run.stopping)),
             listeners=self._work.listeners,
         )
+        self._bind(self._calls, driver, owns_transport=False)
         self._ended = False
         self._at_work = threading.Lock()
         self._at_work.acquire()
@@ -165,7 +177,7 @@ class Worker(Client):
     def _do(self, job: Job) -> Any:
         match job:
             case Finish(create):
-                return self._driver.finish(create)
+                return blocking.run(self._driver.finish, create)
             case Await(task):
                 return self.wait(task, timeout=self._run.wait_timeout)
             case Save(source, folder):

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
-from typing import ClassVar, NoReturn, Self
+from typing import NoReturn, Self
 
 import attrs
 
@@ -109,9 +109,6 @@ _CHUNKED = ("Transfer-Encoding", "chunked")
 
 class _Scripted:
     """What both fake transports are: a script, and a record."""
-
-    offline: ClassVar[bool] = True
-    """No request leaves this machine, so that tests may send paid ones."""
 
     def __init__(self, *answers: Script, otherwise: Script | None = None) -> None:
         self._answers = deque(answers)

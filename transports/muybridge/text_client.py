@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from muybridge.announcing import TEXT_UNDER_WAY
-from muybridge.calls import Calls
-from muybridge.interrupts import hide_frames
-from muybridge.sync_driver import Driver
-from muybridge.wire.transport import TransportError
+from muybridge.async_text_client import TrioContentStream, TrioTextStream
+from muybridge.drivers.blocking import BlockingIterator, run
 from muybridge_protocol.codec import JsonObject
-from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.text.defaults import (
-    CHAT_PATH,
     MESSAGES_PATH,
     REPLY_LIMIT,
     SILENCE_LIMIT,
@@ -25,7 +17,7 @@ from muybridge_protocol.text.defaults import (
 )
 
 if TYPE_CHECKING:
-    from muybridge.text_calls import Bounds, StreamBounds, StreamCall, TextCalls
+    from muybridge.async_client import AsyncClient
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
     from muybridge_protocol.text.responses import (
@@ -36,74 +28,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class TextStream(Generic[T]):
+class TextStream(BlockingIterator[T]):
     """A streamed reply: a context that sends the request, and an iterator over its chunks.
 
     Leaving the context closes the connection, also in the middle of the answer.
 
     Args:
-        driver: What it is driven with.
-        call: What to send.
+        stream: The same as coroutines.
     """
 
-    def __init__(self, driver: Driver, call: StreamCall[T]) -> None:
-        self._driver = driver
-        self._call = call
-        self._pieces: Iterator[bytes]
-        self._opened = ExitStack()
-
-    def __enter__(self) -> Self:
-        operation = self._call.start(self._driver.clock.monotonic())
-        with ExitStack() as opening:
-            reply, followed = self._driver.open_stream(operation, opening)
-            self._call.follow(followed, reply.head)
-            self._pieces = reply.pieces()
-            self._opened = opening.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._call.leave()
-        try:
-            self._opened.close()
-        finally:
-            self._call.tell_end(error)
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> T:
-        self._call.check_opened()
-        interruption = None
-        try:
-            while (chunk := self._call.ready()) is None and not self._call.ended:
-                # The piece itself is in no variable, which a traceback might show.
-                self._call.take(next(self._pieces, None))
-            if chunk is not None:
-                return chunk
-        except (TransportError, ServiceError) as error:
-            interruption = self._call.interruption(error)
-        except BaseException as error:
-            error.add_note(TEXT_UNDER_WAY)
-            hide_frames(error)
-            raise
-        self._call.tell_end_of_reply(interruption)
-        # Outside of the handler, so that no frame of a foreign library hangs on the error.
-        if interruption is not None:
-            raise interruption
-        raise StopIteration
+    def __init__(self, stream: TrioTextStream[T]) -> None:
+        super().__init__(stream)
+        self._stream = stream
 
     def received(self) -> tuple[T, ...]:
         """Return every chunk that has arrived so far, those already iterated over among them."""
-        return self._call.received()
+        return self._stream.received()
 
 
 class ContentStream(TextStream["GenerateContentChunk"]):
     """A streamed reply in the native protocol."""
+
+    def __init__(self, stream: TrioContentStream) -> None:
+        super().__init__(stream)
+        self._content = stream
 
     def collect(self) -> GenerateContentResponse:
         """Read what is still to come, and return one response with all that the stream held.
@@ -111,9 +59,7 @@ class ContentStream(TextStream["GenerateContentChunk"]):
         Raises:
             StreamInterrupted: The stream ended before the answer was complete.
         """
-        for _ in self:
-            pass
-        return self._call.collect()
+        return run(self._content.collect)
 
 
 class TextClient:
@@ -123,14 +69,7 @@ class TextClient:
     the service or was answered 429. Ctrl-C breaks it off at any time.
     """
 
-    _driver: Driver
-    _calls: Calls
-
-    @cached_property
-    def _text(self) -> TextCalls:
-        from muybridge.text_calls import TextCalls  # noqa: PLC0415  loading it takes a while
-
-        return TextCalls(self._calls.service, self._driver.credentials)
+    _client: AsyncClient
 
     def generate_content(
         self,
@@ -163,16 +102,16 @@ class TextClient:
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             TextAmbiguous: It may have been answered; it was not sent again.
         """
-        call = self._text.generate(
+        return run(
+            self._client.generate_content,
             model,
             contents,
-            {"timeout": timeout, "size_limit": size_limit},
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
-            now=self._driver.clock.monotonic(),
+            timeout=timeout,
+            size_limit=size_limit,
         )
-        return self._driver.finish(call)
 
     def stream_generate_content(
         self,
@@ -212,15 +151,18 @@ class TextClient:
             StreamInterrupted: On iterating: the reply ended before the answer was complete. What
                 had arrived is in the error.
         """
-        call = self._text.stream_generate(
-            model,
-            contents,
-            {"timeout": timeout, "size_limit": size_limit, "silence": silence},
-            system_instruction=system_instruction,
-            generation_config=generation_config,
-            extra=extra,
+        return ContentStream(
+            self._client.stream_generate_content(
+                model,
+                contents,
+                system_instruction=system_instruction,
+                generation_config=generation_config,
+                extra=extra,
+                timeout=timeout,
+                size_limit=size_limit,
+                silence=silence,
+            )
         )
-        return ContentStream(self._driver, call)
 
     def chat_completions(
         self,
@@ -241,9 +183,7 @@ class TextClient:
         Raises:
             MuybridgeError: As `generate_content`.
         """
-        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, CHAT_PATH, bounds, now=self._driver.clock.monotonic())
-        return self._driver.finish(call)
+        return run(self._client.chat_completions, body, timeout=timeout, size_limit=size_limit)
 
     def stream_chat_completions(
         self,
@@ -264,13 +204,11 @@ class TextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds: StreamBounds = {
-            "timeout": timeout,
-            "size_limit": size_limit,
-            "silence": silence,
-        }
-        call = self._text.stream_chat(body, bounds)
-        return TextStream(self._driver, call)
+        return TextStream(
+            self._client.stream_chat_completions(
+                body, timeout=timeout, size_limit=size_limit, silence=silence
+            )
+        )
 
     def messages(
         self,
@@ -294,9 +232,7 @@ class TextClient:
             InvalidAddress: The path leaves the text base URL's origin.
             MuybridgeError: As `generate_content`.
         """
-        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, path, bounds, now=self._driver.clock.monotonic())
-        return self._driver.finish(call)
+        return run(self._client.messages, body, path=path, timeout=timeout, size_limit=size_limit)
 
     def stream_messages(
         self,
@@ -319,10 +255,8 @@ class TextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        bounds: StreamBounds = {
-            "timeout": timeout,
-            "size_limit": size_limit,
-            "silence": silence,
-        }
-        call = self._text.stream_messages(body, path, bounds)
-        return TextStream(self._driver, call)
+        return TextStream(
+            self._client.stream_messages(
+                body, path=path, timeout=timeout, size_limit=size_limit, silence=silence
+            )
+        )

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from muybridge.announcing import Changes, Ledger, Listeners, note_task
-from muybridge.calls import Calls, Moment, check_wait, link_of
+from muybridge.announcing import Listeners
+from muybridge.async_client import AsyncClient
+from muybridge.calls import Calls
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
-from muybridge.interrupts import raised_by_handler
-from muybridge.payment_guard import guarded
-from muybridge.sync_driver import Driver
-from muybridge.sync_text import TextClient
+from muybridge.drivers.blocking import BlockingRuntime, BlockingTransport, iterate, run
+from muybridge.drivers.driver import Driver
+from muybridge.text_client import TextClient
 from muybridge.wire.transport import Transport
-from muybridge_protocol.errors import TaskEnded
-from muybridge_protocol.events import Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.operations import Settled
 from muybridge_protocol.operations.defaults import CONCURRENCY, DOWNLOAD_TIMEOUT, SIZE_LIMIT
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Task, as_task
+from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
-    from muybridge.fleet_run import Work
-    from muybridge.sync_fleet import Outcomes
+    from muybridge.drivers.fleet_run import Work
+    from muybridge.outcomes import Outcomes
     from muybridge_protocol.observations import AnyEvent
 
 
@@ -85,15 +81,24 @@ class Client(TextClient):
             allow_plain_http=allow_plain_http,
             allow_insecure_downloads=allow_insecure_downloads,
         )
-        self._calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
-        self._owns_transport = transport is None
-        self._driver = Driver(
-            guarded(_default_transport() if transport is None else transport),
+        calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
+        driver = Driver(
+            BlockingTransport(_default_transport() if transport is None else transport),
             credentials,
             Listeners(on_submitted, on_event),
-            SystemClock() if clock is None else clock,
-            self._calls.next_polls,
+            BlockingRuntime(SystemClock() if clock is None else clock),
+            calls.next_polls,
         )
+        self._bind(calls, driver, owns_transport=transport is None)
+
+    def _bind(self, calls: Calls, driver: Driver, *, owns_transport: bool) -> None:
+        self._calls = calls
+        self._driver = driver
+        self._client = AsyncClient(calls, driver, owns_transport=owns_transport)
+
+    def _join(self, other: Client) -> None:
+        """Share the service, key, listeners and connections of *other*, which closes them."""
+        self._bind(other._calls, other._driver, owns_transport=False)
 
     def __repr__(self) -> str:
         # A traceback that shows variables shows even a client whose making has failed.
@@ -121,8 +126,7 @@ class Client(TextClient):
 
     def close(self) -> None:
         """Close every idle connection."""
-        if self._owns_transport:
-            self._driver.transport.close()
+        run(self._client.close)
 
     def create(self, request: MediaRequest) -> Task:
         """Create a task and return it as soon as its id is known.
@@ -138,12 +142,7 @@ class Client(TextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        ledger = Ledger()
-        try:
-            return self._driver.finish(self._calls.create(request, **self._moment()), ledger)
-        except BaseException as error:
-            ledger.leave_note(error)
-            raise
+        return run(self._client.create, request)
 
     def get(self, task: Task | Result | str) -> Result:
         """Return what the service says of a task now.
@@ -159,7 +158,7 @@ class Client(TextClient):
             Refused: The service refused.
             ProtocolViolation: The reply cannot be one.
         """
-        return self._driver.finish(self._calls.query(task, **self._moment()))
+        return run(self._client.get, task)
 
     def wait(
         self,
@@ -190,19 +189,7 @@ class Client(TextClient):
             Refused: The service refused.
             ProtocolViolation: The reply cannot be one.
         """
-        poll = self._calls.wait(task, timeout=timeout, **self._moment())
-        with closing(self._driver.drive(poll)) as driven:
-            while True:
-                try:
-                    event = next(driven)
-                    if on_update is not None and isinstance(event, Polled):
-                        on_update(event.result)
-                except StopIteration as end:
-                    result: Result = end.value
-                    return result
-                except BaseException as error:
-                    note_task(error, poll.task)
-                    raise
+        return run(self._client.wait, task, timeout=timeout, on_update=on_update)
 
     def watch(
         self, task: Task | Result | str, *, timeout: float | None = WAIT_TIMEOUT
@@ -219,19 +206,7 @@ class Client(TextClient):
         Raises:
             ServiceError: As `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
-        poll = self._calls.wait(task, timeout=timeout, **self._moment())
-        if isinstance(poll.settled, Settled):
-            yield as_task(task).to_result()
-            return
-        changes = Changes()
-        with closing(self._driver.drive(poll)) as driven:
-            try:
-                for event in driven:
-                    news = changes.of(event)
-                    if news is not None:
-                        yield news
-            except TaskEnded:
-                return  # its last record has been yielded
+        return iterate(self._client.watch(task, timeout=timeout))
 
     def run(
         self,
@@ -252,14 +227,7 @@ class Client(TextClient):
                 an interruption carries its id in its notes.
             ValueError: The timeout is not a number. Nothing was sent.
         """
-        check_wait(timeout)
-        ledger = Ledger()
-        try:
-            task = self._driver.finish(self._calls.create(request, **self._moment()), ledger)
-            return self.wait(task, timeout=timeout, on_update=on_update)
-        except BaseException as error:
-            ledger.leave_note(error)
-            raise
+        return run(self._client.run, request, timeout=timeout, on_update=on_update)
 
     def run_all(
         self,
@@ -289,20 +257,13 @@ class Client(TextClient):
             InvalidIdentifier: A bare id holds what an id does not.
             InvalidToken: A token cannot be read.
         """
-        from muybridge.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
-        from muybridge.sync_fleet import Outcomes  # noqa: PLC0415  as above
+        from muybridge.outcomes import Outcomes  # noqa: PLC0415  a fleet takes 10 ms to load
 
-        run = FleetRun(
-            self._calls,
-            self._driver.listeners,
-            self._driver.clock.monotonic,
-            work,
-            concurrency=concurrency,
-            per_family=per_family,
-            timeout=timeout,
-            **self._moment(),
+        return Outcomes(
+            self._client.run_all(
+                work, concurrency=concurrency, per_family=per_family, timeout=timeout
+            )
         )
-        return Outcomes(run, self._driver.exchange, self._driver.clock, concurrency)
 
     def download(
         self,
@@ -327,28 +288,7 @@ class Client(TextClient):
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` where the link is dead.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        from muybridge.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
-
-        url, task = link_of(source)
-        if url is not None:
-            self._calls.service.check_download(url)  # before a folder is made for it
-        try:
-            target = SaveTarget.choose(path, url, task)
-            with PartFile(target, source=task.id if task is not None else str(url)) as part:
-                operation = self._calls.download(
-                    url,
-                    task,
-                    part.found,
-                    timeout=timeout,
-                    size_limit=size_limit,
-                    now=self._driver.clock.monotonic(),
-                )
-                saved = self._driver.download(operation, part)
-                return part.finish(saved.content_type)
-        except OSError as error:
-            if raised_by_handler(error):
-                raise
-            raise unsaved(path, error, task) from error
+        return run(self._client.download, source, path, timeout=timeout, size_limit=size_limit)
 
     def delete_asset(self, asset_id: str) -> None:
         """Delete an asset for good.
@@ -362,7 +302,7 @@ class Client(TextClient):
             NotSent: The service was not reached.
             Refused: The service refused.
         """
-        self._driver.finish(self._calls.delete_asset(asset_id, now=self._driver.clock.monotonic()))
+        run(self._client.delete_asset, asset_id)
 
     def call(self, method: str, path: str, json: object = None) -> HttpResponse:
         """Call any endpoint of the service and return its reply, whatever its status.
@@ -380,22 +320,7 @@ class Client(TextClient):
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        ledger = Ledger()
-        try:
-            now = self._driver.clock.monotonic()
-            return self._driver.finish(self._calls.call(method, path, json, now=now), ledger)
-        except BaseException as error:
-            ledger.leave_note(error)
-            raise
-
-    def _join(self, other: Client) -> None:
-        """Share the service, key, listeners and connections of *other*, which closes them."""
-        self._calls = other._calls
-        self._driver = other._driver
-        self._owns_transport = False
-
-    def _moment(self) -> Moment:
-        return {"now": self._driver.clock.monotonic(), "wall": self._driver.clock.wall()}
+        return run(self._client.call, method, path, json)
 
 
 def _default_transport() -> Transport:

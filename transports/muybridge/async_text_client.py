@@ -8,12 +8,10 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-import trio
-
 from muybridge.announcing import TEXT_UNDER_WAY
 from muybridge.calls import Calls
+from muybridge.drivers.driver import Driver, StreamOpening
 from muybridge.interrupts import hide_frames
-from muybridge.trio_driver import Driver, trio_now
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import ServiceError
@@ -55,9 +53,9 @@ class TrioTextStream(Generic[T]):
         self._opened = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        operation = self._call.start(trio_now())
+        operation = self._call.start(self._driver.runtime.now())
         async with AsyncExitStack() as opening:
-            reply, followed = await self._driver.open_stream(operation, opening)
+            reply, followed = await StreamOpening(self._driver, operation, opening).open()
             self._call.follow(followed, reply.head)
             self._pieces = reply.pieces()
             self._opened = opening.pop_all()
@@ -89,7 +87,7 @@ class TrioTextStream(Generic[T]):
                 return chunk
         except (TransportError, ServiceError) as error:
             interruption = self._call.interruption(error)
-        except trio.Cancelled:
+        except self._driver.runtime.cancelled:
             raise
         except BaseException as error:
             error.add_note(TEXT_UNDER_WAY)
@@ -120,7 +118,7 @@ class TrioContentStream(TrioTextStream["GenerateContentChunk"]):
         return self._call.collect()
 
 
-class TrioTextClient:
+class AsyncTextClient:
     """The text endpoints of a `TrioClient` (spec, "Text endpoints").
 
     A text request costs money, so that it is sent at most once, unless it certainly did not reach
@@ -144,7 +142,7 @@ class TrioTextClient:
         system_instruction: str | Content | Mapping[str, Any] | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
-        timeout: float = TEXT_TIMEOUT,  # noqa: ASYNC109  as in `TextClient`
+        timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
     ) -> GenerateContentResponse:
         """Generate text, and return it whole.
@@ -174,7 +172,7 @@ class TrioTextClient:
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
-            now=trio_now(),
+            now=self._driver.runtime.now(),
         )
         return await self._driver.finish(call)
 
@@ -230,7 +228,7 @@ class TrioTextClient:
         self,
         body: Mapping[str, Any],
         *,
-        timeout: float = TEXT_TIMEOUT,  # noqa: ASYNC109  as in `TextClient`
+        timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
     ) -> JsonObject:
         """Send a request to the chat completions endpoint, and return its reply.
@@ -246,7 +244,7 @@ class TrioTextClient:
             MuybridgeError: As `generate_content`.
         """
         bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, CHAT_PATH, bounds, now=trio_now())
+        call = self._text.mapping(body, CHAT_PATH, bounds, now=self._driver.runtime.now())
         return await self._driver.finish(call)
 
     def stream_chat_completions(
@@ -281,7 +279,7 @@ class TrioTextClient:
         body: Mapping[str, Any],
         *,
         path: str = MESSAGES_PATH,
-        timeout: float = TEXT_TIMEOUT,  # noqa: ASYNC109  as in `TextClient`
+        timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
     ) -> JsonObject:
         """Send a request to the messages endpoint, and return its reply.
@@ -299,7 +297,7 @@ class TrioTextClient:
             MuybridgeError: As `generate_content`.
         """
         bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, path, bounds, now=trio_now())
+        call = self._text.mapping(body, path, bounds, now=self._driver.runtime.now())
         return await self._driver.finish(call)
 
     def stream_messages(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self, cast
 
 from muybridge.announcing import Listeners, Unfollowed
-from muybridge.calls import Calls, check_wait
+from muybridge.calls import Calls, check_wait, warn_caller
 from muybridge_protocol.errors import PollingTooOften
-from muybridge_protocol.events import Event, Submitted
+from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
-from muybridge_protocol.operations import Operation, Wait
+from muybridge_protocol.operations import Wait
 from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.service import shown_id
 from muybridge_protocol.tasks import Result, Task, as_task
@@ -25,36 +23,6 @@ Work = MediaRequest | Task | Result | str
 
 Outcome = FleetOutcome[int]
 """How one piece of work ended; its `key` is the place that it had among the others, from 0."""
-
-
-class Answer:
-    """What came of one exchange.
-
-    It takes the place of an operation where a client exchanges a request for a reply.
-    """
-
-    events: tuple[Event, ...] = ()
-    """What it made known: nothing. The run tells it when it takes the answer."""
-
-    def __init__(self) -> None:
-        self.response: HttpResponse | None = None
-        self.failure: TransportFailure | None = None
-
-    def as_operation(self) -> Operation[Any]:
-        """Return this, as what a client's exchange calls on."""
-        return cast(
-            "Operation[Any]", self
-        )  # of an operation it needs `receive`, `fail` and `events`
-
-    def receive(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  an operation's
-        """Keep a whole reply."""
-        self.response = response
-        return self
-
-    def fail(self, failure: TransportFailure, now: float) -> Self:  # noqa: ARG002  an operation's
-        """Keep what happened instead of one."""
-        self.failure = failure
-        return self
 
 
 class FleetRun:
@@ -94,8 +62,7 @@ class FleetRun:
         check_wait(timeout)
         self._listeners = listeners
         self._clock = clock
-        self.unfollowed: Unfollowed = Unfollowed(listeners)
-        """What an exchange itself tells of, which is nobody: `sending` and `take` do it."""
+        self._unfollowed = Unfollowed(listeners)
         self._followed: dict[int, Unfollowed] | None = {} if listeners.listen else None
         """By place, the calls that have begun and not ended; None where nobody listens."""
         self._waiting: dict[int, MediaRequest | Task] = {}
@@ -131,7 +98,7 @@ class FleetRun:
             if reason is not None:
                 reasons[reason] = None
         for reason in reasons:
-            warnings.warn(reason, PollingTooOften, stacklevel=3)
+            warn_caller(reason, PollingTooOften)
 
     def next_action(self, now: float) -> Dispatch[int] | Wait | Busy | Done | None:
         """Return what to do at *now*; None after something has settled."""
@@ -160,22 +127,21 @@ class FleetRun:
             self.fleet.fail(sent.ticket, _GIVEN_BACK, now)
             raise
 
-    def take(self, sent: Dispatch[int], answer: Answer, now: float) -> None:
+    def take(self, sent: Dispatch[int], came: HttpResponse | TransportFailure, now: float) -> None:
         """Take what came of an exchange, and tell the listeners.
 
         Raises:
-            BaseException: A listener has raised it.
+            BaseException: A listener has raised it, or a signal handler.
         """
-        followed = self.unfollowed
+        followed = self._unfollowed
         if self._followed is not None:
             followed = self._followed.get(sent.key, followed)
-        if answer.response is not None:
-            followed.replied(answer.response, now)
-            events = self.fleet.receive(sent.ticket, answer.response, now)
+        if isinstance(came, HttpResponse):
+            followed.replied(came, now)
+            events = self.fleet.receive(sent.ticket, came, now)
         else:
-            assert answer.failure is not None  # noqa: S101  an exchange ends with one of the two
-            followed.failed(answer.failure, now)
-            events = self.fleet.fail(sent.ticket, answer.failure, now)
+            followed.failed(came, now)
+            events = self.fleet.fail(sent.ticket, came, now)
         followed.tell_end(events)
         if self._followed is None:
             return
@@ -232,23 +198,6 @@ class FleetRun:
 _GIVEN_BACK = TransportFailure(
     phase=Phase.CONNECT, sent=False, reason=Reason.INTERRUPTED, detail="not sent after all"
 )
-
-
-INTERRUPTED = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.INTERRUPTED)
-"""How an exchange ended that something broke off which is no failure of the network."""
-
-
-def check_entered(word: str, *, entered: bool) -> None:
-    """Check that a run is iterated over within its context, which ends it whatever happens.
-
-    Raises:
-        RuntimeError: It is not. Nothing was sent.
-    """
-    if not entered:
-        raise RuntimeError(
-            "run_all has not been entered, and nothing was sent. Write "
-            f"`{word} client.run_all(...) as outcomes:` and iterate over `outcomes` inside."
-        )
 
 
 def _task_of(work: MediaRequest | Task) -> Task:

@@ -1,0 +1,1 @@
+"""The driver, written once as coroutines, and what binds it to blocking code and event loops."""

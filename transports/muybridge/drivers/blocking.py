@@ -1,0 +1,323 @@
+"""The runtime of blocking code: coroutines never suspend, and workers are threads."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
+from contextvars import copy_context
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast
+
+import attrs
+
+from muybridge.announcing import note_outcome
+from muybridge.clock import Clock, SystemClock
+from muybridge.interrupts import hold_interrupts, tell, waiting_for
+from muybridge.wire.transport import StreamedReply, Transport
+from muybridge_protocol.http import HttpHead, HttpRequest
+
+from .runtime import FOREVER
+
+P = ParamSpec("P")
+T = TypeVar("T")
+C = TypeVar("C", covariant=True)  # noqa: PLC0105  the name is that of type checkers
+
+_TURN = 1.0
+"""Seconds of one wait: on Windows Ctrl-C does not interrupt a longer one."""
+_GRACE = 1.0
+"""Seconds that work has to end which costs nothing, when a team is closed."""
+
+
+def run(function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs) -> T:
+    """Run the coroutine that *function* makes, whose I/O blocks, and return what it returns."""
+    outcome: Any = None
+    try:
+        try:
+            function(*arguments, **named).send(None)
+        except StopIteration as end:
+            outcome = end.value
+        else:
+            raise RuntimeError("a coroutine of blocking code has suspended: it awaited something")
+        return cast("T", outcome)
+    except BaseException as error:
+        # Ctrl-C may come while the outcome is handed over. It is in no other place then.
+        ended = error.__context__
+        note_outcome(error, ended.value if isinstance(ended, StopIteration) else outcome)
+        raise
+
+
+@attrs.frozen
+class BlockingRuntime:
+    """Waits on a clock, in the caller's thread.
+
+    Args:
+        clock: What tells the time and waits.
+    """
+
+    clock: Clock
+    cancelled: tuple[type[BaseException], ...] = ()
+
+    def now(self) -> float:
+        """Return seconds on a clock that only goes forward."""
+        return self.clock.monotonic()
+
+    def wall(self) -> float:
+        """Return Unix seconds."""
+        return self.clock.wall()
+
+    async def sleep_until(self, moment: float) -> None:
+        """Wait until *moment*, which may have passed."""
+        self.clock.sleep(max(0.0, moment - self.clock.monotonic()))
+
+    async def checkpoint(self) -> None:
+        """Do nothing: other threads run at any time."""
+
+    async def unbroken(self, exchange: Awaitable[T]) -> T:
+        """Await *exchange*: threads are not cancelled."""
+        return await exchange
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do *work* in the caller's thread."""
+        return work()
+
+    def team(self, size: int) -> BlockingTeam:
+        """Return *size* threads."""
+        return BlockingTeam(self.clock, size)
+
+
+class BlockingTeam:
+    """Threads, and the condition that guards what they share.
+
+    Their listeners find the context of the one who made the team, such as a trace's current span.
+    They are daemons, because a query that hangs must not keep the program from ending.
+
+    Args:
+        clock: What tells the time and waits.
+        size: How many threads.
+    """
+
+    def __init__(self, clock: Clock, size: int) -> None:
+        self._clock = clock
+        self._jobs: SimpleQueue[tuple[Callable[[], Awaitable[None]], bool] | None] = SimpleQueue()
+        self._unfinished = 0
+        self._paid = 0
+        self.lock: threading.Condition = threading.Condition()
+        """Guards what the threads share."""
+        self._threads = [
+            threading.Thread(
+                target=copy_context().run,
+                args=(self._work,),
+                name=f"muybridge-{number}",
+                daemon=True,
+            )
+            for number in range(size)
+        ]
+
+    async def open(self) -> None:
+        """Start the threads."""
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:  # there is no thread left, or Ctrl-C was pressed
+            self._dismiss()
+            raise
+
+    def start(self, work: Callable[[], Awaitable[None]], *, paid: bool = False) -> None:
+        """Let the next idle thread run *work*."""
+        with self.lock:
+            self._unfinished += 1
+            self._paid += paid
+            self._jobs.put((work, paid))
+
+    def notify(self) -> None:
+        """Wake every thread that waits."""
+        self.lock.notify_all()
+
+    async def wait(self, until: float = FOREVER) -> None:
+        """Let go of the lock until `notify`, or *until* a moment, but a second at most."""
+        left = max(0.0, until - self._clock.monotonic())
+        if left == FOREVER or isinstance(self._clock, SystemClock):
+            self.lock.wait(min(left, _TURN))
+        elif self._unfinished > 1:
+            # A clock that is made up must not run away from the work of another thread.
+            self.lock.wait(_TURN)
+        else:
+            self.lock.release()
+            try:
+                self._clock.sleep(left)
+            finally:
+                self.lock.acquire()
+
+    async def close(self, error: BaseException | None) -> None:
+        """Wait for paid work to end, and give other work a moment.
+
+        Ctrl-C is held back meanwhile, and raised at the end; a second one comes out at once.
+        """
+        with hold_interrupts(when=True) as held:
+            if self._paid and isinstance(error, KeyboardInterrupt):
+                tell(waiting_for(self._paid))
+            self._wait_while(lambda: self._paid > 0, math.inf)
+            self._dismiss()
+            self._wait_while(lambda: self._unfinished > 0, _GRACE)
+        if held.seen and not isinstance(error, KeyboardInterrupt):
+            raise held.interrupt() from error
+
+    def _wait_while(self, goes_on: Callable[[], bool], seconds: float) -> None:
+        end = time.monotonic() + seconds
+        with self.lock:
+            while goes_on() and (left := end - time.monotonic()) > 0:
+                self.lock.wait(min(left, _TURN))
+
+    def _dismiss(self) -> None:
+        for _ in self._threads:
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, paid = job
+            with suppress(BaseException):  # the work has kept it for the one who opened the team
+                run(_awaited, work)
+            with self.lock:
+                self._unfinished -= 1
+                self._paid -= paid
+                self.lock.notify_all()
+
+
+async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+    await work()
+
+
+class BlockingTransport:
+    """A blocking transport, as the driver's coroutines use one.
+
+    Args:
+        transport: What sends requests.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> _Stream:
+        """Send *request* and hand over its reply."""
+        return _Stream(self.transport.stream(request, timeout=timeout, authorization=authorization))
+
+    async def close(self) -> None:
+        """Close every idle connection."""
+        self.transport.close()
+
+
+class _Stream:
+    """The context of a blocking exchange, as an asynchronous one."""
+
+    def __init__(self, stream: AbstractContextManager[StreamedReply]) -> None:
+        self._stream = stream
+
+    @property
+    def sent(self) -> bool:
+        return bool(getattr(self._stream, "sent", True))
+
+    async def __aenter__(self) -> _Reply:
+        return _Reply(self._stream.__enter__())
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return self._stream.__exit__(kind, error, traceback)
+
+
+class _Reply:
+    """A blocking reply, as an asynchronous one."""
+
+    def __init__(self, reply: StreamedReply) -> None:
+        self._reply = reply
+
+    @property
+    def head(self) -> HttpHead:
+        return self._reply.head
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        return _Pieces(self._reply.pieces())
+
+
+class _Pieces:
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = next(self._pieces, None)
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+
+def iterate(context: AbstractAsyncContextManager[AsyncIterator[T]]) -> Iterator[T]:
+    """Yield what the iterator of *context* gives, within it."""
+    source = run(context.__aenter__)
+    try:
+        while (item := run(_next, source)) is not None:
+            yield item
+    finally:
+        run(context.__aexit__, None, None, None)
+
+
+async def _next(source: AsyncIterator[T]) -> T | None:
+    return await anext(source, None)
+
+
+class AsyncIteratorContext(Protocol[C]):
+    """A context that is entered, iterated over and left by coroutines."""
+
+    async def __aenter__(self) -> object: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    async def __anext__(self) -> C: ...
+
+
+class BlockingIterator(Generic[T]):
+    """A context that is iterated over, for blocking code.
+
+    Args:
+        source: The same as coroutines, whose I/O blocks.
+    """
+
+    def __init__(self, source: AsyncIteratorContext[T]) -> None:
+        self._source = source
+
+    def __enter__(self) -> Self:
+        run(self._source.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        run(self._source.__aexit__, kind, error, traceback)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        try:
+            return run(self._source.__anext__)
+        except StopAsyncIteration:
+            raise StopIteration from None

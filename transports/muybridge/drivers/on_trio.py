@@ -1,0 +1,123 @@
+"""The runtime of trio: coroutines are its tasks, and workers are those of a nursery."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from typing import Any, TypeVar, cast
+
+import attrs
+import trio
+
+from .runtime import FOREVER
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class TrioRuntime:
+    """Waits in the caller's task.
+
+    Args:
+        wall: Returns Unix seconds. The other clock is trio's own.
+    """
+
+    wall: Callable[[], float]
+    cancelled: type[BaseException] = trio.Cancelled
+
+    def now(self) -> float:
+        """Return trio's time.
+
+        Raises:
+            RuntimeError: The call is not made under trio.
+        """
+        try:
+            return trio.current_time()
+        except RuntimeError:
+            raise RuntimeError(
+                "TrioClient needs trio, and was called outside of it. Call it from a function that "
+                "trio.run runs. Under asyncio, use Client in asyncio.to_thread. Nothing was sent."
+            ) from None
+
+    async def sleep_until(self, moment: float) -> None:
+        """Wait until *moment*, which may have passed."""
+        await trio.sleep_until(moment)
+
+    async def checkpoint(self) -> None:
+        """Let other tasks run, and be cancelled if the caller has been."""
+        await trio.lowlevel.checkpoint()
+
+    async def unbroken(self, exchange: Awaitable[T]) -> T:
+        """Await *exchange*: under trio the transport shields it, from its very first byte on."""
+        return await exchange
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do *work* in a thread."""
+        return await trio.to_thread.run_sync(work)
+
+    def team(self, size: int) -> TrioTeam:  # noqa: ARG002  tasks cost next to nothing
+        """Return the tasks of a nursery, as many as are started."""
+        return TrioTeam()
+
+
+class TrioTeam:
+    """The tasks of a nursery. Nothing guards what they share: they switch at checkpoints alone."""
+
+    def __init__(self) -> None:
+        self.lock: AbstractContextManager[Any] = nullcontext()
+        self._changed = trio.Event()
+        self._nursery: trio.Nursery
+        self._opened: AbstractAsyncContextManager[trio.Nursery]
+
+    # Ctrl-C must not come between a nursery and its end: trio could not go on.
+    @trio.lowlevel.enable_ki_protection
+    async def open(self) -> None:
+        """Open the nursery."""
+        self._opened = trio.open_nursery()
+        self._nursery = await self._opened.__aenter__()
+
+    def start(self, work: Callable[[], Awaitable[None]], *, paid: bool = False) -> None:  # noqa: ARG002  what is paid is shielded
+        """Start a task that does *work*."""
+        self._nursery.start_soon(_work, work)
+
+    def notify(self) -> None:
+        """Wake every task that waits."""
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def wait(self, until: float = FOREVER) -> None:
+        """Wait for `notify`, or *until* a moment."""
+        changed = self._changed
+        with trio.move_on_at(until):
+            await changed.wait()
+
+    @trio.lowlevel.enable_ki_protection
+    async def close(self, error: BaseException | None) -> None:
+        """Cancel the tasks. Exchanges that may be charged are shielded, the others end at once."""
+        self._nursery.cancel_scope.cancel()
+        late: BaseException | None = None
+        try:
+            # Without the exception that passes through, which would come out in a group.
+            await self._opened.__aexit__(None, None, None)
+        except BaseException as raised:  # noqa: BLE001  a cancellation from without, seen below
+            late = raised
+        odd = _other_than_cancelled(late)
+        if odd is not None:
+            raise odd from None  # such as Ctrl-C, which trio may deliver to any task
+        if late is not None and error is None:
+            await trio.lowlevel.checkpoint_if_cancelled()  # the same, but in no group
+
+
+# Ctrl-C must not come between a reply and its place in what the tasks share.
+@trio.lowlevel.enable_ki_protection
+async def _work(work: Callable[[], Awaitable[None]]) -> None:
+    await work()
+
+
+def _other_than_cancelled(error: BaseException | None) -> BaseException | None:
+    """Return the first exception in *error*, a group or not, that is no cancellation."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        found = map(_other_than_cancelled, group.exceptions)
+        return next((one for one in found if one is not None), None)
+    return None if isinstance(error, trio.Cancelled) else error

@@ -1,0 +1,207 @@
+"""`run_all`: one worker that schedules, and one for each exchange."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from muybridge.announcing import BrokenOff, note_request
+from muybridge.drivers.driver import Driver
+from muybridge.drivers.fleet_run import FleetRun, Outcome
+from muybridge.interrupts import ignoring_errors
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.fleet import Busy, Dispatch, Done
+from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.operations import Wait
+from muybridge_protocol.tasks import Task
+
+
+class AsyncOutcomes:
+    """The outcomes of a run as they settle; it lasts as long as the context.
+
+        async with client.run_all(requests) as outcomes:
+            async for outcome in outcomes:
+                print(outcome.key, outcome.result or outcome.error)
+
+    A failed task is an outcome like any other. Left early or cancelled, nothing more is sent;
+    what may be charged is heard out, so that its id is known, and an exception that passes
+    through has in its notes what is still out. What a listener of the client raises ends the
+    run, and is raised by the loop.
+    """
+
+    def __init__(self, run: FleetRun, driver: Driver, workers: int) -> None:
+        self._run = run
+        self._driver = driver
+        # One more than may send: it schedules.
+        self._team = driver.runtime.team(min(workers, len(run.fleet)) + 1)
+        self._handed_out = False
+        self._entered = False
+        self._over = False
+        self._left = False
+        self._broken: BaseException | None = None
+
+    @property
+    def outstanding(self) -> list[Task]:
+        """The tasks that have been accepted and have not ended."""
+        with self._team.lock:
+            return self._run.outstanding
+
+    @property
+    def unsent(self) -> list[MediaRequest]:
+        """The requests that have not been sent."""
+        with self._team.lock:
+            return self._run.unsent
+
+    @property
+    def unread(self) -> list[Outcome]:
+        """The outcomes that the loop has not been given."""
+        with self._team.lock:
+            return list(self._run.settled)[self._handed_out :]
+
+    async def __aenter__(self) -> Self:
+        self._entered = True
+        try:
+            await self._team.open()
+            self._team.start(self._schedule)
+        except BaseException as error:  # no thread is left, or Ctrl-C was pressed
+            await self._end(error)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._end(error)
+
+    def __aiter__(self) -> Self:
+        check_entered("async with", entered=self._entered)
+        return self
+
+    async def __anext__(self) -> Outcome:
+        check_entered("async with", entered=self._entered)
+        with self._team.lock:
+            self._put_by()
+            await self._driver.runtime.checkpoint()
+            while not (self._run.settled or self._over or self._broken):
+                await self._team.wait()
+            if self._broken is not None:
+                raise self._broken
+            if not self._run.settled:
+                raise StopAsyncIteration
+            # It stays where it is until the next one is asked for, so that no interruption
+            # comes between it and the loop.
+            self._handed_out = True
+            return self._run.settled[0]
+
+    async def _end(self, error: BaseException | None) -> None:
+        """Send nothing more, hear out what may be charged, and note with *error* what is out."""
+        with self._team.lock:
+            if error is None:
+                self._put_by()
+            self._run.fleet.stop()
+            self._team.notify()
+        try:
+            await self._team.close(error)
+        except BaseException as late:
+            self._leave_note(late)
+            raise
+        finally:
+            with self._team.lock:
+                self._left = True
+                self._settle()
+                self._run.leave()
+        if error is not None:
+            self._leave_note(error)
+
+    def _settle(self) -> None:
+        """Count as settled what has ended since the scheduler has."""
+        ended = False
+        while not ended:
+            with ignoring_errors():  # of a listener: what is known of the others matters more
+                ended = self._run.next_action(self._driver.runtime.now()) is not None
+
+    def _put_by(self) -> None:
+        """Let go of the outcome that was handed out last: the loop is done with it."""
+        if self._handed_out:
+            self._handed_out = False
+            self._run.settled.popleft()
+
+    def _leave_note(self, error: BaseException) -> None:
+        with self._team.lock:
+            note = self._run.note()
+        if note is not None:
+            error.add_note(note)
+
+    async def _schedule(self) -> None:
+        with self._team.lock:
+            try:
+                while not self._over:
+                    await self._step()
+            except Exception as error:  # noqa: BLE001  the loop raises it
+                self._broken = error
+            self._over = True
+            self._team.notify()
+
+    async def _step(self) -> None:
+        match self._run.next_action(self._driver.runtime.now()):
+            case Dispatch() as sent:
+                self._team.start(partial(self._exchange, sent), paid=sent.request.paid)
+            case Wait(until):
+                await self._team.wait(until)
+            case Busy():
+                await self._team.wait()
+            case Done():
+                self._over = True
+            case None:
+                self._team.notify()
+
+    async def _exchange(self, sent: Dispatch[int]) -> None:
+        runtime = self._driver.runtime
+        with self._team.lock:
+            try:
+                self._run.sending(sent, runtime.now())
+            except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
+                self._break_off(error)
+                return
+        came = await self._driver.exchange(sent.request, sent.deadline)
+        broken = came if isinstance(came, BrokenOff) else None
+        cancelled = broken is not None and isinstance(broken.error, runtime.cancelled)
+        with self._team.lock:
+            if not (self._left or (cancelled and not sent.request.paid)):
+                self._take(sent, came)
+        if broken is not None and not isinstance(broken.error, Exception):
+            raise broken.error
+
+    def _take(self, sent: Dispatch[int], came: HttpResponse | TransportFailure | BrokenOff) -> None:
+        if isinstance(came, BrokenOff):
+            note_request(came, sent.request)
+            if not isinstance(came.error, self._driver.runtime.cancelled):
+                self._break_off(came.error)  # a defect's or a signal handler's; the loop raises it
+            came = came.failure
+        try:
+            self._run.take(sent, came, self._driver.runtime.now())
+        except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
+            self._break_off(error)
+        self._team.notify()
+
+    def _break_off(self, error: BaseException) -> None:
+        self._broken = self._broken or error
+        self._run.fleet.stop()
+        self._team.notify()
+
+
+def check_entered(word: str, *, entered: bool) -> None:
+    """Check that a run is iterated over within its context, which ends it whatever happens.
+
+    Raises:
+        RuntimeError: It is not. Nothing was sent.
+    """
+    if not entered:
+        raise RuntimeError(
+            "run_all has not been entered, and nothing was sent. Write "
+            f"`{word} client.run_all(...) as outcomes:` and iterate over `outcomes` inside."
+        )

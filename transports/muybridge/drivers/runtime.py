@@ -1,0 +1,120 @@
+"""`Runtime`: what a driver needs besides a transport. One binding exists for each way to run code.
+
+The driver, the clients' logic, fleets and batches are coroutines that await nothing but a transport
+and this port. So they are written once, and a binding decides what waiting means:
+
+- `muybridge.drivers.blocking` runs them with I/O that blocks. They never suspend, so that one
+  `send(None)` runs a coroutine to its end, and workers are threads.
+- `muybridge.drivers.on_trio` lets trio run them, and workers are tasks of a nursery.
+
+To use it, take a `Runtime` as an argument and never import `trio`, `asyncio` or `threading`:
+
+    team = runtime.team(8)
+    await team.open()
+    try:
+        with team.lock:  # around whatever workers share
+            team.start(partial(fetch, item))  # an async function; it runs beside this one
+            await team.wait(until=runtime.now() + 5)  # lets go of the lock until `team.notify()`
+    finally:
+        await team.close(error=None)
+
+A worker's exchange that may be charged is started with `paid=True`, and `close` waits for it,
+however long it takes. Between the reply to a paid request and the place where its id is kept there
+must be no `await` of anything that may suspend, because a cancellation could come there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+FOREVER = math.inf
+"""A moment that never comes."""
+
+
+class Runtime(Protocol):
+    """Tells the time, waits, and runs work beside the caller."""
+
+    @property
+    def cancelled(self) -> type[BaseException] | tuple[type[BaseException], ...]:
+        """What a cancellation raises: for `except`. Empty where nothing is ever cancelled."""
+        ...
+
+    def now(self) -> float:
+        """Return seconds on a clock that only goes forward.
+
+        Raises:
+            RuntimeError: The caller does not run as this binding needs it. Nothing was sent.
+        """
+        ...
+
+    def wall(self) -> float:
+        """Return Unix seconds."""
+        ...
+
+    async def sleep_until(self, moment: float) -> None:
+        """Wait until *moment*, which may have passed."""
+        ...
+
+    async def checkpoint(self) -> None:
+        """Let others run, and be cancelled if the caller has been."""
+        ...
+
+    async def unbroken(self, exchange: Awaitable[T]) -> T:
+        """Await a shielded *exchange* to its end from its first byte on, whoever is cancelled.
+
+        A cancellation that comes meanwhile takes effect at the caller's next checkpoint.
+        """
+        ...
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do *work*, which waits for a disk or a database, without holding up others."""
+        ...
+
+    def team(self, size: int) -> Team:
+        """Return workers that run up to *size* coroutines at a time beside the caller."""
+        ...
+
+
+class Team(Protocol):
+    """Workers beside the one that opened the team, and the state that they share."""
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """What is held while shared state is read or changed. It may be held twice."""
+        ...
+
+    async def open(self) -> None:
+        """Get the workers ready. If it raises, none is left behind."""
+        ...
+
+    def start(self, work: Callable[[], Awaitable[None]], *, paid: bool = False) -> None:
+        """Run *work* beside the caller. It must keep its own errors, but for a cancellation.
+
+        Args:
+            work: An async function. An exception that is no `Exception` ends the team where it can.
+            paid: Whether `close` waits for its end, however long it takes.
+        """
+        ...
+
+    def notify(self) -> None:
+        """Wake everybody who waits, because shared state has changed. The lock is held."""
+        ...
+
+    async def wait(self, until: float = FOREVER) -> None:
+        """Let go of the lock until `notify`, or *until* a moment. It may end sooner: look again."""
+        ...
+
+    async def close(self, error: BaseException | None) -> None:
+        """End every worker: paid work comes to its end, other work is cancelled or left behind.
+
+        What interrupts the wait comes out as itself, in no group.
+
+        Args:
+            error: What ends the team's use, or None.
+        """
+        ...
