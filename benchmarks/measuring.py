@@ -37,10 +37,8 @@ class Target:
 
     def verdict(self, figures: Figures) -> str | None:
         """Say whether it is met, or None if one of the two did not take part."""
-        if (
-            not {self.contestant, self.of or self.contestant, *(self.beside or ())}
-            <= figures.keys()
-        ):
+        compared = {self.contestant, self.of or self.contestant, *(self.beside or ())}
+        if not compared <= figures.keys():
             return None
         found = figures[self.contestant][self.figure]
         of = f" {self.figure.replace('_', ' ')}"

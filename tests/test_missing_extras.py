@@ -72,17 +72,24 @@ for package, names in offered.items():
 
 
 def listed(package: str) -> list[str]:
-    """Return what a type checker reads as the `__all__` of *package*."""
+    """Return what a type checker reads as the public names of *package*."""
     spec = find_spec(package)
     assert spec is not None
     assert spec.origin is not None
+    names: list[str] = []
     for node in ast.parse(Path(spec.origin).read_text("utf-8")).body:
         match node:
             case ast.Assign([ast.Name("__all__")], value):
                 return list(ast.literal_eval(value))
+            case ast.If(ast.Name("TYPE_CHECKING"), imports):
+                for one in imports:
+                    assert isinstance(one, ast.ImportFrom)
+                    names += [name.name for name in one.names if name.asname == name.name]
+            case ast.AnnAssign(ast.Name("__version__")):
+                names.append("__version__")
             case _:
                 pass
-    raise AssertionError(package)
+    return names
 
 
 def offered(packages: Sequence[str], *missing: str, look: str = LOOK) -> dict[str, list[str]]:

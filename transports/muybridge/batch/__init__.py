@@ -17,7 +17,7 @@ from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import WrongService, status
 from muybridge.batch.resolving import CannotResolve, abandon, adopt, resubmit
 from muybridge.batch.runner import run
-from muybridge.extras import obtainable
+from muybridge.lazy_names import Home, LazyNames
 
 if TYPE_CHECKING:
     from muybridge.batch.trio_runner import run_trio
@@ -42,25 +42,17 @@ __all__ = [
     "run_trio",
     "status",
 ]
-_NAMES: Final[list[str]] = globals().pop("__all__")  # as in `muybridge`
-_NEEDS: Final = {"run_trio": ("trio",)}
+# Type checkers read the whole list; at run time `__getattr__` gives it, without what needs trio.
+_LAZY: Final = LazyNames(
+    __name__,
+    {"muybridge.batch.trio_runner": Home("run_trio", extra="trio", needs="trio")},
+    globals().pop("__all__"),
+)
 
 
 def __getattr__(name: str) -> object:
-    if name == "__all__":
-        return obtainable(_NAMES, _NEEDS)
-    if name != "run_trio":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from muybridge.batch.trio_runner import run_trio  # noqa: PLC0415  trio is an extra
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("muybridge"):
-            raise
-        raise ModuleNotFoundError(
-            f'run_trio needs {error.name}: pip install "muybridge[trio]"', name=error.name
-        ) from None
-    return run_trio
+    return _LAZY.get(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *obtainable(_NAMES, _NEEDS)})
+    return sorted({*globals(), *_LAZY.offered()})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from muybridge.extras import obtainable
+from muybridge.lazy_names import Home, LazyNames
 
 try:
     from muybridge.testing.conformance.connecting import Connecting
@@ -38,8 +38,16 @@ if TYPE_CHECKING:
     from muybridge.testing.conformance.for_trio import AsyncTransportConformance
 
 __all__ = ["AsyncTransportConformance", "Capabilities", "NotConforming", "TransportConformance"]
-_NAMES: Final[list[str]] = globals().pop("__all__")  # as in `muybridge`
-_NEEDS: Final = {"AsyncTransportConformance": ("trio",)}
+# As in `muybridge.batch`: a transport that blocks does not need trio.
+_LAZY: Final = LazyNames(
+    __name__,
+    {
+        "muybridge.testing.conformance.for_trio": Home(
+            "AsyncTransportConformance", extra="trio", needs="trio"
+        )
+    },
+    globals().pop("__all__"),
+)
 
 
 class EveryTransport(Sending, Failing, Replying, Timing, Connecting, Unasked, Environment, Secrets):
@@ -54,20 +62,8 @@ class TransportConformance(EveryTransport, Interrupted):
 
 
 def __getattr__(name: str) -> object:
-    if name == "__all__":
-        return obtainable(_NAMES, _NEEDS)
-    if name != "AsyncTransportConformance":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:  # it needs trio, which a transport that blocks does not
-        from muybridge.testing.conformance.for_trio import AsyncTransportConformance  # noqa: PLC0415  # the same
-    except ModuleNotFoundError as error:
-        if error.name != "trio":
-            raise
-        raise ModuleNotFoundError(
-            f'{name} needs {error.name}: pip install "muybridge[trio]"', name=error.name
-        ) from None
-    return AsyncTransportConformance
+    return _LAZY.get(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *obtainable(_NAMES, _NEEDS)})
+    return sorted({*globals(), *_LAZY.offered()})
