@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import attrs
 from cattrs import Converter
@@ -46,21 +46,7 @@ _STRICT: Final[Mapping[type, str]] = {
 _converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
 
 
-@attrs.frozen
-class _Wire:
-    read: Read | None = None
-    write: Callable[[Any], Any] | None = None
-    name: str | None = None
-    ours: bool = False
-    last: bool = False
-    absent: Any = ...
-
-
-_PLAIN: Final = _Wire()
-
-
-@attrs.frozen(eq=False)
-class View(Generic[T]):
+class View(NamedTuple, Generic[T]):
     """Another record of an attrs class. A field that has its default is not written.
 
     Args:
@@ -117,7 +103,7 @@ def wire(
         last: Whether it is written behind the others.
         absent: What a record without it says, if not the default, where the shape has an `extra`.
     """
-    return {"wire": _Wire(read, write, name, last=last, absent=absent)}
+    return {"read": read, "write": write, "name": name, "last": last, "absent": absent}
 
 
 def ours(read: Read | None = None) -> Mapping[str, Any]:
@@ -126,12 +112,12 @@ def ours(read: Read | None = None) -> Mapping[str, Any]:
     Args:
         read: How a view reads it, or None where its type says so.
     """
-    return {"wire": _Wire(read, ours=True)}
+    return {"read": read, "ours": True}
 
 
 def wire_names(shape: type) -> Mapping[str, str]:
     """Return the names of the fields in the records of *shape*, by their attributes."""
-    return {field.name: _name(field) for field in _fields(shape) if not _wire(field).ours}
+    return {field.name: _name(field) for field in _fields(shape) if not _is_ours(field)}
 
 
 def exactly(kind: type) -> Read:
@@ -147,21 +133,20 @@ def as_it_is(value: Any, _: object) -> Any:
 def _fields(shape: Any) -> list[attrs.Attribute[Any]]:
     """Return what may stand in a record of *shape*, in the order in which it is written."""
     found = [field for field in attrs.fields(shape) if field.init and field.name != "extra"]
-    return sorted(found, key=lambda field: _wire(field).last)
+    return sorted(found, key=lambda field: bool(field.metadata.get("last")))
 
 
-def _wire(field: attrs.Attribute[Any]) -> _Wire:
-    how: _Wire = field.metadata.get("wire", _PLAIN)
-    return how
+def _is_ours(field: attrs.Attribute[Any]) -> bool:
+    return "ours" in field.metadata
 
 
 def _name(field: attrs.Attribute[Any]) -> str:
-    return _wire(field).name or field.name
+    return field.metadata.get("name") or field.name
 
 
 def _absent(field: attrs.Attribute[Any]) -> Any:
     """Return what a record says that lacks *field*."""
-    absent = _wire(field).absent
+    absent = field.metadata.get("absent", ...)
     return field.default if absent is ... else absent
 
 
@@ -184,16 +169,17 @@ def _shape(kind: Any) -> Any:
 
 def _overrides(kind: Any) -> dict[str, Any]:
     """Return how cattrs is to treat the fields of *kind*."""
-    return {
-        field.name: override(
-            rename=how.name,
-            struct_hook=as_it_is if how.ours and not _is_view(kind) else how.read,
-            unstruct_hook=how.write,
-            omit=True if _is_view(kind) and field.name not in kind.only else None,
-        )
-        for field in _fields(_shape(kind))
-        for how in [_wire(field)]
-    }
+    return {field.name: _override(kind, field) for field in _fields(_shape(kind))}
+
+
+def _override(kind: Any, field: attrs.Attribute[Any]) -> Any:
+    is_view = _is_view(kind)
+    return override(
+        rename=_name(field),
+        struct_hook=as_it_is if _is_ours(field) and not is_view else field.metadata.get("read"),
+        unstruct_hook=field.metadata.get("write"),
+        omit=True if is_view and field.name not in kind.only else None,
+    )
 
 
 @_converter.register_structure_hook_factory(_is_shape)
@@ -205,14 +191,16 @@ def _reader(kind: Any) -> Read:
 def _open_reader(kind: Any) -> Read:
     shape = _shape(kind)
     fields = _fields(shape)
-    reads = [_wire(field).read or _converter.get_structure_hook(field.type) for field in fields]
+    reads = [
+        field.metadata.get("read") or _converter.get_structure_hook(field.type) for field in fields
+    ]
     absent = {field.name: _absent(field) for field in fields}
     absent = {name: value for name, value in absent.items() if value is not attrs.NOTHING}
 
     def read_open(record: JsonObject, _: object) -> Any:
         known, extra = dict(absent), dict(record)
         for field, read in zip(fields, reads, strict=True):
-            for name in (_name(field), field.name):
+            for name in (_name(field), field.name):  # users write either
                 if name in extra:
                     with suppress(InvalidJson):
                         known[field.name] = read(extra[name], field.type)
@@ -235,7 +223,7 @@ def _writer(kind: Any) -> Callable[[Any], JsonObject]:
 @_converter.register_unstructure_hook_factory(_is_open)
 def _open_writer(kind: Any) -> Callable[[Any], JsonObject]:
     shape = _shape(kind)
-    fields = [field for field in _fields(shape) if not _wire(field).ours]
+    fields = [field for field in _fields(shape) if not _is_ours(field)]
     optional = [field for field in fields if field.default is not attrs.NOTHING]
     write = make_writer(fields, shape, _converter, **_overrides(kind))
 
