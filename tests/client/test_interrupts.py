@@ -14,6 +14,7 @@ import pytest
 
 from muybridge import Client, CreateAmbiguous
 from muybridge.clock import SystemClock
+from muybridge.interrupts import Terminated, hold_interrupts, terminating_on_signals
 from muybridge_protocol.events import Event, Polled, Submitted
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.tasks import Result, Task
@@ -297,3 +298,24 @@ def test_ctrl_c_right_after_a_create(call: str) -> None:
             getattr(client, call)(image())
     assert "task-1" in notes(caught.value)
     assert server.posts == 1
+
+
+def test_interrupted_while_it_begins_to_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that comes before its handler is replaced leaves none of ours in place."""
+    install = signal.signal
+
+    def interrupted(number: int, action: object) -> object:
+        if number == signal.SIGTERM and action is not before:
+            raise Terminated(number)
+        return install(number, action)  # type: ignore[arg-type]
+
+    with terminating_on_signals():
+        before = signal.getsignal(signal.SIGTERM)
+        with monkeypatch.context() as patch:
+            patch.setattr(signal, "signal", interrupted)
+            with pytest.raises(Terminated), hold_interrupts(when=True):
+                pass
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        with hold_interrupts(when=True) as held:
+            signal.raise_signal(signal.SIGINT)
+    assert held.seen

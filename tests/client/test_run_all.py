@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import pytest
 
@@ -27,9 +27,11 @@ from muybridge import (
 )
 from muybridge.local import LocalService
 from muybridge.outcomes import Outcomes
-from muybridge_protocol.fleet import FleetOutcome
+from muybridge_protocol.fleet import Fleet, FleetOutcome
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 
+from .drivers import MakeClient
+from .fleets import run_all
 from .in_process import KEY, InProcessTransport, World
 
 HORSE = ImgaRequest(model="imga", prompt="a horse")
@@ -270,6 +272,46 @@ def test_what_a_listener_raises_ends_the_run_and_loses_nothing(service: LocalSer
         assert {task.id for task in outcomes.outstanding} <= set(notes)
         assert told[2].id in notes
         assert len(outcomes.unsent) >= 26
+
+
+def test_a_thread_that_cannot_start_ends_the_run_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The exception says in its notes that nothing was sent."""
+    world = World()
+    inside = InProcessTransport(world)
+    start, started = threading.Thread.start, list[threading.Thread]()
+
+    def no_more(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", no_more)
+    with Client(KEY, world.url, transport=inside, clock=world.clock) as client:
+        run = client.run_all([HORSE] * 5, concurrency=3)
+        with pytest.raises(RuntimeError, match="new thread") as caught, run:
+            pass
+    assert "5 not sent" in "\n".join(caught.value.__notes__)
+    assert not world.posts
+    for thread in started:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_what_strikes_while_a_paid_response_is_taken_tells_its_id(
+    make_client: MakeClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal handler may raise within the core; the id of the response is in the notes."""
+
+    def struck(*_: object) -> NoReturn:
+        raise RuntimeError("time is up")
+
+    monkeypatch.setattr(Fleet, "receive", struck)
+    with pytest.raises(RuntimeError, match="time is up") as caught:
+        run_all(make_client(world), [HORSE])
+    assert "task-1" in "\n".join(caught.value.__notes__)
 
 
 class SlowServer:

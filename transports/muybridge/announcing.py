@@ -39,10 +39,18 @@ class Listeners:
     Args:
         on_submitted: Called with each task the moment its id is known, or None.
         on_event: Called with each event, or None.
+
+    Raises:
+        TypeError: One of them cannot be called.
     """
 
     on_submitted: Callable[[Task], None] | None
     on_event: Callable[[AnyEvent], None] | None
+
+    def __attrs_post_init__(self) -> None:
+        for name, listener in (("on_submitted", self.on_submitted), ("on_event", self.on_event)):
+            if listener is not None and not callable(listener):
+                raise TypeError(f"{name} must be callable, or None (got {listener!r})")
 
     def follow(self, operation: Operation[Any], now: Callable[[], float]) -> Unfollowed:
         """Return what tells of the call that *operation* is.

@@ -58,7 +58,7 @@ class AsyncClient(AsyncTextClient):
         raise TypeError("a client is not pickled or copied: it holds the API key and connections")
 
     async def __aenter__(self) -> Self:
-        self._driver.runtime.now()  # raises where this face cannot be used
+        self._now()  # raises where the client cannot be used
         return self
 
     async def __aexit__(
@@ -75,7 +75,8 @@ class AsyncClient(AsyncTextClient):
         return self._calls.service
 
     async def close(self) -> None:
-        """Close every idle connection."""
+        """Close every idle connection. After that nothing can be sent."""
+        self._closed = True
         if self._owns_transport:
             await self._driver.transport.close()
 
@@ -283,7 +284,7 @@ class AsyncClient(AsyncTextClient):
         """
         from muybridge.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
 
-        now = self._driver.runtime.now()
+        now = self._now()
         url, task = link_of(source)
         if url is not None:
             self._calls.service.check_download(url)  # before a folder is made for it
@@ -320,7 +321,7 @@ class AsyncClient(AsyncTextClient):
             NotSent: The service was not reached.
             Refused: The service refused.
         """
-        operation = self._calls.delete_asset(asset_id, now=self._driver.runtime.now())
+        operation = self._calls.delete_asset(asset_id, now=self._now())
         await self._driver.finish(operation)
 
     async def call(self, method: str, path: str, json: object = None) -> HttpResponse:
@@ -342,7 +343,7 @@ class AsyncClient(AsyncTextClient):
         """
         ledger = Ledger()
         try:
-            operation = self._calls.call(method, path, json, now=self._driver.runtime.now())
+            operation = self._calls.call(method, path, json, now=self._now())
             return await self._driver.finish(operation, ledger)
         except BaseException as error:
             ledger.leave_note(error)
@@ -358,7 +359,7 @@ class AsyncClient(AsyncTextClient):
         AsyncClient.__init__(self, other._calls, other._driver, owns_transport=False)
 
     def _moment(self) -> Moment:
-        return {"now": self._driver.runtime.now(), "wall": self._driver.runtime.wall()}
+        return {"now": self._now(), "wall": self._driver.runtime.wall()}
 
 
 class _Watch:

@@ -127,6 +127,16 @@ class AsyncTextClient:
 
     _driver: Driver
     _calls: Calls
+    _closed: bool = False
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this client is closed, and nothing was sent: make another one")
+
+    def _now(self) -> float:
+        """Return the moment at which a call begins."""
+        self._check_open()
+        return self._driver.runtime.now()
 
     @cached_property
     def _text(self) -> TextCalls:
@@ -172,7 +182,7 @@ class AsyncTextClient:
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
-            now=self._driver.runtime.now(),
+            now=self._now(),
         )
         return await self._driver.finish(call)
 
@@ -214,6 +224,7 @@ class AsyncTextClient:
             StreamInterrupted: On iterating: the reply ended before the answer was complete. What
                 had arrived is in the error.
         """
+        self._check_open()
         call = self._text.stream_generate(
             model,
             contents,
@@ -244,7 +255,7 @@ class AsyncTextClient:
             MuybridgeError: As `generate_content`.
         """
         bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, CHAT_PATH, bounds, now=self._driver.runtime.now())
+        call = self._text.mapping(body, CHAT_PATH, bounds, now=self._now())
         return await self._driver.finish(call)
 
     def stream_chat_completions(
@@ -266,6 +277,7 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
+        self._check_open()
         bounds: StreamBounds = {
             "timeout": timeout,
             "size_limit": size_limit,
@@ -297,7 +309,7 @@ class AsyncTextClient:
             MuybridgeError: As `generate_content`.
         """
         bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, path, bounds, now=self._driver.runtime.now())
+        call = self._text.mapping(body, path, bounds, now=self._now())
         return await self._driver.finish(call)
 
     def stream_messages(
@@ -321,6 +333,7 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
+        self._check_open()
         bounds: StreamBounds = {
             "timeout": timeout,
             "size_limit": size_limit,

@@ -109,6 +109,7 @@ class Client(TextClient):
         raise TypeError("a Client is not pickled or copied: it holds the API key and connections")
 
     def __enter__(self) -> Self:
+        run(self._client.__aenter__)
         return self
 
     def __exit__(
@@ -125,7 +126,7 @@ class Client(TextClient):
         return self._calls.service
 
     def close(self) -> None:
-        """Close every idle connection."""
+        """Close every idle connection. After that nothing can be sent."""
         run(self._client.close)
 
     def create(self, request: MediaRequest) -> Task:

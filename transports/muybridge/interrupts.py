@@ -75,16 +75,14 @@ def hold_interrupts(*, when: bool) -> AbstractContextManager[HeldInterrupt]:
 @contextmanager
 def _holding() -> Generator[HeldInterrupt, None, None]:
     held = HeldInterrupt()
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or (ticket := _interrupts.hold()) is None
-    ):
+    if threading.current_thread() is not threading.main_thread():
         yield held
         return
     try:
+        _interrupts.hold(held)
         yield held
     finally:
-        held.number = _interrupts.release(ticket)
+        held.number = _interrupts.release(held)
 
 
 _Handler = Callable[[int, FrameType | None], object]
@@ -94,29 +92,30 @@ class _Interrupts:
     """The process's Ctrl-C, which somebody holds back or nobody."""
 
     def __init__(self) -> None:
-        self._holders = 0
-        self._round = 0
-        """Goes up when all that is held is given up."""
+        self._holders: set[HeldInterrupt] = set()
         self._pressed: int | None = None
         self._usual: dict[int, _Handler] = {}
 
-    def hold(self) -> int | None:
-        """Begin to hold Ctrl-C back, and return a ticket, or None if that is not for us to do."""
+    def hold(self, holder: HeldInterrupt) -> None:
+        """Begin to hold Ctrl-C back for *holder*, if that is for us to do."""
         if not self._holders:
             self._usual = _interrupting()
             if not self._usual:
-                return None
+                return
             self._pressed = None
-            for number in self._usual:
-                signal.signal(number, self._handle)
-        self._holders += 1
-        return self._round
+            try:
+                for number in self._usual:
+                    signal.signal(number, self._handle)
+            except BaseException:  # of a handler that is not replaced yet, or not ours to replace
+                self._restore()
+                raise
+        self._holders.add(holder)
 
-    def release(self, ticket: int) -> int | None:
+    def release(self, holder: HeldInterrupt) -> int | None:
         """Hold it no longer, and return which signal arrived; only one holder is told so."""
-        if ticket != self._round:
-            return None
-        self._holders -= 1
+        if holder not in self._holders:
+            return None  # it was not held, or a second Ctrl-C has let all of them go
+        self._holders.discard(holder)
         if not self._holders:
             self._restore()
         pressed, self._pressed = self._pressed, None
@@ -130,7 +129,8 @@ class _Interrupts:
         if self._pressed is not None:
             # Here, and not by the holders: what is raised may keep them from it.
             self._restore()
-            self._round, self._holders, self._pressed = self._round + 1, 0, None
+            self._holders.clear()
+            self._pressed = None
             self._usual[number](number, frame)
             return  # trio's raises later
         self._pressed = number

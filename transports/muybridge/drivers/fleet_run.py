@@ -6,8 +6,9 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from muybridge.announcing import Listeners, Unfollowed
+from muybridge.announcing import Listeners, Unfollowed, accepted
 from muybridge.calls import Calls, check_wait, warn_caller
+from muybridge_protocol.candidates import find_id, holds_task
 from muybridge_protocol.errors import PollingTooOften
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
@@ -138,7 +139,13 @@ class FleetRun:
             followed = self._followed.get(sent.key, followed)
         if isinstance(came, HttpResponse):
             followed.replied(came, now)
-            events = self.fleet.receive(sent.ticket, came, now)
+            try:
+                events = self.fleet.receive(sent.ticket, came, now)
+            except BaseException as error:  # a signal handler's, which may leave the fleet half-way
+                name = find_id(came.body) if holds_task(came.body) else None
+                if sent.request.paid and name is not None:
+                    error.add_note(accepted(Task(id=name)))
+                raise
         else:
             followed.failed(came, now)
             events = self.fleet.fail(sent.ticket, came, now)
