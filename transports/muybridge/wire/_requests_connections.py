@@ -27,7 +27,7 @@ from muybridge.interrupts import raised_by_handler
 from muybridge.wire._addressing import Proxy, check_addresses
 from muybridge.wire.exchange import PIECE, Exchange, Fault, refuse_early_bytes
 from muybridge.wire.network import Route
-from muybridge_protocol.http import Headers, Phase, Reason
+from muybridge_protocol.http import Headers, Phase, Reason, TransportFailure
 
 # The email package also lists defects of bodies, which it has not seen here.
 _HEAD_DEFECTS = frozenset(
@@ -36,6 +36,12 @@ _HEAD_DEFECTS = frozenset(
         "MissingHeaderBodySeparatorDefect",
         "MalformedHeaderDefect",
         "MisplacedEnvelopeHeaderDefect",
+    }
+)
+_REFUSALS_OF_MOCKS = frozenset(
+    {
+        "requests_mock.exceptions.NoMockAddress",
+        "vcr.errors.CannotOverwriteExistingCassetteException",
     }
 )
 
@@ -120,6 +126,18 @@ class RequestsExchange(Exchange):
         if self.intercepted:
             self.intercepted, self.phase, self.sent = False, Phase.RESOLVE, False
 
+    def failure(self, error: Exception) -> TransportFailure:
+        """Describe the exchange's end by *error*; of what intercepted it, only show the class."""
+        if not self.intercepted or isinstance(error, Fault):
+            return super().failure(error)
+        kind = type(error).__name__
+        if _is_refusal_of_mock(error):
+            self.phase, self.sent = Phase.RESOLVE, False
+            return super().failure(
+                Fault(Reason.REFUSED_HERE, f"a mock has no response for it ({kind})")
+            )
+        return attrs.evolve(super().failure(error), reason=Reason.OTHER, detail=kind)
+
     def end(self, *, is_whole: bool) -> None:
         """Keep the connection if the whole response was read and all is in order, or close it."""
         link, reply = self.link, self.reply
@@ -130,6 +148,19 @@ class RequestsExchange(Exchange):
             self.route.keep(link)
         else:
             link.close()
+
+
+def _is_refusal_of_mock(error: Exception) -> bool:
+    """Whether a mock says that it has no response for a request, which then went nowhere.
+
+    Without that, an unexpected poll would be retried for as long as the wait may take.
+    """
+    kind = type(error)
+    name = f"{kind.__module__}.{kind.__name__}"
+    return name in _REFUSALS_OF_MOCKS or (
+        name == "requests.exceptions.ConnectionError"
+        and str(error).startswith("Connection refused by Responses")
+    )
 
 
 class _Current(threading.local):

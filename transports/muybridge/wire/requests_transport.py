@@ -102,13 +102,6 @@ class _Adapter(HTTPAdapter):
         """Return the path that may be written to a log."""
         return current_exchange().target.partition("?")[0]
 
-    def build_response(self, req: object, resp: Any) -> requests.Response:  # noqa: ARG002  # it has the key
-        """Return what instrumentation looks at: no cookies, and no request with its key."""
-        response = requests.Response()
-        response.status_code, response.reason = resp.status, resp.reason
-        response.headers, response.raw = resp.headers, resp
-        return response
-
 
 class RequestsTransport:
     """A `Transport` on requests and urllib3, safe to use from many threads.
@@ -130,7 +123,7 @@ class RequestsTransport:
             proxy, which can then read the key.
 
     Raises:
-        RuntimeError: Another library has taken the place of requests' or urllib3's own parts.
+        ImportError: Another library has taken the place of requests' or urllib3's own parts.
     """
 
     def __init__(
@@ -142,7 +135,7 @@ class RequestsTransport:
         allow_plain_http_proxy: bool = False,
     ) -> None:
         if _INTRUDER is not None:
-            raise RuntimeError(f"RequestsTransport cannot be used: {_INTRUDER}")
+            raise ImportError(f"RequestsTransport cannot be used: {_INTRUDER}")
         self._connect_timeout = connect_timeout
         self._network: Network[Link] = Network(
             type(self).__name__,
