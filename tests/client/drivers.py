@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import muybridge
 from muybridge.clock import Clock
+from muybridge.testing import SkippingClock
 from muybridge.wire.transport import Transport
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import Unlisted
@@ -23,8 +24,8 @@ from muybridge_protocol.text.content import Content, GenerationConfig
 from muybridge_protocol.text.request import Contents
 from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
 
-from .in_process import KEY, InProcessTransport, SkippingClock, World
-from .on_trio import AsyncFace, BlockingTrioClient
+from .in_process import KEY, AsyncFace, InProcessTransport, World
+from .on_trio import BlockingTrioClient
 
 C = TypeVar("C", covariant=True)  # noqa: PLC0105  the name is that of type checkers
 

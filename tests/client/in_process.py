@@ -6,16 +6,19 @@ Hours of polling take milliseconds, and every query is told with its time.
 from __future__ import annotations
 
 import itertools
-import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote
 
 import attrs
+import trio
 
-from muybridge.wire.transport import TransportError
+from muybridge.testing import FakeTransport
+from muybridge.testing.fake_transport import BrokenOff, FakeReply, Sent
+from muybridge.wire.transport import StreamedReply, Transport, TransportError
 from muybridge_protocol.emulator import Access, Emulator, MediaState, ServiceRequest, Timing
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
 
@@ -46,24 +49,6 @@ class VirtualClock:
         self.elapsed += seconds
 
 
-class SkippingClock:
-    """The machine's clock, except that waiting takes no time. For real sockets."""
-
-    def __init__(self) -> None:
-        self._skipped = 0.0
-
-    def monotonic(self) -> float:
-        return time.monotonic() + self._skipped
-
-    def wall(self) -> float:
-        return time.time() + self._skipped
-
-    def sleep(self, seconds: float) -> None:
-        if seconds < 0:
-            raise ValueError("sleep length must be non-negative")
-        self._skipped += seconds
-
-
 @attrs.frozen
 class Seen:
     """A request that the service has seen, and when."""
@@ -75,6 +60,7 @@ class Seen:
 
 
 Answer = HttpResponse | TransportFailure | None
+Reply = HttpResponse | BrokenOff
 
 
 class World:
@@ -125,6 +111,10 @@ class World:
         """The result queries."""
         return [seen for seen in self.seen if seen.path.startswith("/v1/result/")]
 
+    def exchange(self, request: HttpRequest, authorization: str | None) -> Reply:
+        """Return what *request* comes to on its way here and back."""
+        return self.answer(request, authorization)
+
     def answer(self, request: HttpRequest, authorization: str | None) -> HttpResponse:
         """Answer *request*.
 
@@ -166,46 +156,100 @@ class World:
                 return HttpResponse(404)
 
 
-class _Reply:
-    def __init__(self, world: World, request: HttpRequest, authorization: str | None) -> None:
-        self._world = world
-        self._request = request
-        self._authorization = authorization
+class _Reply(FakeReply):
+    _piece = 100
 
-    def __enter__(self) -> Self:
-        self._response = self._world.answer(self._request, self._authorization)
+
+class InProcessTransport(FakeTransport):
+    """A `FakeTransport` that is answered by a `World` instead of a script."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> FakeReply:
+        if timeout < 0:
+            raise ValueError("an exchange began after its deadline")
+        return _Reply(self._answer, Sent(request, timeout, authorization))
+
+    def _answer(self, sent: Sent) -> Reply:
+        return self._world.exchange(sent.request, sent.authorization)
+
+
+class AsyncFace:
+    """The asynchronous face of a blocking transport, with checkpoints as a real one has them.
+
+    Args:
+        transport: What answers.
+        connecting: Seconds before the request is sent.
+        replying: Seconds from then to the response's head.
+    """
+
+    def __init__(
+        self, transport: Transport, *, connecting: float = 0.0, replying: float = 0.0
+    ) -> None:
+        self._transport = transport
+        self._connecting = connecting
+        self._replying = replying
+
+    def stream(
+        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
+    ) -> _AsyncReply:
+        reply = self._transport.stream(request, timeout=timeout, authorization=authorization)
+        return _AsyncReply(reply, self._connecting, self._replying, shielded=request.shielded)
+
+    async def close(self) -> None:
+        self._transport.close()
+
+
+class _AsyncReply:
+    def __init__(
+        self,
+        context: AbstractContextManager[StreamedReply],
+        connecting: float,
+        replying: float,
+        *,
+        shielded: bool,
+    ) -> None:
+        self._context = context
+        self._connecting = connecting
+        self._replying = replying
+        self._shielded = shielded
+
+    async def _pass(self, seconds: float) -> None:
+        with trio.CancelScope(shield=self._shielded):
+            await trio.sleep(seconds)
+
+    async def __aenter__(self) -> Self:
+        await trio.sleep(self._connecting)
+        self._reply = self._context.__enter__()
+        await self._pass(self._replying)
         return self
 
-    def __exit__(
+    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        pass
+        self._context.__exit__(kind, error, traceback)
 
     @property
     def head(self) -> HttpHead:
-        chunked = ("Transfer-Encoding", "chunked")
-        return HttpHead(self._response.status, (*self._response.headers, chunked))
+        return self._reply.head
 
-    def pieces(self) -> Iterator[bytes]:
-        body = self._response.body
-        yield from (body[start : start + 100] for start in range(0, len(body), 100))
+    def pieces(self) -> AsyncIterator[bytes]:
+        self._pieces = self._reply.pieces()
+        return self
 
+    def __aiter__(self) -> Self:
+        return self
 
-class InProcessTransport:
-    """A blocking `Transport` that leads straight into a `World`."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def stream(
-        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> _Reply:
-        if timeout < 0:
-            raise ValueError("an exchange began after its deadline")
-        return _Reply(self._world, request, authorization)
-
-    def close(self) -> None:
-        pass
+    async def __anext__(self) -> bytes:
+        piece = next(self._pieces, None)
+        if piece is None:
+            raise StopAsyncIteration
+        await self._pass(0)
+        return piece

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -15,10 +15,9 @@ import trio
 import muybridge
 from muybridge.clock import Clock
 from muybridge.drivers.fleet_run import Outcome, Work
-from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse
+from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.tasks import Result, Task
 from muybridge_protocol.text.request import Contents
 from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
@@ -47,63 +46,6 @@ class TrioClock(trio.abc.Clock):
             self._clock.sleep(max(0.0, left))
             return 0
         return left
-
-
-class AsyncFace:
-    """A blocking transport with an asynchronous face, and a checkpoint before each exchange."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def stream(
-        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> _AsyncReply:
-        return _AsyncReply(self._transport, request, timeout, authorization)
-
-    async def close(self) -> None:
-        self._transport.close()
-
-
-class _AsyncReply:
-    def __init__(
-        self,
-        transport: Transport,
-        request: HttpRequest,
-        timeout: float,
-        authorization: str | None,
-    ) -> None:
-        self._context = transport.stream(request, timeout=timeout, authorization=authorization)
-        self._entered: StreamedReply
-
-    async def __aenter__(self) -> Self:
-        await trio.lowlevel.checkpoint()
-        self._entered = self._context.__enter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._context.__exit__(kind, error, traceback)
-
-    @property
-    def head(self) -> HttpHead:
-        return self._entered.head
-
-    def pieces(self) -> AsyncIterator[bytes]:
-        self._pieces = self._entered.pieces()
-        return self
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        piece = next(self._pieces, None)
-        if piece is None:
-            raise StopAsyncIteration
-        return piece
 
 
 class _Run(Protocol):

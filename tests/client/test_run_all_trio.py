@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 import trio
@@ -22,9 +21,10 @@ from muybridge import (
 from muybridge.local import LocalService
 from muybridge.trio_client import TrioOutcomes
 from muybridge_protocol.fleet import FleetOutcome
-from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
+from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
+from trio_client.in_trio import TrioTime
 
-from .in_process import KEY, World
+from .in_process import KEY, AsyncFace, InProcessTransport, World
 
 HORSE = ImgaRequest(model="imga", prompt="a horse")
 LATENCY = 1.0
@@ -36,60 +36,14 @@ def service() -> Iterator[LocalService]:
         yield running
 
 
-class SlowReply:
-    """An exchange with a `World` that takes a second, shielded where it may be charged."""
-
-    def __init__(self, world: World, request: HttpRequest, authorization: str | None) -> None:
-        self._world = world
-        self._request = request
-        self._authorization = authorization
-
-    async def __aenter__(self) -> Self:
-        await trio.lowlevel.checkpoint()
-        with trio.CancelScope(shield=self._request.paid):
-            await trio.sleep(LATENCY)
-        self._world.clock.elapsed = trio.current_time()
-        self._response = self._world.answer(self._request, self._authorization)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pass
-
-    @property
-    def head(self) -> HttpHead:
-        return HttpHead(self._response.status, self._response.headers)
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        yield self._response.body
-
-
-class SlowTransport:
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def stream(
-        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> SlowReply:
-        assert timeout > 0
-        return SlowReply(self._world, request, authorization)
-
-    async def close(self) -> None:
-        pass
-
-
 def in_no_time(script: Callable[[TrioClient, World], Awaitable[None]], **options: Any) -> World:
     """Run *script* on a clock that jumps, and return the service that it met."""
-    world = World()
+    world = World(clock=TrioTime())
 
     async def main() -> None:
-        world.clock.elapsed = trio.current_time()
+        transport = AsyncFace(InProcessTransport(world), replying=LATENCY)
         async with TrioClient(
-            KEY, world.url, transport=SlowTransport(world), wall=world.clock.wall, **options
+            KEY, world.url, transport=transport, wall=world.clock.wall, **options
         ) as client:
             await script(client, world)
 

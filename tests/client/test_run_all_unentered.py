@@ -10,8 +10,7 @@ import trio
 
 from muybridge import Client, TrioClient
 
-from .in_process import InProcessTransport, World
-from .on_trio import AsyncFace
+from .in_process import AsyncFace, InProcessTransport, World
 from .requests_made import image
 
 

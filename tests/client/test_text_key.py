@@ -43,8 +43,7 @@ from .answers import (
 )
 from .canaries import AWKWARD, echoes, everything, reachable
 from .drivers import AnyClient, AnyStream, MakeClient
-from .in_process import KEY, InProcessTransport, World
-from .on_trio import AsyncFace
+from .in_process import KEY, AsyncFace, InProcessTransport, World
 
 ALL = (*PLAIN, *STREAMS)
 BOTH = ("generate_content", "stream_generate_content")

@@ -24,8 +24,7 @@ from .drivers import MakeClient
 from .film import MEDIA, Film
 from .fleets import run_all
 from .heard import Heard
-from .in_process import InProcessTransport, World
-from .on_trio import AsyncFace
+from .in_process import AsyncFace, InProcessTransport, World
 from .requests_made import image
 from .spans import Spans, told
 

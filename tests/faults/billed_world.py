@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator
 from enum import StrEnum
-from types import TracebackType
-from typing import Self
 
-from client.in_process import Seen, World
+from client.in_process import Reply, Seen, World
+from muybridge.testing.fake_transport import BrokenOff
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.emulator import MediaState
 from muybridge_protocol.http import (
-    HttpHead,
     HttpRequest,
     HttpResponse,
     Phase,
@@ -91,10 +88,8 @@ class BilledWorld(World):
         versions = range(self._versions[task_id] + 1)
         return any(content == self.film(task_id, version) for version in versions)
 
-    def exchange(
-        self, request: HttpRequest, authorization: str | None
-    ) -> tuple[HttpResponse, TransportFailure | None]:
-        """Return the reply to *request*, and how its body breaks off.
+    def exchange(self, request: HttpRequest, authorization: str | None) -> Reply:
+        """Return the reply to *request*, whole or broken off.
 
         Raises:
             TransportError: There is no head.
@@ -110,7 +105,7 @@ class BilledWorld(World):
         if fate in UNHANDLED:
             self.seen.append(Seen(self.clock.elapsed, request.method, request.url, None))
             said = {"error": f"no, {self.key}", "retry_after": 3}
-            return HttpResponse(UNHANDLED[fate], (), json.dumps(said).encode()), None
+            return HttpResponse(UNHANDLED[fate], (), json.dumps(said).encode())
         if fate is Fate.CHANGED and "/media/" in request.url:
             self._versions[request.url.rpartition("/")[2].partition(".")[0]] += 1
         return self._spoilt(self.answer(request, authorization), fate, request)
@@ -131,9 +126,7 @@ class BilledWorld(World):
         if fate not in HARMLESS:
             self.open.add(prompt)
 
-    def _spoilt(
-        self, response: HttpResponse, fate: Fate, request: HttpRequest
-    ) -> tuple[HttpResponse, TransportFailure | None]:
+    def _spoilt(self, response: HttpResponse, fate: Fate, request: HttpRequest) -> Reply:
         body, status = response.body, response.status
         match fate:
             case Fate.LOST_REPLY:
@@ -144,21 +137,21 @@ class BilledWorld(World):
             case Fate.CUT_EARLY | Fate.CUT_LATE:
                 partial = body[: 3 if fate is Fate.CUT_EARLY else len(body) - 2]
                 cut = HttpResponse(status, response.headers, partial)
-                return cut, _failure(Phase.BODY, Reason.TRUNCATED, partial, status)
+                return BrokenOff(cut, _failure(Phase.BODY, Reason.TRUNCATED, partial, status))
             case Fate.GATEWAY:
-                return HttpResponse(502, (), b"<html>Bad gateway</html>"), None
+                return HttpResponse(502, (), b"<html>Bad gateway</html>")
             case Fate.JUNK:
                 page = f"<html>{self.key}</html>".encode()
-                return HttpResponse(200, (("Content-Type", "text/html"),), page), None
+                return HttpResponse(200, (("Content-Type", "text/html"),), page)
             case Fate.NAMELESS:
-                return HttpResponse(200, (), b'{"status": "queued", "object": "imga"}'), None
+                return HttpResponse(200, (), b'{"status": "queued", "object": "imga"}')
             case Fate.REDIRECTED if "/media/" not in request.url:
-                return HttpResponse(303, (("Location", "/v1/result/task-1"),), b""), None
+                return HttpResponse(303, (("Location", "/v1/result/task-1"),), b"")
             case Fate.MIXED_UP if request.url.startswith(f"{self.url}/v1/result/"):
                 record = {**json.loads(body), "id": "task-of-another"}
-                return HttpResponse(status, (), json.dumps(record).encode()), None
+                return HttpResponse(status, (), json.dumps(record).encode())
             case _:
-                return response, None
+                return response
 
     def _picture(self, request: HttpRequest) -> HttpResponse:
         task_id = request.url.rpartition("/")[2].partition(".")[0]
@@ -177,51 +170,6 @@ class BilledWorld(World):
             return HttpResponse(416)
         stretch = ("Content-Range", f"bytes {first}-{len(body) - 1}/{len(body)}")
         return HttpResponse(206, (*fields, stretch), body[first:])
-
-
-class FatefulTransport:
-    """A blocking `Transport` that leads into a `BilledWorld`."""
-
-    def __init__(self, world: BilledWorld) -> None:
-        self._world = world
-
-    def stream(
-        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> _Reply:
-        assert timeout >= 0, "an exchange began after its deadline"
-        return _Reply(self._world, request, authorization)
-
-    def close(self) -> None:
-        pass
-
-
-class _Reply:
-    def __init__(self, world: BilledWorld, request: HttpRequest, authorization: str | None) -> None:
-        self._world = world
-        self._request = request
-        self._authorization = authorization
-
-    def __enter__(self) -> Self:
-        self._response, self._failure = self._world.exchange(self._request, self._authorization)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pass
-
-    @property
-    def head(self) -> HttpHead:
-        return HttpHead(self._response.status, self._response.headers)
-
-    def pieces(self) -> Iterator[bytes]:
-        body = self._response.body
-        yield from (body[start : start + 400] for start in range(0, len(body), 400))
-        if self._failure is not None:
-            raise TransportError(self._failure)
 
 
 def _prompt(request: HttpRequest) -> str:

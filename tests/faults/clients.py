@@ -14,10 +14,10 @@ import trio
 
 import muybridge
 from client.drivers import AnyClient
-from client.in_process import SkippingClock
 from client.on_trio import BlockingTrioClient, TrioClock
 from muybridge import batch
 from muybridge.batch import Report
+from muybridge.testing import SkippingClock
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge.wire.trio_transport import TrioTransport

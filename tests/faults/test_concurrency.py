@@ -17,8 +17,8 @@ import trio
 
 import muybridge
 from client.drivers import DRIVERS
-from client.in_process import Answer, InProcessTransport, World
-from client.on_trio import AsyncFace, TrioClock
+from client.in_process import Answer, AsyncFace, InProcessTransport, World
+from client.on_trio import TrioClock
 from client.requests_made import image
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 

@@ -27,12 +27,12 @@ from hypothesis.stateful import (
 
 import muybridge
 from client.drivers import DRIVERS
-from client.in_process import KEY
+from client.in_process import KEY, InProcessTransport
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.tasks import Result, Task
 
-from .billed_world import BilledWorld, Fate, FatefulTransport
+from .billed_world import BilledWorld, Fate
 from .interruptions import said
 
 FATES = st.just([]) | st.lists(st.sampled_from(Fate), min_size=1, max_size=4)
@@ -76,7 +76,7 @@ class CallerOfTheService(RuleBasedStateMachine):
         """Go on with a new client, as in a new process."""
         self.client = DRIVERS[self.driver](self.closing)(
             self.world,
-            transport=FatefulTransport(self.world),
+            transport=InProcessTransport(self.world),
             on_submitted=self.told.append,
             on_event=self.show_event,
         )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from types import TracebackType
-from typing import Any, ParamSpec, Self
+from typing import Any, ParamSpec
 
 import trio
 from trio.testing import MockClock
 
 import muybridge
-from client.in_process import VirtualClock, World
+from client.in_process import AsyncFace, InProcessTransport, VirtualClock, World
 from muybridge_protocol.emulator import Timing
-from muybridge_protocol.http import HttpHead, HttpRequest
 
 P = ParamSpec("P")
 
@@ -50,70 +49,9 @@ def mock_world(**timing: float) -> World:
 
 def client_of(world: World, latency: float = 0.0, **options: Any) -> muybridge.TrioClient:
     """Return a client of *world* that takes *latency* seconds for each step of an exchange."""
-    transport = InTrioTransport(world, latency)
+    transport = AsyncFace(InProcessTransport(world), connecting=latency, replying=latency)
     settings: dict[str, Any] = {"transport": transport, "wall": world.clock.wall, **options}
     return muybridge.TrioClient(world.key, world.url, world.url, **settings)
-
-
-class InTrioTransport:
-    """An `AsyncTransport` that leads straight into a `World`, with checkpoints on the way."""
-
-    def __init__(self, world: World, latency: float) -> None:
-        self.world = world
-        self.latency = latency
-
-    def stream(
-        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> _Reply:
-        if timeout < 0:
-            raise ValueError("an exchange began after its deadline")
-        return _Reply(self, request, authorization)
-
-    async def close(self) -> None:
-        pass
-
-
-class _Reply:
-    def __init__(
-        self, transport: InTrioTransport, request: HttpRequest, authorization: str | None
-    ) -> None:
-        self._transport = transport
-        self._request = request
-        self._authorization = authorization
-
-    async def _step(self, *, shield: bool) -> None:
-        with trio.CancelScope(shield=shield):
-            await trio.sleep(self._transport.latency)
-
-    async def __aenter__(self) -> Self:
-        await self._step(shield=False)
-        response = self._transport.world.answer(self._request, self._authorization)
-        await self._step(shield=self._request.shielded)
-        chunked = ("Transfer-Encoding", "chunked")
-        self.head = HttpHead(response.status, (*response.headers, chunked))
-        self._body = response.body
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pass
-
-    def pieces(self) -> AsyncIterator[bytes]:
-        return self
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._body:
-            raise StopAsyncIteration
-        await self._step(shield=self._request.shielded)
-        piece, self._body = self._body[:200], self._body[200:]
-        return piece
 
 
 class _Canceller(trio.abc.Instrument):

@@ -62,7 +62,7 @@ async def test_call(world: World) -> None:
         assert len(answered) == len(world.posts)
 
     await at_every_checkpoint(pay, check)
-    with trio.move_on_after(0.25) as scope:
+    with trio.move_on_after(0.15) as scope:
         await client.call("GET", "/v1/result/task-1")
     assert scope.cancelled_caught
     assert len(world.queries) == 1

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import ClassVar, NoReturn, Self
 
 import attrs
 
@@ -208,6 +208,8 @@ class AsyncFakeTransport(_Scripted):
 class FakeReply:
     """One exchange of a `FakeTransport`."""
 
+    _piece: ClassVar[int] = _PIECE
+
     def __init__(self, answer: Callable[[Sent], Answer], sent: Sent) -> None:
         self._answer = answer
         self._sent = sent
@@ -251,7 +253,8 @@ class FakeReply:
             TransportError: The script breaks it off, or it is larger than the request's limit.
         """
         body = self._response.body
-        yield from (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
+        size = self._piece
+        yield from (body[start : start + size] for start in range(0, len(body), size))
         if self._failure is not None:
             raise TransportError(self._failure)
 
