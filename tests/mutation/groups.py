@@ -213,7 +213,6 @@ EQUIVALENT: dict[_Key, str] = {
     ): "every operation has a method of its own in its place",
     **dict.fromkeys(
         (
-            *_swapped(_CREDENTIALS, "return True", ("True", "False")),
             *_swapped(_CREDENTIALS, "return False", ("False", "True")),
             (
                 _CREDENTIALS,
@@ -236,11 +235,6 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         (
-            *_swapped(
-                _CREDENTIALS,
-                r'if key in body or b"%" in body or b"\\" in body or body[-1:] in key:',
-                ("[-1:]", "[-2:]"),
-            ),
             *_swapped(
                 _CREDENTIALS,
                 "if len(key) < _SHORTEST_REDACTED or partial[-1:] not in key:",

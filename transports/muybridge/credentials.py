@@ -97,13 +97,11 @@ class Credentials:
 
     def redact_response(self, response: HttpResponse) -> HttpResponse:
         """Return *response* without the key, should the service have echoed it."""
-        if self._is_clean(response):
+        headers = self._redact_headers(response.headers)
+        body = self.redact_partial(response.body)  # of an error there may be its beginning alone
+        if headers is response.headers and body is response.body:
             return response
-        return HttpResponse(
-            response.status,
-            self._redact_headers(response.headers),
-            self.redact_partial(response.body),  # of an error there may be its beginning alone
-        )
+        return HttpResponse(response.status, headers, body)
 
     def redact_head(self, head: HttpHead) -> HttpHead:
         """Return *head* without the key, should a server have echoed it."""
@@ -119,39 +117,28 @@ class Credentials:
 
     def redact_partial(self, body: bytes) -> bytes:
         """Return *body*, which may have been cut anywhere, without the key or its beginning."""
-        return self._without_beginning(self._redact_body(body))
-
-    def _is_clean(self, response: HttpResponse) -> bool:
-        """Whether *response* has, at one look, neither the key nor its beginning.
-
-        To look more closely takes three times as long, and most have nothing of it.
-        """
-        key, body = self._key.encode(), response.body
-        if len(key) < _SHORTEST_REDACTED:
-            return True
-        if key in body or b"%" in body or b"\\" in body or body[-1:] in key:
-            return False
-        head = "\n".join(map("\n".join, response.headers))
-        return not (self._key in head or "%" in head or "\\" in head)
+        if self._may_hold(body):
+            body = re.sub(_written(self._key).encode(), _REDACTED.encode(), body)
+        return self._without_beginning(body)
 
     def _redact_headers(self, headers: Headers) -> Headers:
-        if not self._may_stand_in("\n".join(map("\n".join, headers)).encode(errors="replace")):
+        if not self._may_hold("\n".join(map("\n".join, headers)).encode(errors="replace")):
             return headers
         return tuple((self._redact(name), self._redact(value)) for name, value in headers)
 
     def _redact(self, text: str) -> str:
-        if not self._may_stand_in(text.encode(errors="replace")):
+        if not self._may_hold(text.encode(errors="replace")):
             return text
         return re.sub(_written(self._key), _REDACTED, text)
 
-    def _redact_body(self, body: bytes) -> bytes:
-        if not self._may_stand_in(body):
-            return body
-        return re.sub(_written(self._key).encode(), _REDACTED.encode(), body)
+    def _may_hold(self, body: bytes) -> bool:
+        """Whether *body* holds the key as it is, or any escape of one of its marks.
 
-    def _may_stand_in(self, text: bytes) -> bool:
+        To search a reply with pictures for every way of writing a key takes long, and most have
+        none. Making the pattern alone takes 20 us, and would be done for each header.
+        """
         key = self._key
-        return len(key) >= _SHORTEST_REDACTED and _may_hold(key, text)
+        return len(key) >= _SHORTEST_REDACTED and (key.encode() in body or _holds_escape(key, body))
 
     def _without_beginning(self, partial: bytes) -> bytes:
         """Return *partial* without the key's beginning at its end, where it was cut inside."""
@@ -182,14 +169,8 @@ def _escaped(mark: str) -> list[str]:
     return [f"%{code}", rf"\\u00{code}", *([rf"\\{re.escape(mark)}"] if mark in _QUOTED else [])]
 
 
-def _may_hold(key: str, body: bytes) -> bool:
-    """Whether *body* holds *key* as it is, or any escape of one of its marks.
-
-    To search a reply with pictures for every way of writing a key takes long, and most have none.
-    Making the pattern alone takes 20 us, and would be done for each header.
-    """
-    if key.encode() in body:
-        return True
+def _holds_escape(key: str, body: bytes) -> bool:
+    """Whether *body* holds an escape of one of the marks of *key*."""
     if b"%" not in body and b"\\" not in body:
         return False
     codes = "|".join(sorted({f"{ord(mark):02x}" for mark in key}))
