@@ -159,6 +159,11 @@ def is_metadata_address(address: str) -> bool:
     return (wrapped or ip) in _METADATA_ADDRESSES
 
 
+def is_clear_text(scheme: str, host: str) -> bool:
+    """Whether the API key could be read on its way to *host*, by plain http to another machine."""
+    return scheme == "http" and not is_loopback(host)
+
+
 def is_loopback(host: str) -> bool:
     """Whether *host* is this machine."""
     name = host.strip("[]").rstrip(".").lower()

@@ -9,7 +9,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import attrs
 
 from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey
-from muybridge_protocol.hosts import is_loopback, is_metadata_host, is_public_host
+from muybridge_protocol.hosts import is_clear_text, is_loopback, is_metadata_host, is_public_host
 from muybridge_protocol.http import without_query
 from muybridge_protocol.identifiers import (
     IDENTIFIER_LIMIT,
@@ -178,7 +178,7 @@ class Service:
         if self.base_url is not None:
             scheme, host, _ = _origin_of_base(self.base_url, "base_url")
             object.__setattr__(self, "_is_local", is_loopback(host))
-            if scheme != "https" and not self._is_local and not self.allow_plain_http:
+            if is_clear_text(scheme, host) and not self.allow_plain_http:
                 raise InvalidAddress(
                     f"{_shown(self.base_url)} is plain http: the API key would travel in clear "
                     "text. Use https, or say allow_plain_http=True."

@@ -16,7 +16,7 @@ from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.hosts import is_loopback
+from muybridge_protocol.hosts import is_clear_text
 from muybridge_protocol.http import HttpHead, HttpRequest
 from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.service import Service, origin_of
@@ -298,7 +298,7 @@ class TextCalls:
         if self._warned or url is None:
             return
         scheme, host, _ = origin_of(url)
-        if scheme == "http" and not is_loopback(host):
+        if is_clear_text(scheme, host):
             warn_caller(f"The API key travels in clear text to {url}.", PlainHttpWarning)
         # Not before: who makes an error of the warning wants nothing sent the next time either.
         self._warned = True

@@ -17,6 +17,7 @@ import httpcore2
 from muybridge.wire import building
 from muybridge.wire._certificates import default_context
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason
+from muybridge_protocol.operations.defaults import LONGEST_IDLE
 
 _WRAPPERS = (httpcore2.NetworkError, httpcore2.TimeoutException)
 
@@ -78,7 +79,7 @@ class Httpx2Transport:
                 proxy=self._proxy,
                 max_connections=None,
                 max_keepalive_connections=0 if request.paid else None,
-                keepalive_expiry=300.0,  # seconds
+                keepalive_expiry=LONGEST_IDLE,
                 http2=self._http2 and not request.paid,
                 network_backend=self._backend,
             )

@@ -24,9 +24,8 @@ from muybridge.wire._certificates import default_context
 from muybridge.wire._environment import proxy_for
 from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import HttpRequest, Reason
+from muybridge_protocol.operations.defaults import LONGEST_IDLE
 
-LONGEST_IDLE: Final = 300.0
-"""Seconds for which an idle connection is kept. Result queries come up to a minute apart."""
 _ROUTES_KEPT: Final = 256
 
 
