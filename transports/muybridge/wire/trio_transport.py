@@ -17,12 +17,11 @@ T = TypeVar("T")
 class TrioStream:
     """A TCP connection under trio.
 
+    trio's own `SocketStream` does not tell how much of a request was sent before it failed.
+
     Args:
         sock: The connected socket, which does not block.
     """
-
-    # trio's own streams do not tell how much of a request was sent before it failed, and cannot
-    # look at what has arrived without waiting. Of trio, only the waiting is used.
 
     __slots__ = ("sock",)
 
@@ -39,12 +38,13 @@ class TrioStream:
 
     async def receive(self, size: int) -> bytes:
         """Wait for bytes, and return up to *size* of them; no bytes are the other side's end."""
+        # Among many exchanges, a response has often arrived by the time the others had their turn.
+        await trio.lowlevel.checkpoint()
         while True:
-            await trio.lowlevel.wait_readable(self.sock)
             try:
                 return self.sock.recv(size)
             except BlockingIOError:
-                continue
+                await trio.lowlevel.wait_readable(self.sock)
 
     def receive_nowait(self, size: int) -> bytes:
         """Return what has already arrived, up to *size* bytes."""

@@ -119,18 +119,15 @@ class Reply:
     async def _begin(self) -> TransportFailure | None:
         """Send the request and read the head of the response, or return what went wrong."""
         handled = sys.exception()
-        reader = self._reader = ResponseReader(self._request.method)
+        self._reader = ResponseReader(self._request.method)
         exchange = self._exchange = Exchange(self._request, self._timeout, clock=self._loop.now)
         try:
             target = self._find_route(exchange)
             await self._connect(exchange)
             # The last moment at which a cancellation is welcome.
             await self._loop.checkpoint()
-            await self._send(exchange, target)
-            while (head := reader.head) is None:
-                reader.feed(await self._receive(exchange))
-            exchange.status, exchange.arrived = head.status, b""
-            exchange.phase = Phase.BODY
+            conversing = partial(self._converse, exchange, target)
+            await self._within(conversing, exchange.remaining(), _TIME_IS_UP)
         except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
             return self._failure(exchange, error, handled)
         return None
@@ -146,7 +143,7 @@ class Reply:
                 if piece := reader.read():
                     return self._counted(exchange, piece)
                 if not reader.complete:
-                    reader.feed(await self._receive(exchange))
+                    reader.feed(await self._receive_in_time(exchange))
             self._finish(exchange)
         except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
             return self._failure(exchange, error, handled)
@@ -181,6 +178,18 @@ class Reply:
             )
             self._connection = await self._loop.run(connecting, remaining, _TIME_IS_UP)
 
+    async def _converse(self, exchange: Exchange, target: str) -> None:
+        """Send the request and read the head of the response."""
+        await self._send(exchange, target)
+        exchange.phase = Phase.HEAD
+        # It is in time already, unless the gaps between bytes are limited, too.
+        within = self._request.idle_timeout is None
+        receive = self._receive if within else self._receive_in_time
+        while (head := self._reader.head) is None:
+            self._reader.feed(await receive(exchange))
+        exchange.status, exchange.arrived = head.status, b""
+        exchange.phase = Phase.BODY
+
     async def _send(self, exchange: Exchange, target: str) -> None:
         connection = self._in_use()
         # Taken away, so that nothing keeps the key once it has been sent.
@@ -191,10 +200,8 @@ class Reply:
         try:
             connection.refuse_early_bytes()
             while rest:
-                seconds = exchange.remaining()
                 exchange.sent = True
-                sending = partial(connection.stream.send, rest[:PIECE])
-                count = await self._within(sending, seconds, _TIME_IS_UP)
+                count = await connection.stream.send(rest[:PIECE])
                 exchange.bytes_sent += count
                 rest = rest[count:]
         except OSError as error:
@@ -202,15 +209,17 @@ class Reply:
             exchange.send_failed(error, stream.engine if isinstance(stream, TLSStream) else stream)
 
     async def _receive(self, exchange: Exchange) -> bytes:
-        receiving = partial(self._in_use().stream.receive, self._reader.wanted)
-        late = _TIME_IS_UP if self._request.idle_timeout is None else "nothing came in time"
         try:
-            data = await self._within(receiving, exchange.awaiting(), late)
+            data = await self._in_use().stream.receive(self._reader.wanted)
         except ssl.SSLEOFError:
             if self._reader.ends_with_connection:
                 raise Fault(Reason.TRUNCATED, "TLS ended without saying so") from None
             data = b""
         return exchange.receive(data)
+
+    async def _receive_in_time(self, exchange: Exchange) -> bytes:
+        receiving = partial(self._receive, exchange)
+        return await self._within(receiving, exchange.awaiting(), "nothing came in time")
 
     async def _within(self, work: Callable[[], Awaitable[T]], seconds: float, late: str) -> T:
         return await self._loop.run(work, seconds, late, shielded=self._request.shielded)
@@ -262,13 +271,8 @@ def _head_of(
         fields.append(("Content-Length", str(len(request.body or b""))))
     if route.forwards and route.proxy is not None and route.proxy.authorization is not None:
         fields.append(("Proxy-Authorization", route.proxy.authorization))
-    if authorization is not None:
-        fields.append(("Authorization", authorization))
-    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
-    return b"".join(
-        (
-            f"{request.method} {target} HTTP/1.1\r\n".encode(),
-            *[b"%s: %s\r\n" % field for field in encoded],
-            b"\r\n",
-        )
-    )
+    lines = [f"{request.method} {target} HTTP/1.1", *map(": ".join, fields), ""]
+    head = "\r\n".join(lines).encode("latin-1")
+    if authorization is not None:  # which shows itself to nobody but an encoder
+        head += b"Authorization: %s\r\n" % authorization.encode("latin-1")
+    return head + b"\r\n"
