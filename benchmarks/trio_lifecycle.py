@@ -1,8 +1,8 @@
 """Many tasks at once under trio: from a create to a result, and what one query costs.
 
-The floor is a loop on h11 and trio's streams, written by hand: it keeps its connections, and knows
-of no time-outs, faults or cancellations. All connections are open before time is taken. Peers that
-are not installed are left out: `pip install httpx2 requests`.
+The floor is a loop on h11 and trio's streams, written by hand: it opens a connection for each
+create and keeps one for polls, as `TrioClient` does, and knows of no timeouts, faults or
+cancellations. Peers that are not installed are left out: `pip install httpx2 requests`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ async def _h11(base_url: str, _: int) -> AsyncIterator[Client]:
     idle: list[tuple[trio.SocketStream, h11.Connection]] = []
 
     async def call(method: str, path: str, body: bytes | None) -> Any:
-        if idle:
+        is_create = body is not None
+        if idle and not is_create:
             stream, http = idle.pop()
         else:
             stream, http = await trio.open_tcp_stream(host, port), h11.Connection(h11.CLIENT)
@@ -119,8 +120,11 @@ async def _h11(base_url: str, _: int) -> AsyncIterator[Client]:
                 received += event.data
             else:
                 assert event.status_code == _OK
-        http.start_next_cycle()
-        idle.append((stream, http))
+        if is_create and idle:  # one is enough for the polls between creates
+            await stream.aclose()
+        else:
+            http.start_next_cycle()
+            idle.append((stream, http))
         return json.loads(received)
 
     try:
