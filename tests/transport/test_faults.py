@@ -13,8 +13,10 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
 import trustme
 
 from muybridge.wire.requests_transport import RequestsTransport
@@ -419,3 +421,22 @@ def test_no_policy(transport: Transport, status: int) -> None:
         response = call(transport, post(server.url))
         assert (response.status, response.header("location")) == (status, "/elsewhere")
         assert server.posts == 1
+
+
+@pytest.mark.parametrize("lost", [reset, [read_request], [read_request, send(b"HTTP/1.1 2")]])
+def test_something_that_retries(
+    requests_transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch, lost: Script
+) -> None:
+    """A program that makes every session of requests retry does not make us send twice."""
+    send_once = requests.Session.send
+
+    def persist(*arguments: Any, **named: Any) -> requests.Response:
+        try:
+            return send_once(*arguments, **named)
+        except requests.RequestException:
+            return send_once(*arguments, **named)
+
+    monkeypatch.setattr(requests.Session, "send", persist)
+    with ScriptedServer([read_request, *([lost] if callable(lost) else lost[1:])]) as server:
+        failure = failure_of(requests_transport, post(server.url))
+        assert (failure.sent, server.posts, len(server.peers)) == (True, 1, 1)

@@ -10,8 +10,10 @@ import logging
 import pickle
 import ssl
 import traceback
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -175,3 +177,14 @@ def test_nothing_kept(transport: Transport, tls: ssl.SSLContext | None) -> None:
                 thing
             ):
                 waiting.extend(gc.get_referents(thing))
+
+
+@pytest.mark.parametrize("status", [200, 302])
+def test_no_cache_keeps_a_signed_link(transport: Transport, status: int) -> None:
+    """The standard library caches the URLs that it takes apart, and is given no signed one."""
+    split: Any = urllib.parse.urlsplit
+    location = reply_bytes(status, b"", location=f"/elsewhere?{QUERY}")
+    with ScriptedServer([read_request, send(location)]) as server:
+        split.cache_clear()
+        assert call(transport, get(f"{server.url}/picture.png?{QUERY}")).status == status
+        assert split.cache_info().currsize == 0

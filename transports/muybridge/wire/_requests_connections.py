@@ -122,7 +122,13 @@ class RequestsExchange(Exchange):
         _current.exchange = self
 
     def take_over(self) -> None:
-        """Record that a connection of ours has the request, and that nothing was sent."""
+        """Record that a connection of ours gets the request, and that nothing was sent.
+
+        Raises:
+            Fault: One had it before, and whatever is in between is about to send it again.
+        """
+        if self.link is not None:
+            raise Fault(Reason.CLOSED, "the request was about to be sent again")
         if self.intercepted:
             self.intercepted, self.phase, self.sent = False, Phase.RESOLVE, False
 
