@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _WRITTEN_HERE = frozenset({"host", "content-length", "transfer-encoding"})
 """A second one of these would leave open where the request leads, or where it ends."""
-METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
+_METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 """Methods of requests that say how long their body is even if there is none."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -126,6 +126,16 @@ def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -
             raise Fault(Reason.OTHER, f"the header {name!r} has characters that cannot be sent")
     if authorization is not None and not _FIELD_VALUE.fullmatch(authorization):
         raise Fault(Reason.OTHER, "the API key has characters that cannot be sent")
+
+
+def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]]:
+    """Return the header fields to send for *request*, but for the key and a proxy's password."""
+    fields = [("Host", origin.authority), *request.headers]
+    if not any(name.lower() == "accept-encoding" for name, _ in request.headers):
+        fields.append(("Accept-Encoding", "identity"))
+    if request.body is not None or request.method in _METHODS_WITH_BODY:
+        fields.append(("Content-Length", str(len(request.body or b""))))
+    return fields
 
 
 def check_addresses(request: HttpRequest, addresses: Iterable[str]) -> bool:

@@ -15,10 +15,10 @@ from typing import NoReturn, Self
 import attrs
 
 from muybridge.wire._addressing import (
-    METHODS_WITH_BODY,
     Origin,
     check_addresses,
     check_fields,
+    fields_to_send,
     split_url,
 )
 from muybridge.wire._environment import checked_proxy
@@ -232,12 +232,7 @@ def fields_of(
         Fault: A name or value has characters that would break the request apart.
     """
     check_fields(request.headers, authorization)
-    fields = [("Host", origin.authority)]
-    if not any(name.lower() == "accept-encoding" for name, _ in request.headers):
-        fields.append(("Accept-Encoding", "identity"))
-    fields += request.headers
-    if request.body is not None or request.method in METHODS_WITH_BODY:
-        fields.append(("Content-Length", str(len(request.body or b""))))
+    fields = fields_to_send(request, origin)
     if authorization is not None:
         fields.append(("Authorization", authorization))
     return [(name, value.encode("latin-1")) for name, value in fields]

@@ -49,8 +49,7 @@ class Httpx2Transport:
         http2: bool = False,
         proxy: str | None = None,
     ) -> None:
-        self._ssl_context = ssl_context
-        self._http2 = http2
+        self._ssl_context, self._http2 = ssl_context, http2
         self._proxy = None if proxy is None else httpcore2.Proxy(building.checked_proxy(proxy))
         self._backend = _Backend(proxied=proxy is not None)
         self._pools: dict[tuple[int, bool, bool], httpcore2.ConnectionPool] = {}

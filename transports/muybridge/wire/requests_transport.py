@@ -29,7 +29,7 @@ from urllib3 import (
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
-from muybridge.wire._addressing import METHODS_WITH_BODY, Origin
+from muybridge.wire._addressing import Origin, fields_to_send
 from muybridge.wire._reply_body import framed
 from muybridge.wire._requests_connections import (
     Link,
@@ -202,11 +202,7 @@ class RequestsTransport:
 def _prepared(
     request: HttpRequest, origin: Origin, authorization: str | None
 ) -> requests.PreparedRequest:
-    fields = CaseInsensitiveDict({"Host": origin.authority})
-    fields.update(request.headers)
-    fields.setdefault("Accept-Encoding", "identity")
-    if request.body is not None or request.method in METHODS_WITH_BODY:
-        fields["Content-Length"] = str(len(request.body or b""))
+    fields = CaseInsensitiveDict(fields_to_send(request, origin))
     if authorization is not None:
         fields["Authorization"] = authorization
     prepared = requests.PreparedRequest()

@@ -21,7 +21,7 @@ from typing import NoReturn, Self, TypeVar
 
 import attrs
 
-from muybridge.wire._addressing import METHODS_WITH_BODY
+from muybridge.wire._addressing import fields_to_send
 from muybridge.wire._network_errors import network_error
 from muybridge.wire.exchange import PIECE, Exchange, Fault
 from muybridge.wire.http1.byte_streams import EventLoop
@@ -264,11 +264,7 @@ def _head_of(
     request: HttpRequest, route: Route[Connection], target: str, authorization: str | None
 ) -> bytes:
     """Return the head of *request* as it goes out, the secrets last."""
-    fields = [("Host", route.origin.authority), *request.headers]
-    if not any(name.lower() == "accept-encoding" for name, _ in request.headers):
-        fields.append(("Accept-Encoding", "identity"))
-    if request.body is not None or request.method in METHODS_WITH_BODY:
-        fields.append(("Content-Length", str(len(request.body or b""))))
+    fields = fields_to_send(request, route.origin)
     if route.forwards and route.proxy is not None and route.proxy.authorization is not None:
         fields.append(("Proxy-Authorization", route.proxy.authorization))
     lines = [f"{request.method} {target} HTTP/1.1", *map(": ".join, fields), ""]
