@@ -60,9 +60,10 @@ FOREIGN = {
     "av", "hypercorn", "pytest", "opentelemetry",
 }  # fmt: skip
 OTHERS = {
-    "batch", "cli", "local", "testing", "emulator", "openapi", "trio_client",
-    "text_calls", "outcomes", "fleet", "turns", "throttle", "display", "parts",
+    "batch", "cli", "local", "testing", "emulator", "openapi", "trio_client", "fleet",
+    "turns", "throttle", "display", "parts",
 }  # fmt: skip
+DRIVERS = {"driver", "runtime", "blocking", "calls", "listeners", "notes"}
 FOR_DOWNLOADS = {"muybridge.saving", "muybridge.locks", "muybridge_protocol.operations.download"}
 
 
@@ -85,6 +86,9 @@ def check(found: set[str]) -> None:
     assert found & FOREIGN == set()
     ours = {name for name in found if re.match(r"muybridge(_protocol)?\.", name)}
     assert {name for name in ours if name.split(".")[1] in OTHERS} == set()
+    assert {name for name in ours if name.startswith("muybridge.drivers.")} == {
+        f"muybridge.drivers.{name}" for name in DRIVERS
+    }
     assert {name for name in ours if "families." in name} == {
         "muybridge_protocol.families.family",
         "muybridge_protocol.families.imgb",
@@ -121,7 +125,7 @@ def test_a_first_download(tmp_path: Path) -> None:
     [
         ("client.delete_asset('a')", "muybridge_protocol.operations.delete_asset"),
         ("client.call('GET', '/v1/x')", "muybridge_protocol.operations.call"),
-        ("client.run_all([])", "muybridge.outcomes"),
+        ("client.run_all([])", "muybridge.drivers.outcomes"),
         ("muybridge.VidmRequest", "muybridge_protocol.families.vidm"),
     ],
 )

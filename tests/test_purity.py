@@ -142,7 +142,7 @@ def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
         "muybridge_protocol.text.defaults",
     }
     asked = f"{made}\nclient.stream_generate_content('textg-2.5-pro', 'a horse')"
-    assert "muybridge.text_calls" in imported_by(asked)
+    assert "muybridge.drivers.text_calls" in imported_by(asked)
 
 
 @needs("requests", "trio", "httptools", "certifi", "httpx2")

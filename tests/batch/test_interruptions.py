@@ -26,9 +26,9 @@ from client.alarms import (
     posix,
 )
 from muybridge import Client, TrioClient, batch
-from muybridge.announcing import NOT_SENT, UNDER_WAY
 from muybridge.batch import State, opening, runners
 from muybridge.batch.journal import Journal
+from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
 from muybridge.wire._requests_connections import Reply
 from muybridge.wire.network import Network
 from muybridge.wire.trio_transport import TrioStream

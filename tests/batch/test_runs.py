@@ -17,10 +17,10 @@ import pytest
 import trio
 
 from muybridge import Client, TrioClient, batch
-from muybridge.announcing import Listeners
 from muybridge.batch import BatchEvent, JournalUnusable, Report, State, What
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.run_state import Stopped
+from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
 from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ReplyReceived
 from muybridge_protocol.tasks import Task

@@ -16,7 +16,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from muybridge.announcing import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
+from muybridge.drivers.notes import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
 from muybridge.wire import requests_transport
 from muybridge.wire._requests_connections import Reply
 from muybridge.wire.http1 import connections

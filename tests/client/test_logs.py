@@ -181,7 +181,7 @@ time.sleep = lambda seconds: None
 
 def test_silence() -> None:
     """Where a program does not log, nothing is printed, and what follows calls is not loaded."""
-    assert alone("call(); print('muybridge.following' in sys.modules)") == "False\n"
+    assert alone("call(); print('muybridge.drivers.tracking' in sys.modules)") == "False\n"
 
 
 def test_import_brings_no_logging() -> None:

@@ -25,8 +25,8 @@ from muybridge import (
     VidmRequest,
     VidvRequest,
 )
+from muybridge.client import Outcomes
 from muybridge.local import LocalService
-from muybridge.outcomes import Outcomes
 from muybridge_protocol.fleet import Fleet, FleetOutcome
 from muybridge_protocol.http import Phase, Reason, TransportFailure
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from muybridge import StreamInterrupted
-from muybridge.announcing import TEXT_UNDER_WAY
-from muybridge.text_calls import StreamCall
+from muybridge.drivers.notes import TEXT_UNDER_WAY
+from muybridge.drivers.text_calls import StreamCall
 from muybridge_protocol.http import HttpResponse
 from transport.scripted_server import Peer, ScriptedServer, hang, read_request, send
 

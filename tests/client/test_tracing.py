@@ -331,7 +331,7 @@ def test_it_is_an_extra() -> None:
     """Neither the clients nor the logs need OpenTelemetry."""
     code = (
         f"import sys; sys.path[:0] = {sys.path!r}\n"
-        "import muybridge, muybridge.following, muybridge.logs, muybridge.batch\n"
+        "import muybridge, muybridge.drivers.tracking, muybridge.logs, muybridge.batch\n"
         "muybridge.Client, muybridge.TrioClient\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )

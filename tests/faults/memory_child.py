@@ -17,7 +17,8 @@ from typing import Any
 from client.answers import ASKED, MODEL
 from client.drivers import AnyStream
 from client.requests_made import image
-from muybridge import MuybridgeError, text_calls
+from muybridge import MuybridgeError
+from muybridge.drivers import text_calls
 
 from .bad_variants import VARIANTS
 from .clients import DRIVERS, requests_driver

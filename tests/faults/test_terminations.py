@@ -27,9 +27,9 @@ from batch.runner_process import KEY, horses
 from client.alarms import alarm_raises, notes
 from client.canaries import everything
 from muybridge import batch
-from muybridge.announcing import NOT_SENT, UNDER_WAY, accepted
 from muybridge.batch import Report, State
 from muybridge.batch.opening import HOW_TO_GO_ON
+from muybridge.drivers.notes import NOT_SENT, UNDER_WAY, accepted
 from transport.certificates import client_context, server_context
 
 from .striking import BLOCKING, TRIO, HoldingServer, MainThread, Strike, hook, told_by_hook

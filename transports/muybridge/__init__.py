@@ -19,8 +19,7 @@ if TYPE_CHECKING:
         TrioContentStream as TrioContentStream,
         TrioTextStream as TrioTextStream,
     )
-    from muybridge.client import Client as Client
-    from muybridge.outcomes import Outcomes as Outcomes
+    from muybridge.client import Client as Client, Outcomes as Outcomes
     from muybridge.parts import load_part as load_part
     from muybridge.text_client import ContentStream as ContentStream, TextStream as TextStream
     from muybridge.trio_client import TrioClient as TrioClient, TrioOutcomes as TrioOutcomes
@@ -105,8 +104,7 @@ _HOMES: Final = {
     "muybridge.async_text_client": Home(
         "TrioContentStream TrioTextStream", extra="trio", needs="trio"
     ),
-    "muybridge.client": Home("Client", extra="requests"),
-    "muybridge.outcomes": Home("Outcomes"),
+    "muybridge.client": Home("Client Outcomes", extra="requests"),
     "muybridge.parts": Home("load_part"),
     "muybridge.text_client": Home("ContentStream TextStream"),
     "muybridge.trio_client": Home("TrioClient TrioOutcomes", extra="trio", needs="trio"),

@@ -15,13 +15,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from muybridge.announcing import Changes, Ledger, note_task
 from muybridge.async_text_client import AsyncTextClient
-from muybridge.calls import Calls, Moment, check_wait, link_of
+from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
 from muybridge.drivers.driver import Drive, Driver
+from muybridge.drivers.notes import Ledger, note_task
 from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.errors import TaskEnded
-from muybridge_protocol.events import Polled
+from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Poll
@@ -368,7 +368,7 @@ class _Watch:
     def __init__(self, driver: Driver, begin: Callable[[], Poll]) -> None:
         self._driver = driver
         self._begin = begin
-        self._changes = Changes()
+        self._last: Result | None = None
         self._results: deque[Result] = deque()
         self._drive: Drive[Poll] | None = None
 
@@ -398,9 +398,17 @@ class _Watch:
             if self._drive is None:
                 raise StopAsyncIteration
             if await self._drive.step():
-                self._results.extend(filter(None, map(self._changes.of, self._drive.events)))
+                self._take(self._drive.events)
             else:
                 drive, self._drive = self._drive, None
                 with contextlib.suppress(TaskEnded):  # its last record has been given
                     drive.outcome()
         return self._results.popleft()
+
+    def _take(self, events: tuple[Event, ...]) -> None:
+        """Keep the results whose status or link is new."""
+        for event in events:
+            if isinstance(event, Polled):
+                last, self._last = self._last, event.result
+                if last is None or event.changed or last.url != event.result.url:
+                    self._results.append(event.result)

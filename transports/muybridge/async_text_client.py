@@ -8,9 +8,9 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from muybridge.announcing import TEXT_UNDER_WAY
-from muybridge.calls import Calls
+from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver, StreamOpening
+from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.interrupts import hide_frames
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
@@ -25,7 +25,7 @@ from muybridge_protocol.text.defaults import (
 )
 
 if TYPE_CHECKING:
-    from muybridge.text_calls import Bounds, StreamBounds, StreamCall, TextCalls
+    from muybridge.drivers.text_calls import Bounds, StreamBounds, StreamCall, TextCalls
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
     from muybridge_protocol.text.responses import (
@@ -55,8 +55,8 @@ class TrioTextStream(Generic[T]):
     async def __aenter__(self) -> Self:
         operation = self._call.start(self._driver.runtime.now())
         async with AsyncExitStack() as opening:
-            reply, followed = await StreamOpening(self._driver, operation, opening).open()
-            self._call.follow(followed, reply.head)
+            reply, tracker = await StreamOpening(self._driver, operation, opening).open()
+            self._call.track(tracker, reply.head)
             self._pieces = reply.pieces()
             self._opened = opening.pop_all()
         return self
@@ -140,7 +140,7 @@ class AsyncTextClient:
 
     @cached_property
     def _text(self) -> TextCalls:
-        from muybridge.text_calls import TextCalls  # noqa: PLC0415  loading it takes a while
+        from muybridge.drivers.text_calls import TextCalls  # noqa: PLC0415  loading it takes a while
 
         return TextCalls(self._calls.service, self._driver.credentials)
 

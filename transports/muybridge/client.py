@@ -8,13 +8,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from muybridge.announcing import Listeners
 from muybridge.async_client import AsyncClient
-from muybridge.calls import Calls
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
-from muybridge.drivers.blocking import BlockingRuntime, BlockingTransport, iterate, run
+from muybridge.drivers.blocking import (
+    BlockingIterator,
+    BlockingRuntime,
+    BlockingTransport,
+    iterate,
+    run,
+)
+from muybridge.drivers.calls import Calls, check_entered
 from muybridge.drivers.driver import Driver
+from muybridge.drivers.listeners import Listeners
 from muybridge.text_client import TextClient
 from muybridge.wire.transport import Transport
 from muybridge_protocol.families.request import MediaRequest
@@ -26,8 +32,8 @@ from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
-    from muybridge.drivers.fleet_run import Work
-    from muybridge.outcomes import Outcomes
+    from muybridge.drivers.fleet_run import Outcome, Work
+    from muybridge.drivers.outcomes import AsyncOutcomes
     from muybridge_protocol.observations import AnyEvent
 
 
@@ -258,8 +264,6 @@ class Client(TextClient):
             InvalidIdentifier: A bare id holds what an id does not.
             InvalidToken: A token cannot be read.
         """
-        from muybridge.outcomes import Outcomes  # noqa: PLC0415  a fleet takes 10 ms to load
-
         return Outcomes(
             self._client.run_all(
                 work, concurrency=concurrency, per_family=per_family, timeout=timeout
@@ -322,6 +326,55 @@ class Client(TextClient):
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
         return run(self._client.call, method, path, json)
+
+
+class Outcomes(BlockingIterator["Outcome"]):
+    """The outcomes of a run as they settle; it lasts as long as the context.
+
+        with client.run_all(requests) as outcomes:
+            for outcome in outcomes:
+                print(outcome.key, outcome.result or outcome.error)
+
+    A failed task is an outcome like any other. Left early, nothing more is sent; what may be
+    charged is heard out, so that its id is known, and an exception that passes through has in
+    its notes what is still out. The client's listeners are called by the run's own threads, one
+    at a time; what one of them raises ends the run, and is raised by the loop.
+
+    Args:
+        outcomes: The same as coroutines.
+    """
+
+    def __init__(self, outcomes: AsyncOutcomes) -> None:
+        super().__init__(outcomes)
+        self._outcomes = outcomes
+        self._entered = False
+
+    @property
+    def outstanding(self) -> list[Task]:
+        """The tasks that have been accepted and have not ended."""
+        return self._outcomes.outstanding
+
+    @property
+    def unsent(self) -> list[MediaRequest]:
+        """The requests that have not been sent."""
+        return self._outcomes.unsent
+
+    @property
+    def unread(self) -> list[Outcome]:
+        """The outcomes that the loop has not been given."""
+        return self._outcomes.unread
+
+    def __enter__(self) -> Self:
+        self._entered = True
+        return super().__enter__()
+
+    def __iter__(self) -> Self:
+        check_entered("with", entered=self._entered)
+        return self
+
+    def __next__(self) -> Outcome:
+        check_entered("with", entered=self._entered)
+        return super().__next__()
 
 
 def _default_transport() -> Transport:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Self
 
 import trio
 
-from muybridge.announcing import Listeners
 from muybridge.async_client import AsyncClient
-from muybridge.calls import Calls
 from muybridge.configuration import hidden, read_service
+from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.fleet_run import FleetRun
+from muybridge.drivers.listeners import Listeners
 from muybridge.drivers.on_trio import TrioRuntime
 from muybridge.drivers.outcomes import AsyncOutcomes
 from muybridge.wire.async_transport import AsyncTransport

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from muybridge.announcing import Listeners
 from muybridge.batch.creating import ItemRecord, JournaledCreate, request_of
 from muybridge.batch.events import What
 from muybridge.batch.journal import FOLDER
@@ -23,7 +22,8 @@ from muybridge.batch.placing import Placed, place
 from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.storable import one_line
-from muybridge.calls import Calls, Moment
+from muybridge.drivers.calls import Calls, Moment
+from muybridge.drivers.listeners import Listeners
 from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import (

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import attrs
 
-from muybridge.announcing import UNDER_WAY
 from muybridge.batch.events import SETTLED, BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items
 from muybridge.batch.journal import Entries, Journal
@@ -20,7 +19,8 @@ from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runners import Runner
 from muybridge.batch.sheet import write_sheet
-from muybridge.calls import check_wait
+from muybridge.drivers.calls import check_wait
+from muybridge.drivers.notes import UNDER_WAY
 from muybridge.interrupts import ignoring_errors
 from muybridge_protocol.service import Service
 

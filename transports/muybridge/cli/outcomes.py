@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
-from muybridge.announcing import TEXT_UNDER_WAY
 from muybridge.cli.errand import Errand
 from muybridge.cli.options import option_name
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.streams import Unprinted
 from muybridge.cli.terminal import document, say
+from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.interrupts import Terminated
 from muybridge_protocol.errors import (
     AssetDeleteFailed,

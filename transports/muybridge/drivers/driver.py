@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
-from muybridge.announcing import (
+from muybridge.credentials import Credentials
+from muybridge.drivers.listeners import Listeners, SilentTracker, find_log
+from muybridge.drivers.notes import (
     BrokenOff,
     Ledger,
-    Listeners,
-    Unfollowed,
-    break_off,
+    add_note,
     interrupted,
     interruption_of,
+    note_request,
 )
-from muybridge.credentials import Credentials
 from muybridge.interrupts import hide_frames, hold_interrupts
 from muybridge.wire.async_transport import (
     AsyncStreamedReply,
@@ -162,7 +162,7 @@ class Drive(Generic[Op]):
     def __init__(self, driver: Driver, operation: Op, ledger: Ledger | None = None) -> None:
         self._driver = driver
         self._operation: Op = operation
-        self._followed = driver.listeners.follow(operation, driver.runtime.now)
+        self._tracker = _track(operation, driver)
         self._ledger = Ledger() if ledger is None else ledger
         self._settled: Settled[Any] | None = None
         self.events: tuple[Event, ...] = ()
@@ -178,22 +178,22 @@ class Drive(Generic[Op]):
                 case Send(request, deadline):
                     await self._send(request, deadline, now)
                 case Fetch(request, deadline):
-                    self._followed.sending(request, now)
+                    self._tracker.sending(request, now)
                     await self._fetch(request, deadline)
                 case Wait(until):
                     await runtime.sleep_until(until)
                 case settled:
                     self._settled = settled
         except BaseException as error:
-            self._followed.end(error)
+            self._tracker.end(error)
             raise
         if self._settled is not None:
-            self._followed.end(self._settled.outcome)
+            self._tracker.end(self._settled.outcome)
         return self._settled is None
 
     def leave(self) -> None:
         """Tell the listeners that it is not driven any further."""
-        self._followed.end(GeneratorExit())
+        self._tracker.end(GeneratorExit())
 
     def outcome(self) -> Any:
         """Return what the operation came to, once no step is left.
@@ -212,13 +212,13 @@ class Drive(Generic[Op]):
         next_polls, runtime, held = self._driver.next_polls, self._driver.runtime, None
         try:
             with hold_interrupts(when=request.shielded) as held:
-                self._followed.sending(request, now)
+                self._tracker.sending(request, now)
                 self._ledger.begin(request)
                 next_polls.note(self._operation, now)
                 operation = await self._exchange(request, deadline)
                 self._ledger.book(operation)
                 next_polls.note(operation, runtime.now())
-                self._followed.tell_end(operation.events)
+                self._tracker.tell_end(operation.events)
         except runtime.cancelled:
             if held is not None and held.seen:
                 raise held.interrupt() from None
@@ -248,16 +248,31 @@ class Drive(Generic[Op]):
         now = self._driver.runtime.now()
         match came:
             case HttpResponse():
-                self._followed.replied(came, now)
+                self._tracker.replied(came, now)
                 return self._operation.receive(came, now)
             case TransportFailure() if self._operation.settled is None:
-                self._followed.failed(came, now)
+                self._tracker.failed(came, now)
                 return self._operation.fail(came, now)
             case BrokenOff():
-                break_off(came, before, request, self._followed, self._ledger, now)
+                self._break_off(came, before, request, now)
                 raise came.error
             case _:  # dealt with by `read`; if it broke, then while it was being left
                 return self._operation
+
+    def _break_off(self, broken: BrokenOff, before: Op, request: HttpRequest, now: float) -> None:
+        """Tell everybody that the exchange was broken off; then its error can be raised."""
+        failure = broken.failure
+        self._tracker.failed(failure, now)
+        note_request(broken, request)
+        if not request.paid:
+            return
+        if not failure.sent:
+            self._ledger.withdraw()
+        try:  # an operation may write down what is known
+            after = before.fail(failure, now)
+            self._tracker.tell_end(after.events if failure.sent else ())
+        except Exception as other:  # noqa: BLE001  a journal's or a listener's: one can be raised
+            add_note(broken.error, f"{type(other).__name__} besides: {other}")
 
 
 class _Saving(Drive["Download"]):
@@ -275,7 +290,7 @@ class _Saving(Drive["Download"]):
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:
         self._operation = await self._exchange(request, deadline, self._save)
-        self._followed.tell_end(self._operation.events)
+        self._tracker.tell_end(self._operation.events)
 
     async def _save(self, stream: Stream) -> None:
         from muybridge_protocol.operations.download import Stage  # noqa: PLC0415  not all download
@@ -285,11 +300,11 @@ class _Saving(Drive["Download"]):
             head = self._driver.credentials.redact_head(reply.head)
             moment = now()
             self._operation = self._operation.accept(head, moment)
-            self._followed.head(head.status, moment)
+            self._tracker.head(head.status, moment)
             if self._operation.stage is not Stage.READING:
                 return
             self._part.begin(self._operation.part)
-            self._followed.tell(self._operation.events)
+            self._tracker.tell(self._operation.events)
             async for piece in reply.pieces():
                 self._operation = self._operation.take(piece)
                 if self._operation.settled is not None:
@@ -297,7 +312,7 @@ class _Saving(Drive["Download"]):
                 # In this thread: a piece goes to the system's cache in a fraction of the time that
                 # handing it to another thread would take.
                 self._part.write(piece)
-                self._followed.tell(self._operation.events)
+                self._tracker.tell(self._operation.events)
         self._operation = self._operation.end(now())
 
 
@@ -315,7 +330,7 @@ class StreamOpening(Drive["OpenStream"]):
         self._opened = opened
         self._reply: AsyncStreamedReply | None = None
 
-    async def open(self) -> tuple[AsyncStreamedReply, Unfollowed]:
+    async def open(self) -> tuple[AsyncStreamedReply, SilentTracker]:
         """Return the reply whose body is the stream, and what tells of the call, which goes on.
 
         Raises:
@@ -324,12 +339,12 @@ class StreamOpening(Drive["OpenStream"]):
         while self._reply is None:
             if not await self.step():
                 self.outcome()
-        return self._reply, self._followed
+        return self._reply, self._tracker
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:
         self._operation = await self._exchange(request, deadline, self._open)
         if self._reply is None:
-            self._followed.tell_end(self._operation.events)
+            self._tracker.tell_end(self._operation.events)
 
     async def _open(self, stream: Stream) -> HttpResponse | None:
         async with AsyncExitStack() as opening:
@@ -337,10 +352,19 @@ class StreamOpening(Drive["OpenStream"]):
             now = self._driver.runtime.now()
             operation = self._operation.accept(reply.head, now)
             if operation.settled is not None:
-                self._followed.head(reply.head.status, now)
+                self._tracker.head(reply.head.status, now)
                 self._opened.push_async_exit(opening.pop_all())
                 self._operation, self._reply = operation, reply
                 return None
             body = await beginning(reply)
         response = HttpResponse(reply.head.status, reply.head.headers, body)
         return self._driver.credentials.redact_response(response)
+
+
+def _track(operation: Operation[Any], driver: Driver) -> SilentTracker:
+    """Return what tells the listeners of the call that *operation* begins."""
+    if not driver.listeners.listen:
+        return SilentTracker(driver.listeners)
+    from muybridge.drivers.tracking import Tracker, info_of  # noqa: PLC0415  for listeners alone
+
+    return Tracker(driver.listeners, find_log(), info_of(operation), driver.runtime.now)

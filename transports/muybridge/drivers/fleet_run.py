@@ -6,8 +6,9 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from muybridge.announcing import Listeners, Unfollowed, accepted
-from muybridge.calls import Calls, check_wait, warn_caller
+from muybridge.drivers.calls import Calls, check_wait, warn_caller
+from muybridge.drivers.listeners import Listeners, SilentTracker
+from muybridge.drivers.notes import accepted
 from muybridge_protocol.candidates import find_id, holds_task
 from muybridge_protocol.errors import PollingTooOften
 from muybridge_protocol.events import Submitted
@@ -63,8 +64,8 @@ class FleetRun:
         check_wait(timeout)
         self._listeners = listeners
         self._clock = clock
-        self._unfollowed = Unfollowed(listeners)
-        self._followed: dict[int, Unfollowed] | None = {} if listeners.listen else None
+        self._silent = SilentTracker(listeners)
+        self._trackers: dict[int, SilentTracker] | None = {} if listeners.listen else None
         """By place, the calls that have begun and not ended; None where nobody listens."""
         self._waiting: dict[int, MediaRequest | Task] = {}
         """By place, the work that has not begun, where somebody listens."""
@@ -91,7 +92,7 @@ class FleetRun:
         for number, item in enumerate(work):
             request = as_task(item) if isinstance(item, Result | str) else item
             self.fleet.add(number, request, now)
-            if self._followed is not None:
+            if self._trackers is not None:
                 self._waiting[number] = request
             reason = None
             if calls.poll_interval is not None:
@@ -107,8 +108,8 @@ class FleetRun:
         if not isinstance(action, FleetOutcome):
             return action
         self.settled.append(action)
-        if self._followed is not None and action.key in self._followed:
-            self._followed.pop(action.key).end(action.outcome)
+        if self._trackers is not None and action.key in self._trackers:
+            self._trackers.pop(action.key).end(action.outcome)
         return None
 
     def sending(self, sent: Dispatch[int], now: float) -> None:
@@ -117,13 +118,13 @@ class FleetRun:
         Raises:
             BaseException: A listener has raised it. The request is given back, and was not sent.
         """
-        if self._followed is None:
+        if self._trackers is None:
             return
         try:
-            followed = self._followed.get(sent.key)
-            if followed is None:
-                followed = self._follow(self._waiting.pop(sent.key), sent.key)
-            followed.sending(sent.request, now)
+            tracker = self._trackers.get(sent.key)
+            if tracker is None:
+                tracker = self._track(self._waiting.pop(sent.key), sent.key)
+            tracker.sending(sent.request, now)
         except BaseException:
             self.fleet.fail(sent.ticket, _GIVEN_BACK, now)
             raise
@@ -134,11 +135,11 @@ class FleetRun:
         Raises:
             BaseException: A listener has raised it, or a signal handler.
         """
-        followed = self._unfollowed
-        if self._followed is not None:
-            followed = self._followed.get(sent.key, followed)
+        tracker = self._silent
+        if self._trackers is not None:
+            tracker = self._trackers.get(sent.key, tracker)
         if isinstance(came, HttpResponse):
-            followed.replied(came, now)
+            tracker.replied(came, now)
             try:
                 events = self.fleet.receive(sent.ticket, came, now)
             except BaseException as error:  # a signal handler's, which may leave the fleet half-way
@@ -147,29 +148,29 @@ class FleetRun:
                     error.add_note(accepted(Task(id=name)))
                 raise
         else:
-            followed.failed(came, now)
+            tracker.failed(came, now)
             events = self.fleet.fail(sent.ticket, came, now)
-        followed.tell_end(events)
-        if self._followed is None:
+        tracker.tell_end(events)
+        if self._trackers is None:
             return
         for event in events:
             if isinstance(event, Submitted):  # the create is done, and waiting begins
-                followed.end(event.task)
-                self._follow(event.task, sent.key)
+                tracker.end(event.task)
+                self._track(event.task, sent.key)
 
     def leave(self) -> None:
         """Tell the listeners that what has not ended is left."""
-        while self._followed:
-            _, followed = self._followed.popitem()
-            followed.end(GeneratorExit())
+        while self._trackers:
+            _, tracker = self._trackers.popitem()
+            tracker.end(GeneratorExit())
 
-    def _follow(self, work: MediaRequest | Task, place: int) -> Unfollowed:
-        from muybridge.following import follow_work  # noqa: PLC0415  for listeners alone
+    def _track(self, work: MediaRequest | Task, place: int) -> SilentTracker:
+        from muybridge.drivers.tracking import track_work  # noqa: PLC0415  for listeners alone
 
-        assert self._followed is not None  # noqa: S101  somebody listens
-        followed = follow_work(self._listeners, work, place, self._clock)
-        self._followed[place] = followed
-        return followed
+        assert self._trackers is not None  # noqa: S101  somebody listens
+        tracker = track_work(self._listeners, work, place, self._clock)
+        self._trackers[place] = tracker
+        return tracker
 
     @property
     def outstanding(self) -> list[Task]:

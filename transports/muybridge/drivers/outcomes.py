@@ -6,9 +6,10 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from muybridge.announcing import BrokenOff, note_request
+from muybridge.drivers.calls import check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.fleet_run import FleetRun, Outcome
+from muybridge.drivers.notes import BrokenOff, note_request
 from muybridge.interrupts import ignoring_errors
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
@@ -192,16 +193,3 @@ class AsyncOutcomes:
         self._broken = self._broken or error
         self._run.fleet.stop()
         self._team.notify()
-
-
-def check_entered(word: str, *, entered: bool) -> None:
-    """Check that a run is iterated over within its context, which ends it whatever happens.
-
-    Raises:
-        RuntimeError: It is not. Nothing was sent.
-    """
-    if not entered:
-        raise RuntimeError(
-            "run_all has not been entered, and nothing was sent. Write "
-            f"`{word} client.run_all(...) as outcomes:` and iterate over `outcomes` inside."
-        )

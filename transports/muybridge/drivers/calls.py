@@ -185,6 +185,19 @@ def check_wait(timeout: object) -> None:
         )
 
 
+def check_entered(word: str, *, entered: bool) -> None:
+    """Check that a run is iterated over within its context, which ends it whatever happens.
+
+    Raises:
+        RuntimeError: It is not. Nothing was sent.
+    """
+    if not entered:
+        raise RuntimeError(
+            "run_all has not been entered, and nothing was sent. Write "
+            f"`{word} client.run_all(...) as outcomes:` and iterate over `outcomes` inside."
+        )
+
+
 def link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:
     """Return the link and the task that a download's source stands for."""
     if isinstance(source, str) and "://" in source and not source.lstrip().startswith("{"):

@@ -1,4 +1,4 @@
-"""Following one call: which events belong to it, how long its requests take, how it ends.
+"""Tracking one call: which events belong to it, how long its requests take, how it ends.
 
 It is loaded where somebody listens, and only there.
 """
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from muybridge.announcing import Unfollowed, find_log
+from muybridge.drivers.listeners import SilentTracker, find_log
 from muybridge.interrupts import ignoring_errors
 from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import TaskEnded
@@ -44,7 +44,7 @@ from muybridge_protocol.service import origin_of
 from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
-    from muybridge.announcing import Listeners
+    from muybridge.drivers.listeners import Listeners
     from muybridge.logs import Log
 
 _numbers = itertools.count(1)
@@ -56,7 +56,7 @@ _LIMIT = 200
 """Most characters that are told of a name."""
 
 
-class Followed(Unfollowed):
+class Tracker(SilentTracker):
     """One call, told to those who listen.
 
     Args:
@@ -259,9 +259,9 @@ class Followed(Unfollowed):
             self._listeners.tell(events, self._log)
 
 
-def follow_work(
+def track_work(
     listeners: Listeners, work: MediaRequest | Task, place: int, now: Callable[[], float]
-) -> Followed:
+) -> Tracker:
     """Return what tells of the call that a piece of *work* of a run is at first.
 
     Args:
@@ -274,7 +274,7 @@ def follow_work(
         info = of_task(new_info("wait", work=place), work)
     else:
         info = new_info("create", family=work.family.name, model=work.model_name, work=place)
-    return Followed(listeners, find_log(), info, now)
+    return Tracker(listeners, find_log(), info, now)
 
 
 def info_of(operation: Operation[Any]) -> CallInfo:

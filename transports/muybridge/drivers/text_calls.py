@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
-from muybridge.announcing import Unfollowed
-from muybridge.calls import is_time, warn_caller
 from muybridge.credentials import Credentials
+from muybridge.drivers.calls import is_time, warn_caller
+from muybridge.drivers.listeners import SilentTracker
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError
@@ -95,7 +95,7 @@ class StreamCall(Generic[T]):
         self._started = False
         self._ended = False
         self._left = False
-        self._followed: Unfollowed
+        self._tracker: SilentTracker
         self._unread = False
 
     def start(self, now: float) -> OpenStream:
@@ -111,9 +111,9 @@ class StreamCall(Generic[T]):
             self._request, self._service, now=now, seed=_seed(), timeout=self._timeout
         )
 
-    def follow(self, followed: Unfollowed, head: HttpHead) -> None:
-        """Tell *followed* from now on what comes after *head*."""
-        self._followed = followed
+    def track(self, tracker: SilentTracker, head: HttpHead) -> None:
+        """Tell *tracker* from now on what comes after *head*."""
+        self._tracker = tracker
         self._reader.end_is_told = head.tells_end
 
     def check_opened(self) -> None:
@@ -139,14 +139,14 @@ class StreamCall(Generic[T]):
             self.take(None)  # not to wait for an end that may not come
             chunk = next(self._chunks, None)
         if chunk is not None:
-            self._followed.chunk(chunk)
+            self._tracker.chunk(chunk)
         return chunk
 
     def take(self, piece: bytes | None) -> None:
         """Take the next piece of the reply, or None at its end, once no chunk is ready."""
         self._ended = piece is None
         if piece is not None:
-            self._followed.piece(len(piece))
+            self._tracker.piece(len(piece))
         self._chunks = self._reader.end() if piece is None else self._reader.take(piece)
 
     def leave(self) -> None:
@@ -156,20 +156,20 @@ class StreamCall(Generic[T]):
 
     def tell_end_of_reply(self, interruption: ServiceError | None) -> None:
         """Tell that the reply has been received, or that the call ends with an *interruption*."""
-        self._followed.tell_end(())
+        self._tracker.tell_end(())
         if interruption is not None:
-            self._followed.end(interruption)
+            self._tracker.end(interruption)
 
     def tell_end(self, error: BaseException | None) -> None:
         """Tell that the stream has been left, because of *error* or without one."""
         if error is None:
             try:
-                self._followed.tell_end(())
+                self._tracker.tell_end(())
             except BaseException as raised:  # a listener's
-                self._followed.end(raised)
+                self._tracker.end(raised)
                 raise
         left = GeneratorExit() if self._unread else None
-        self._followed.end(error or left)
+        self._tracker.end(error or left)
 
     def interruption(self, error: TransportError | ServiceError) -> ServiceError | None:
         """Return what *error* at the reply's end means: nothing, if the answer is complete.
@@ -179,7 +179,7 @@ class StreamCall(Generic[T]):
         self._ended = True
         if isinstance(error, TransportError):
             failure = self._credentials.redact_failure(error.failure)
-            self._followed.failed(failure, None)
+            self._tracker.failed(failure, None)
             return self._reader.fail(failure)
         error.__context__ = None
         return error.with_traceback(None)

@@ -1,0 +1,157 @@
+"""Who hears of what operations make known: the hook for ids first, then log and `on_event`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from muybridge.drivers.notes import accepted
+from muybridge.interrupts import ignoring_errors
+from muybridge_protocol.events import Event, Submitted
+from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.tasks import Task
+
+if TYPE_CHECKING:
+    from muybridge.logs import Log
+    from muybridge_protocol.observations import AnyEvent
+
+
+@attrs.frozen
+class Listeners:
+    """Those who are told of events.
+
+    Args:
+        on_submitted: Called with each task the moment its id is known, or None.
+        on_event: Called with each event, or None.
+
+    Raises:
+        TypeError: One of them cannot be called.
+    """
+
+    on_submitted: Callable[[Task], None] | None
+    on_event: Callable[[AnyEvent], None] | None
+
+    def __attrs_post_init__(self) -> None:
+        for name, listener in (("on_submitted", self.on_submitted), ("on_event", self.on_event)):
+            if listener is not None and not callable(listener):
+                raise TypeError(f"{name} must be callable, or None (got {listener!r})")
+
+    @property
+    def listen(self) -> bool:
+        """Whether there is anybody who is told of more than ids."""
+        return self.on_event is not None or find_log() is not None
+
+    def tell(self, events: Sequence[AnyEvent], log: Log | None = None) -> None:
+        """Tell *events* in their order, but the hook for ids first.
+
+        What a listener raises has the id of an accepted task in its notes.
+
+        Args:
+            events: What became known.
+            log: What writes them down as well, or None.
+        """
+        if self.on_submitted is None and self.on_event is None and log is None:
+            return
+        tasks = [event.task for event in events if isinstance(event, Submitted)]
+        try:
+            try:
+                if self.on_submitted is not None:
+                    for task in tasks:
+                        self.on_submitted(task)
+            finally:
+                if log is not None:
+                    for event in events:
+                        with ignoring_errors():  # of a log handler: logging ends no call
+                            log.write(event)
+                if self.on_event is not None:
+                    for event in events:
+                        self.on_event(event)
+        except BaseException as error:
+            for task in tasks:
+                error.add_note(accepted(task))
+            raise
+
+
+def find_log() -> Log | None:
+    """Return what writes events down, or None where no handler waits for records."""
+    logging = sys.modules.get("logging")  # not loaded before: nobody has made a handler
+    if logging is None:
+        return None
+    root = logging.root
+    # A logger below `muybridge` has left a place for that one, too.
+    if not root.handlers and "muybridge" not in root.manager.loggerDict:
+        return None
+    if not root.handlers and not _has_own_handlers(logging):
+        return None
+    from muybridge.logs import Log  # noqa: PLC0415  for those who log
+
+    return Log()
+
+
+def _has_own_handlers(logging: Any) -> bool:
+    known = logging.Logger.manager.loggerDict
+    return any(
+        type(handler) is not logging.NullHandler
+        for name in _LOGGERS
+        if name in known
+        for handler in getattr(known[name], "handlers", ())
+    )
+
+
+_LOGGERS = ("muybridge", "muybridge.requests", "muybridge.tasks", "muybridge.calls")
+
+
+class SilentTracker:
+    """A call of which nobody is told, but for the id of the task that it creates.
+
+    Args:
+        listeners: The client's.
+    """
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = listeners
+
+    def sending(self, request: HttpRequest, now: float) -> None:
+        """Tell that *request* is about to be sent.
+
+        Raises:
+            BaseException: A listener has raised it. Nothing was sent.
+        """
+
+    def head(self, status: int, now: float) -> None:
+        """Tell that the head of a reply has come whose body comes in pieces."""
+
+    def replied(self, response: HttpResponse, now: float) -> None:
+        """Take note of a whole reply. It is told by `tell_end`, once it has been read."""
+
+    def failed(self, failure: TransportFailure, now: float | None) -> None:
+        """Take note of an exchange without a whole reply. It is told by `tell_end`.
+
+        Args:
+            failure: What happened.
+            now: When, on the driver's clock, or None for the moment at which it is told.
+        """
+
+    def piece(self, size: int) -> None:
+        """Count a piece of a streamed text."""
+
+    def chunk(self, chunk: object) -> None:
+        """Count a chunk of a streamed text."""
+
+    def tell(self, events: tuple[Event, ...]) -> None:
+        """Tell *events* of an exchange that goes on."""
+
+    def tell_end(self, events: tuple[Event, ...]) -> None:
+        """Tell that an exchange has ended, if one was under way, and what it has led to."""
+        self._listeners.tell(events)
+
+    def end(self, outcome: object = None) -> None:
+        """Tell that the call has ended, with a value or an exception.
+
+        What a listener raises does not take the place of an exception.
+        """
