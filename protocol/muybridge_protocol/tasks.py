@@ -168,16 +168,9 @@ class Task:
 
     def to_result(self) -> Result:
         """Return the task's own record as a result, for a task that ended at its creation."""
-        return Result(
-            id=self.id,
-            status=self.status or "",
-            family=self.family,
-            model=self.model,
-            object=self.object,
-            created=self.created,
-            error=self.error,
-            raw=self.raw,
-        )
+        shared = _shared(self)
+        shared["status"] = self.status or ""
+        return Result(**shared)
 
     def _repr_html_(self) -> str:
         """Return the task as HTML for a notebook: status, model and error."""
@@ -263,16 +256,7 @@ class Result:
 
     def to_task(self) -> Task:
         """Return the task that this is the result of."""
-        return Task(
-            id=self.id,
-            family=self.family,
-            model=self.model,
-            status=self.status,
-            object=self.object,
-            created=self.created,
-            error=self.error,
-            raw=self.raw,
-        )
+        return Task(**_shared(self))
 
     def _repr_html_(self) -> str:
         """Return the result as HTML for a notebook, with its picture or video.
@@ -292,6 +276,12 @@ class Result:
         from muybridge_protocol.display import repr_fields  # noqa: PLC0415  for terminals alone
 
         return repr_fields(self)
+
+
+def _shared(value: Task | Result) -> dict[str, Any]:
+    """Return what both a task and a result say of themselves."""
+    names = attrs.fields_dict(Task).keys() & attrs.fields_dict(Result).keys()
+    return {name: getattr(value, name) for name in names}
 
 
 _LINK = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|data:", re.IGNORECASE)

@@ -21,6 +21,7 @@ from muybridge.cli.records import outcome_record
 from muybridge.cli.results import check_target, expiry, tell_result
 from muybridge.cli.terminal import answer, answer_path, document
 from muybridge_protocol.errors import ResultIncomplete, ServiceError, TaskCancelled, TaskFailed
+from muybridge_protocol.records.convert import View, unstructure
 from muybridge_protocol.service import shown_id
 from muybridge_protocol.tasks import Result, Status, Task, as_task
 
@@ -144,17 +145,20 @@ def _completed(errand: Errand, client: Client, task: Task) -> Result:
     return result
 
 
+_SHOWN = View(
+    Result,
+    only=(
+        *("status", "model", "image_url", "video_url"),
+        *("actual_duration", "total_tokens", "error"),
+    ),
+)
+
+
 def _lines(result: Result) -> list[tuple[str, object]]:
     """Return what is known of *result*, by the wire's names, for people."""
-    known = [
-        ("id", shown_id(result.id)),
-        ("status", result.status),
-        ("model", result.model),
-        ("image_url", result.image_url),
-        ("video_url", result.video_url),
-        ("actualDuration", result.actual_duration),
-        ("totalTokens", result.total_tokens),
-        ("error", result.error),
-        ("URL works until", expiry(result)),
-    ]
-    return [(name, value) for name, value in known if value is not None]
+    known = {
+        "id": shown_id(result.id),
+        **unstructure(result, _SHOWN),
+        "URL works until": expiry(result),
+    }
+    return [(name, value) for name, value in known.items() if value is not None]
