@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from muybridge.cli.commands import muybridge
-from muybridge.cli.outcomes import EXIT_CODES, MEANINGS
-from muybridge.cli.teaching import FamilyCommand
+from muybridge.cli.errors import EXIT_CODES, MEANINGS
+from muybridge.cli.family_help import FamilyCommand
 from muybridge_docs.markdown import code, table
 from muybridge_protocol.families import FAMILIES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from muybridge.cli.family_help import pace_of, sentences, summary
 from muybridge.cli.options import default_of, option_name
-from muybridge.cli.teaching import pace_of, sentences, summary
 from muybridge_docs.markdown import bullets, code, codes, table
 from muybridge_protocol.families import FAMILIES, Family, Field, Model, Pacing
 from muybridge_protocol.operations.poll import UNKNOWN_PACING

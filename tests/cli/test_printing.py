@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.cli.streams import guard_streams
+from muybridge.cli.standard_streams import guard_streams
 from muybridge.cli.terminal import answer_piece
 
 

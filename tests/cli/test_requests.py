@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from muybridge.cli.family_help import relation_sentence
 from muybridge.cli.options import option_name
-from muybridge.cli.teaching import relation_sentence
 from muybridge.local import LocalService
 from muybridge_protocol.families import FAMILIES, Family
 

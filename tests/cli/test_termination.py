@@ -192,14 +192,14 @@ def test_among_the_last_lines(start: Start) -> None:
     """Signals after the one that ends the command do not keep it from saying how to resume."""
     program = """
 import signal
-from muybridge.cli import main, outcomes
-say = outcomes.say
+from muybridge.cli import errors, main
+say = errors.say
 
 def struck(line):
     signal.raise_signal(signal.SIGTERM)
     say(line)
 
-outcomes.say = struck
+errors.say = struck
 main()
 """
     with held("GET", record(status="processing")) as (service, holding):

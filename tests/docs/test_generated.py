@@ -12,8 +12,8 @@ import pytest
 from benchmarks.__main__ import BENCHMARKS
 
 from muybridge.cli.commands import muybridge
-from muybridge.cli.outcomes import MEANINGS
-from muybridge.cli.teaching import FamilyCommand
+from muybridge.cli.errors import MEANINGS
+from muybridge.cli.family_help import FamilyCommand
 from muybridge_docs.comparison import comparisons
 from muybridge_docs.delivery_tables import COLUMNS, word
 from muybridge_docs.generated import GENERATED, fill, names_in

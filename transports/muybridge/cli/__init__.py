@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-from muybridge.cli.streams import guard_streams
+from muybridge.cli.standard_streams import guard_streams
 from muybridge.interrupts import Terminated, terminating_on_signals
 
 _NEEDED = ("click", "rich")

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import connection_options, json_option, timeout_option
 from muybridge.cli.terminal import document, say
 
@@ -25,19 +25,19 @@ def asset() -> None:
 )
 @click.argument("asset_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask, on a terminal, whether you are sure.")
-@pass_errand
-def delete(errand: Errand, asset_id: str, *, yes: bool) -> None:
+@pass_invocation
+def delete(invocation: Invocation, asset_id: str, *, yes: bool) -> None:
     """Delete an asset for good.
 
     Tasks that refer to it may fail. On a terminal you are asked first.
 
     With --json: {ok, asset_id}.
     """
-    errand.pays = True
+    invocation.pays = True
     if not yes and sys.stdin.isatty():
         click.confirm(f"Delete asset {asset_id} for good?", abort=True, err=True)
-    with errand.client(exchange_timeout=errand.timeout) as client:
+    with invocation.client(exchange_timeout=invocation.timeout) as client:
         client.delete_asset(asset_id)
     say(f"asset {asset_id} is deleted")
-    if errand.json:
+    if invocation.json:
         document({"ok": True, "asset_id": asset_id})

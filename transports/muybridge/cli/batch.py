@@ -12,17 +12,8 @@ import click
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.sheet import NAME as SHEET
-from muybridge.cli.batch_progress import choose_teller, entry_record
-from muybridge.cli.errand import PERMISSIONS, Errand, pass_errand
-from muybridge.cli.options import (
-    LOCAL,
-    connection_options,
-    insecure_downloads_option,
-    json_option,
-    poll_interval_option,
-    timeout_option,
-)
-from muybridge.cli.outcomes import (
+from muybridge.cli.batch_progress import choose_reporter, entry_record
+from muybridge.cli.errors import (
     AMBIGUOUS,
     DONE,
     FAILED,
@@ -32,6 +23,15 @@ from muybridge.cli.outcomes import (
     in_options,
     interrupted_code,
     interruption,
+)
+from muybridge.cli.invocation import PERMISSIONS, Invocation, pass_invocation
+from muybridge.cli.options import (
+    LOCAL,
+    connection_options,
+    insecure_downloads_option,
+    json_option,
+    poll_interval_option,
+    timeout_option,
 )
 from muybridge.cli.terminal import answer, document, long_document, say
 from muybridge.interrupts import ignoring_signals
@@ -85,11 +85,11 @@ def batch() -> None:
     help="How many tasks there may be at once.",
 )
 @click.option("--local", **LOCAL)
-@pass_errand
+@pass_invocation
 @click.pass_context
 def run(
     context: click.Context,
-    errand: Errand,
+    invocation: Invocation,
     file: str | None,
     *,
     out: str,
@@ -109,11 +109,11 @@ def run(
     With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
     exit_code, counts, items, sheet}.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    errand.refuse_with_local("base_url", "api_key_file")
+    invocation.refuse_with_local("base_url", "api_key_file")
     interrupted: KeyboardInterrupt | None = None
-    with _journal_errors(context, errand), ExitStack() as ending:
+    with _journal_errors(context, invocation), ExitStack() as ending:
         try:
-            report = _run(errand, file, out, concurrency=concurrency)
+            report = _run(invocation, file, out, concurrency=concurrency)
         except KeyboardInterrupt as interrupt:
             ending.enter_context(ignoring_signals())
             interrupted, report = interrupt, _report_after(interrupt, out)
@@ -122,14 +122,14 @@ def run(
             say(f"{said}: {' '.join(notes)}")
         _finish(
             context,
-            errand,
+            invocation,
             report,
-            again=_command(errand, out, concurrency),
+            again=_command(invocation, out, concurrency),
             interrupted=interrupted,
         )
 
 
-def _run(errand: Errand, file: str | None, out: str, *, concurrency: int) -> Report:
+def _run(invocation: Invocation, file: str | None, out: str, *, concurrency: int) -> Report:
     """Run the batch, and show what happens meanwhile."""
     from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same
@@ -137,20 +137,20 @@ def _run(errand: Errand, file: str | None, out: str, *, concurrency: int) -> Rep
 
     with ExitStack() as stack:
         try:
-            client = stack.enter_context(Client(**errand.client_settings(stack)))
+            client = stack.enter_context(Client(**invocation.client_settings(stack)))
         except LocalError as error:
             _check_file_too(file, error)
             raise
-        tell = stack.enter_context(choose_teller(json=errand.json))
-        stack.enter_context(errand.log())
+        tell = stack.enter_context(choose_reporter(json=invocation.json))
+        stack.enter_context(invocation.log())
         return batches.run(
             client,
             file,
             out,
             concurrency=concurrency,
-            timeout=WAIT_TIMEOUT if errand.timeout is None else errand.timeout,
+            timeout=WAIT_TIMEOUT if invocation.timeout is None else invocation.timeout,
             on_event=tell.event,
-            local=errand.local,
+            local=invocation.local,
         )
 
 
@@ -171,18 +171,18 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
 
 @batch.command(params=[json_option()])
 @click.argument("folder", metavar="DIR", type=click.Path())
-@pass_errand
+@pass_invocation
 @click.pass_context
-def status(context: click.Context, errand: Errand, folder: str) -> None:
+def status(context: click.Context, invocation: Invocation, folder: str) -> None:
     """Say how far the batch in DIR has come, and write its contact sheet anew.
 
     With --json: {event: summary, ok, exit_code, counts, items, sheet}.
     """
     from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
 
-    with _journal_errors(context, errand):
+    with _journal_errors(context, invocation):
         report = batches.status(folder)
-    _finish(context, errand, report, again=None)
+    _finish(context, invocation, report, again=None)
 
 
 @batch.command(params=[json_option()])
@@ -196,11 +196,11 @@ def status(context: click.Context, errand: Errand, folder: str) -> None:
     is_flag=True,
     help="Has to be said with --resubmit, unless the item was refused.",
 )
-@pass_errand
+@pass_invocation
 @click.pass_context
 def resolve(
     context: click.Context,
-    errand: Errand,
+    invocation: Invocation,
     folder: str,
     item: str,
     *,
@@ -219,14 +219,14 @@ def resolve(
 
     if (adopt is not None) + abandon + resubmit != 1:
         raise click.UsageError("give one of --adopt ID, --abandon and --resubmit")
-    with _journal_errors(context, errand):
+    with _journal_errors(context, invocation):
         if adopt is not None:
             entry = batches.adopt(folder, item, adopt)
         elif abandon:
             entry = batches.abandon(folder, item)
         else:
             entry = batches.resubmit(folder, item, i_may_pay_twice=i_may_pay_twice)
-    if errand.json:
+    if invocation.json:
         document({"ok": True, "item": entry_record(entry)})
     else:
         say(f"{entry.label} is {entry.state} now; `muybridge batch run --out {folder}` goes on")
@@ -246,14 +246,14 @@ def _check_file_too(file: str | None, error: LocalError) -> None:
 
 
 @contextmanager
-def _journal_errors(context: click.Context, errand: Errand) -> Generator[None, None, None]:
+def _journal_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
     """Tell an unusable journal as what it is: the file system's fault, and no task's end."""
     try:
         yield
     except JournalUnusable as error:
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
-        if errand.json:
+        if invocation.json:
             told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
             document({"ok": False, "error": told})
         context.exit(NOT_SAVED)
@@ -267,7 +267,7 @@ def exit_code_of(report: Report) -> int:
 
 def _finish(
     context: click.Context,
-    errand: Errand,
+    invocation: Invocation,
     report: Report,
     *,
     again: str | None,
@@ -276,7 +276,7 @@ def _finish(
     """Tell how far the batch has come, and leave with the exit code that says so."""
     state = exit_code_of(report)
     code = state if interrupted is None else interrupted_code(interrupted, state)
-    if errand.json:
+    if invocation.json:
         long_document(
             {
                 "event": "summary",
@@ -297,7 +297,7 @@ def _finish(
         )
     if report.stopped:
         say(f"stopped: {in_options(report.stopped)}")
-    if not errand.json:
+    if not invocation.json:
         answer(", ".join(f"{count} {state}" for state, count in report.counts.items()))
         if report.sheet is not None:
             answer(str(report.sheet))
@@ -321,8 +321,8 @@ def _quoted(report: Report) -> str:
     return shlex.quote(str(report.folder))
 
 
-def _command(errand: Errand, out: str, concurrency: int) -> str:
+def _command(invocation: Invocation, out: str, concurrency: int) -> str:
     """Return the command that goes on with the batch."""
     words = ["muybridge", "batch", "run", "--out", out, "--concurrency", str(concurrency)]
-    given = errand.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
-    return shlex.join([*words, *given, *errand.words("local")])
+    given = invocation.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
+    return shlex.join([*words, *given, *invocation.words("local")])

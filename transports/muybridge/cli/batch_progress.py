@@ -21,7 +21,7 @@ _QUIET = frozenset({What.SENDING, What.COMPLETED})
 """What is seen on a bar, and needs no line."""
 
 
-class Teller:
+class Reporter:
     """Tells each event in a plain line on stderr."""
 
     def __enter__(self) -> Self:
@@ -41,7 +41,7 @@ class Teller:
             say(line(event))
 
 
-class JsonTeller(Teller):
+class JsonReporter(Reporter):
     """Tells each event as a JSON object on a line of stdout."""
 
     def event(self, event: BatchEvent) -> None:
@@ -49,7 +49,7 @@ class JsonTeller(Teller):
         document(event_record(event))
 
 
-class LiveTeller(Teller):
+class LiveReporter(Reporter):
     """Shows a bar for the batch and one for each item at work; what goes wrong stays in a line."""
 
     def __init__(self) -> None:
@@ -125,13 +125,13 @@ _STEP_NUMBERS = {What.SENDING: 0, What.SUBMITTED: 1, What.STATUS: 2, What.COMPLE
 _LAST_STEP = 4
 
 
-def choose_teller(*, json: bool) -> AbstractContextManager[Teller]:
+def choose_reporter(*, json: bool) -> AbstractContextManager[Reporter]:
     """Return what suits stderr, or what tells JSON."""
     if json:
-        return JsonTeller()
+        return JsonReporter()
     if is_live():
-        return LiveTeller()
-    return Teller()
+        return LiveReporter()
+    return Reporter()
 
 
 def line(event: BatchEvent) -> str:

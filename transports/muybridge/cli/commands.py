@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from muybridge import __version__
-from muybridge.cli.errand import Errand
-from muybridge.cli.streams import Unprinted
+from muybridge.cli.invocation import Invocation
+from muybridge.cli.standard_streams import Unprinted
 from muybridge.interrupts import ignoring_signals
 
 _COMMANDS = {
@@ -48,8 +48,8 @@ class Muybridge(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Begin an errand; a command line with a mistake is told as JSON, too, if that is asked."""
-        ctx.obj = Errand(json="--json" in args)
+        """Begin an invocation; --json reports a mistake in the command line as JSON, too."""
+        ctx.obj = Invocation(json="--json" in args)
         try:
             return super().parse_args(ctx, args)
         except Unprinted as error:  # the help or the version
@@ -57,14 +57,14 @@ class Muybridge(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Do what is asked for, and leave with the exit code that says how it ended."""
-        errand: Errand = ctx.obj
-        with errand.telling_warnings():
+        invocation: Invocation = ctx.obj
+        with invocation.reporting_warnings():
             try:
                 code = self._carry_out(ctx)
                 sys.stdout.flush()
             except BaseException as error:  # noqa: BLE001  every end has its exit code
                 with ignoring_signals():
-                    code = _tell(error, errand)
+                    code = _tell(error, invocation)
         ctx.exit(code)
 
     def _carry_out(self, ctx: click.Context) -> int:
@@ -76,7 +76,7 @@ class Muybridge(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click asks so
         """Write the exit codes."""
-        from muybridge.cli.outcomes import MEANINGS  # noqa: PLC0415  only the help needs it
+        from muybridge.cli.errors import MEANINGS  # noqa: PLC0415  only the help needs it
 
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), meaning) for code, meaning in MEANINGS.items()])
@@ -97,10 +97,10 @@ class Muybridge(click.Group):
             )
 
 
-def _tell(error: BaseException, errand: Errand) -> int:
-    from muybridge.cli.outcomes import tell  # noqa: PLC0415  most commands go well
+def _tell(error: BaseException, invocation: Invocation) -> int:
+    from muybridge.cli.errors import tell  # noqa: PLC0415  most commands go well
 
-    return tell(error, errand)
+    return tell(error, invocation)
 
 
 @click.command(cls=Muybridge, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import connection_options, json_option, waiting_options
 from muybridge.cli.records import outcome_record
 from muybridge.cli.results import check_target
@@ -44,8 +44,8 @@ REQUESTS: tuple[MediaRequest, ...] = (
     is_flag=True,
     help=f"Use the real service, with {KEY_VARIABLE} and {BASE_URL_VARIABLE}. It costs money.",
 )
-@pass_errand
-def demo(errand: Errand, out: str, *, real: bool) -> None:
+@pass_invocation
+def demo(invocation: Invocation, out: str, *, real: bool) -> None:
     """Make a picture and a video, and show each step on the way.
 
     The service is started for this command on this machine: nothing is charged, and no key is
@@ -55,33 +55,35 @@ def demo(errand: Errand, out: str, *, real: bool) -> None:
     With --json: {ok, results: [{task, result, expires_at, path}]}.
     """
     if real:
-        _check_real(errand)
-    elif errand.base_url is not None or errand.api_key_file is not None:
+        _check_real(invocation)
+    elif invocation.base_url is not None or invocation.api_key_file is not None:
         raise click.UsageError("--base-url and --api-key-file need --real, which costs money")
     folder = out if out.endswith("/") else f"{out}/"
     check_target(folder, "--out")
-    errand.local, errand.output = not real, folder
-    with errand.client() as client:
+    invocation.local, invocation.output = not real, folder
+    with invocation.client() as client:
         where = "the real service" if real else "a service of its own, started on this machine"
-        errand.progress.say(f"1. {client!r} talks to {where}")
+        invocation.progress.say(f"1. {client!r} talks to {where}")
         results = [
-            _make(errand, client, request, number)
+            _make(invocation, client, request, number)
             for number, request in enumerate(REQUESTS, start=2)
         ]
-    if errand.json:
-        noted = {"warnings": errand.warnings} if errand.warnings else {}
+    if invocation.json:
+        noted = {"warnings": invocation.warnings} if invocation.warnings else {}
         document({"ok": True, "results": results, **noted})
     else:
         for result in results:
             answer_path(result["path"])
     if not real:
-        errand.progress.say(_hint())
+        invocation.progress.say(_hint())
 
 
-def _make(errand: Errand, client: Client, request: MediaRequest, number: int) -> dict[str, Any]:
-    errand.progress.say(f"{number}. {_source(request)}")
-    task = errand.create(client, request)
-    result, path = errand.wait_and_save(client, task)
+def _make(
+    invocation: Invocation, client: Client, request: MediaRequest, number: int
+) -> dict[str, Any]:
+    invocation.progress.say(f"{number}. {_source(request)}")
+    task = invocation.create(client, request)
+    result, path = invocation.wait_and_save(client, task)
     record = outcome_record(task, result, path)
     del record["ok"]
     return record
@@ -98,12 +100,12 @@ def _source(request: MediaRequest) -> str:
     return f"{type(request).__name__}({arguments})"
 
 
-def _check_real(errand: Errand) -> None:
+def _check_real(invocation: Invocation) -> None:
     missing = [
         name
         for name, given in (
-            (KEY_VARIABLE, errand.api_key_file),
-            (BASE_URL_VARIABLE, errand.base_url),
+            (KEY_VARIABLE, invocation.api_key_file),
+            (BASE_URL_VARIABLE, invocation.base_url),
         )
         if given is None and not os.environ.get(name)
     ]

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from muybridge.cli.errand import as_argument, errand_of, say_how_to_go_on
+from muybridge.cli.family_help import FamilyCommand
+from muybridge.cli.invocation import as_argument, invocation_of, say_next_command
 from muybridge.cli.options import (
     connection_options,
     family_options,
@@ -22,7 +23,6 @@ from muybridge.cli.options import (
 )
 from muybridge.cli.records import outcome_record
 from muybridge.cli.results import check_target, tell_result
-from muybridge.cli.teaching import FamilyCommand
 from muybridge.cli.terminal import answer, document
 from muybridge_protocol.families import FAMILIES, Family, find_family
 
@@ -64,13 +64,13 @@ def _create_command(family: Family) -> click.Command:
 
     @click.pass_context
     def create(context: click.Context, /, **values: Any) -> None:
-        errand = errand_of(context)
+        invocation = invocation_of(context)
         request = read_request(family, values)
-        with errand.client(exchange_timeout=errand.timeout) as client:
-            task = errand.create(client, request)
-        say_how_to_go_on(errand)
-        if errand.json:
-            document(outcome_record(task, warnings=errand.warnings))
+        with invocation.client(exchange_timeout=invocation.timeout) as client:
+            task = invocation.create(client, request)
+        say_next_command(invocation)
+        if invocation.json:
+            document(outcome_record(task, warnings=invocation.warnings))
         else:
             answer(as_argument(task))
 
@@ -90,15 +90,15 @@ def _run_command(family: Family) -> click.Command:
 
     @click.pass_context
     def run(context: click.Context, /, **values: Any) -> None:
-        errand = errand_of(context)
-        errand.refuse_with_local("base_url", "api_key_file")
+        invocation = invocation_of(context)
+        invocation.refuse_with_local("base_url", "api_key_file")
         request = read_request(family, values)
-        if errand.output is not None:
-            check_target(errand.output)
-        with errand.client() as client:
-            task = errand.create(client, request)
-            result, path = errand.wait_and_save(client, task)
-        tell_result(errand, result, path)
+        if invocation.output is not None:
+            check_target(invocation.output)
+        with invocation.client() as client:
+            task = invocation.create(client, request)
+            result, path = invocation.wait_and_save(client, task)
+        tell_result(invocation, result, path)
 
     return FamilyCommand(family, "run", options, run)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from muybridge.cli.errand import errand_of
+from muybridge.cli.invocation import invocation_of
 from muybridge_protocol.codec import InvalidJson, read_object
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
@@ -170,9 +170,9 @@ def output_option(*, required: bool = False) -> click.Option:
 
 
 def _store(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Keep an option's value in the attribute of the command's errand that has its name."""
+    """Keep an option's value in the attribute of the command's invocation that has its name."""
     assert parameter.name is not None  # noqa: S101  an option has a name
-    setattr(errand_of(context), parameter.name, value)
+    setattr(invocation_of(context), parameter.name, value)
 
 
 LOCAL: Mapping[str, Any] = {

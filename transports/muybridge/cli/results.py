@@ -8,21 +8,21 @@ from pathlib import Path
 
 import click
 
-from muybridge.cli.errand import Errand
+from muybridge.cli.invocation import Invocation
 from muybridge.cli.records import outcome_record
 from muybridge.cli.terminal import answer, answer_path, document, say
 from muybridge_protocol.tasks import Result
 
 
-def tell_result(errand: Errand, result: Result, path: Path | None) -> None:
+def tell_result(invocation: Invocation, result: Result, path: Path | None) -> None:
     """Print where the result is: the path it was saved to, or its URL and how long that works."""
-    if errand.json:
-        document(outcome_record(errand.task, result, path, errand.warnings))
+    if invocation.json:
+        document(outcome_record(invocation.task, result, path, invocation.warnings))
     elif path is not None:
         answer_path(path)
     else:
         expires = expiry(result)
-        if errand.local:
+        if invocation.local:
             say("the local service has ended, and the URL with it: -o PATH saves the result")
         elif expires is not None:
             say(f"the URL works until {expires}")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import json_option
-from muybridge.cli.streams import Unprinted
+from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import answer, document, say
 from muybridge.configuration import (
     BASE_URL_VARIABLE,
@@ -40,9 +40,15 @@ if TYPE_CHECKING:
 @click.option(
     "--strict", is_flag=True, help="Refuse fields and models that the specification does not list."
 )
-@pass_errand
+@pass_invocation
 def serve(
-    errand: Errand, host: str, port: int, speed: float, api_key_file: str | None, *, strict: bool
+    invocation: Invocation,
+    host: str,
+    port: int,
+    speed: float,
+    api_key_file: str | None,
+    *,
+    strict: bool,
 ) -> None:
     """Run the whole service on this machine until Ctrl-C, with real PNG and MP4 files.
 
@@ -59,15 +65,15 @@ def serve(
     from muybridge.local import serve as serve_forever  # noqa: PLC0415  an extra of its own
     from muybridge_protocol.emulator import Access  # noqa: PLC0415  no other command needs it
 
-    errand.api_key_file = api_key_file
-    given = errand.read_key()
+    invocation.api_key_file = api_key_file
+    given = invocation.read_key()
     if not is_loopback(host):
         say(f"warning: {host} can be reached from other machines, and the key in clear text")
 
     def ready(service: LocalService) -> None:
         say(f"serving on {service.base_url} until Ctrl-C; a browser shows its tasks there")
         # The key of a file may be a real one, so that only its place is printed.
-        if errand.json:
+        if invocation.json:
             key = service.api_key if api_key_file is None else None
             urls = {"base_url": service.base_url, "text_base_url": service.text_base_url}
             document({"ok": True, **urls, "api_key": key})

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from muybridge.cli.errand import Errand, pass_errand
-from muybridge.cli.options import default_of, json_option, option_name
-from muybridge.cli.outcomes import TEXT
-from muybridge.cli.records import family_record, model_record, text_model_record
-from muybridge.cli.teaching import (
+from muybridge.cli.errors import TEXT
+from muybridge.cli.family_help import (
     model_limits,
     pace_of,
     sentences,
     summary,
 )
+from muybridge.cli.invocation import Invocation, pass_invocation
+from muybridge.cli.options import default_of, json_option, option_name
+from muybridge.cli.records import family_record, model_record, text_model_record
 from muybridge.cli.terminal import answer_path, document, show
 from muybridge_protocol.families import FAMILIES, Family, find_family
 from muybridge_protocol.text.models import TEXT_MODELS, Variant
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 @click.command(params=[json_option()])
-@pass_errand
-def families(errand: Errand) -> None:
+@pass_invocation
+def families(invocation: Invocation) -> None:
     """Show the families: what they make, how long that takes and is kept.
 
     With --json: {ok, families: [{name, media, create_path, resolution, duration, pacing,
     retention, fields, relations, models, ...}]}.
     """
-    if errand.json:
+    if invocation.json:
         told = [family_record(family) for family in FAMILIES.values()]
         document({"ok": True, "families": told})
         return
@@ -62,8 +62,8 @@ def families(errand: Errand) -> None:
 
 @click.command(params=[json_option()])
 @click.argument("family", required=False)
-@pass_errand
-def models(errand: Errand, family: str | None) -> None:
+@pass_invocation
+def models(invocation: Invocation, family: str | None) -> None:
     """Show the models: limits, defaults, billing, pacing and retention.
 
     FAMILY text stands for the text models.
@@ -76,7 +76,7 @@ def models(errand: Errand, family: str | None) -> None:
     if family not in (None, TEXT):
         chosen = [find_family(family)]
     texts = TEXT_MODELS.values() if family in (None, TEXT) else ()
-    if errand.json:
+    if invocation.json:
         told = [model_record(known, model) for known in chosen for model in known.models]
         document({"ok": True, "models": [*told, *map(text_model_record, texts)]})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
     connection_options,
     insecure_downloads_option,
@@ -49,21 +49,21 @@ _TIMEOUT = "Seconds that one exchange may take [default: 60]"
 
 @click.command(params=[json_option(), timeout_option(_TIMEOUT), *connection_options()])
 @click.argument("task", metavar="ID|TOKEN")
-@pass_errand
-def get(errand: Errand, task: str) -> None:
+@pass_invocation
+def get(invocation: Invocation, task: str) -> None:
     """Ask once what the service says of a task.
 
     The exit code is 0 whatever the task's status is.
 
     With --json: {ok, task, result: {the record's fields}, expires_at}.
     """
-    errand.verb, errand.task = "get", as_task(task)
-    with errand.client(exchange_timeout=errand.timeout) as client:
-        errand.result = client.get(errand.task)
-    if errand.json:
-        document(outcome_record(errand.task, errand.result, None, errand.warnings))
+    invocation.verb, invocation.task = "get", as_task(task)
+    with invocation.client(exchange_timeout=invocation.timeout) as client:
+        invocation.result = client.get(invocation.task)
+    if invocation.json:
+        document(outcome_record(invocation.task, invocation.result, None, invocation.warnings))
         return
-    for name, value in _lines(errand.result):
+    for name, value in _lines(invocation.result):
         answer(f"{name:<16}{value}")
 
 
@@ -77,8 +77,8 @@ def get(errand: Errand, task: str) -> None:
     ]
 )
 @click.argument("task", metavar="ID|TOKEN")
-@pass_errand
-def wait(errand: Errand, task: str) -> None:
+@pass_invocation
+def wait(invocation: Invocation, task: str) -> None:
     """Wait for a task, and save its result or print its URL.
 
     A token, which create prints with --json, keeps the family, and with it the pace at which the
@@ -86,12 +86,12 @@ def wait(errand: Errand, task: str) -> None:
 
     With --json: {ok, task, result: {the record's fields}, expires_at, path}.
     """
-    errand.task = as_task(task)
-    if errand.output is not None:
-        check_target(errand.output)
-    with errand.client() as client:
-        result, path = errand.wait_and_save(client, errand.task)
-    tell_result(errand, result, path)
+    invocation.task = as_task(task)
+    if invocation.output is not None:
+        check_target(invocation.output)
+    with invocation.client() as client:
+        result, path = invocation.wait_and_save(client, invocation.task)
+    tell_result(invocation, result, path)
 
 
 @click.command(
@@ -105,32 +105,34 @@ def wait(errand: Errand, task: str) -> None:
     ]
 )
 @click.argument("source", metavar="ID|TOKEN|URL")
-@pass_errand
-def download(errand: Errand, source: str) -> None:
+@pass_invocation
+def download(invocation: Invocation, source: str) -> None:
     """Save the result of a task, or what a URL leads to.
 
     A download that broke off is gone on with. The key is never sent along.
 
     With --json: {ok, task, result, expires_at, path}; of a URL {ok, path}.
     """
-    output = errand.output or "."
-    errand.verb = "download"
+    output = invocation.output or "."
+    invocation.verb = "download"
     if "://" in source and not source.lstrip().startswith("{"):
-        errand.url = source
+        invocation.url = source
     else:
-        errand.task = as_task(source)
+        invocation.task = as_task(source)
     check_target(output)
-    with errand.client() as client:
-        if errand.task is not None:
-            errand.result = _completed(errand, client, errand.task)
-        path = errand.save(client, errand.result or source, output, timeout=errand.timeout)
-    if errand.json:
-        document(outcome_record(errand.task, errand.result, path, errand.warnings))
+    with invocation.client() as client:
+        if invocation.task is not None:
+            invocation.result = _completed(invocation, client, invocation.task)
+        path = invocation.save(
+            client, invocation.result or source, output, timeout=invocation.timeout
+        )
+    if invocation.json:
+        document(outcome_record(invocation.task, invocation.result, path, invocation.warnings))
     else:
         answer_path(path)
 
 
-def _completed(errand: Errand, client: Client, task: Task) -> Result:
+def _completed(invocation: Invocation, client: Client, task: Task) -> Result:
     """Return the task's result, if there is one to download."""
     result = client.get(task)
     if result.status == Status.FAILED:
@@ -138,7 +140,7 @@ def _completed(errand: Errand, client: Client, task: Task) -> Result:
     if result.status == Status.CANCELLED:
         raise TaskCancelled(result=result, task=task)
     if result.status != Status.COMPLETED:
-        errand.verb = "wait"
+        invocation.verb = "wait"
         raise NotCompleted(status=result.status, task=task)
     if result.url is None:
         raise ResultIncomplete(result=result, task=task)

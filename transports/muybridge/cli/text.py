@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from muybridge.cli.errand import Errand, pass_errand
+from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
     LOCAL,
     json_option,
@@ -125,9 +125,9 @@ class _Question:
 @click.option("--unlisted-model", is_flag=True, help="Send MODEL although it is not listed.")
 @click.option("--no-stream", is_flag=True, help="Ask for the whole answer in one reply.")
 @click.option("--local", **LOCAL)
-@pass_errand
+@pass_invocation
 def text(
-    errand: Errand,
+    invocation: Invocation,
     model: str,
     prompt: str,
     *,
@@ -160,30 +160,33 @@ def text(
 
     With --json: {ok, text, finish_reason, usage, response: {the reply's fields}}.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    errand.refuse_with_local("text_base_url", "api_key_file")
+    invocation.refuse_with_local("text_base_url", "api_key_file")
     question = _Question(
         model=_unlisted(model) if unlisted_model else model,
         images=tuple(map(_load, images)),
         prompt=read_stdin() if prompt == "-" else prompt,
         system=system,
         config=_config(temperature, top_p, max_output_tokens),
-        timeout=errand.timeout,
+        timeout=invocation.timeout,
     )
     question.check()
-    if not errand.local and find_address(errand.text_base_url, TEXT_BASE_URL_VARIABLE) is None:
+    if (
+        not invocation.local
+        and find_address(invocation.text_base_url, TEXT_BASE_URL_VARIABLE) is None
+    ):
         raise InvalidAddress(
             f"There is no text base URL. Set {TEXT_BASE_URL_VARIABLE}, or give --text-base-url. "
             "Nothing was sent."
         )
-    printing = not errand.json and not no_stream
-    with errand.client(text=True, spinner=not printing) as client:
-        errand.pays = True
+    printing = not invocation.json and not no_stream
+    with invocation.client(text=True, spinner=not printing) as client:
+        invocation.pays = True
         if no_stream:
-            errand.answer = question.ask(client)
+            invocation.answer = question.ask(client)
         else:
             with question.stream(client) as stream:
-                errand.answer = _read(errand, stream, printing=printing)
-    _tell(errand, errand.answer, printed=printing)
+                invocation.answer = _read(invocation, stream, printing=printing)
+    _tell(invocation, invocation.answer, printed=printing)
 
 
 def _unlisted(model: str) -> str | Unlisted:
@@ -217,7 +220,9 @@ def _config(
     return GenerationConfig(**read)
 
 
-def _read(errand: Errand, stream: ContentStream, *, printing: bool) -> GenerateContentResponse:
+def _read(
+    invocation: Invocation, stream: ContentStream, *, printing: bool
+) -> GenerateContentResponse:
     """Read *stream* to its end, and print what comes. What has come is kept, whatever happens."""
     with _printer() as put:
         try:
@@ -226,7 +231,7 @@ def _read(errand: Errand, stream: ContentStream, *, printing: bool) -> GenerateC
                     with suppress(NoText):  # the whole answer says why
                         put(chunk.text)
         except BaseException:
-            errand.answer = collect(stream.received())
+            invocation.answer = collect(stream.received())
             raise
         return stream.collect()
 
@@ -248,25 +253,25 @@ def _printer() -> Generator[Callable[[str], None], None, None]:
             answer_piece("\n")
 
 
-def _tell(errand: Errand, answer: GenerateContentResponse, *, printed: bool) -> None:
+def _tell(invocation: Invocation, answer: GenerateContentResponse, *, printed: bool) -> None:
     """Tell the answer, what it took, and whether it was cut.
 
     Raises:
         NoText: There is none.
     """
-    if not printed and not errand.json:
+    if not printed and not invocation.json:
         with suppress(NoText), _printer() as put:
             put(answer.text)
     counted = _counted(answer)
     if counted:
-        errand.progress.say(f"tokens: {counted}")
+        invocation.progress.say(f"tokens: {counted}")
     answer.text  # noqa: B018  it raises where there is none
     reason = answer.finish_reason
     if reason is not None and reason != FinishReason.STOP:
         message = answer.candidates[0].finish_message
-        errand.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
-    if errand.json:
-        noted = {"warnings": errand.warnings} if errand.warnings else {}
+        invocation.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
+    if invocation.json:
+        noted = {"warnings": invocation.warnings} if invocation.warnings else {}
         document({"ok": True, **answer_record(answer), **noted})
 
 

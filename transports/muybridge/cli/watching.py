@@ -1,4 +1,4 @@
-"""What the client's parts make known to an errand: when it waits, and what is on its way."""
+"""What the client's parts make known to an invocation: when it waits, and what is on its way."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from muybridge.wire.transport import StreamedReply, Transport, TransportError
 from muybridge_protocol.http import HttpRequest
 
 if TYPE_CHECKING:
-    from muybridge.cli.errand import Errand
+    from muybridge.cli.invocation import Invocation
 
 
 class WatchedClock(SystemClock):
     """This machine's clock, which tells the progress when the client waits."""
 
-    def __init__(self, errand: Errand) -> None:
-        self._errand = errand
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
 
     def sleep(self, seconds: float) -> None:
         """Wait for *seconds*."""
-        self._errand.progress.waiting(seconds)
+        self._invocation.progress.waiting(seconds)
         super().sleep(seconds)
 
 
 class WatchedTransport:
-    """A transport that tells the errand whether a request that does something is on its way.
+    """A transport that tells the invocation whether a request that does something is on its way.
 
     What breaks out of such an exchange, as a second Ctrl-C does, leaves it open whether the
     request was accepted.
     """
 
-    def __init__(self, transport: Transport, errand: Errand) -> None:
+    def __init__(self, transport: Transport, invocation: Invocation) -> None:
         self._transport = transport
-        self._errand = errand
+        self._invocation = invocation
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> _WatchedStream:
         """Send *request* and hand over its reply."""
         stream = self._transport.stream(request, timeout=timeout, authorization=authorization)
-        return _WatchedStream(stream, self._errand, does_something=request.method != "GET")
+        return _WatchedStream(stream, self._invocation, does_something=request.method != "GET")
 
     def close(self) -> None:
         """Close every idle connection."""
@@ -53,12 +53,12 @@ class _WatchedStream:
     def __init__(
         self,
         stream: AbstractContextManager[StreamedReply],
-        errand: Errand,
+        invocation: Invocation,
         *,
         does_something: bool,
     ) -> None:
         self._stream = stream
-        self._errand = errand
+        self._invocation = invocation
         self._does_something = does_something
 
     @property
@@ -66,7 +66,7 @@ class _WatchedStream:
         return bool(getattr(self._stream, "sent", True))
 
     def __enter__(self) -> StreamedReply:
-        self._errand.unanswered = self._does_something
+        self._invocation.unanswered = self._does_something
         try:
             return self._stream.__enter__()
         except BaseException as error:
@@ -85,4 +85,4 @@ class _WatchedStream:
     def _end(self, error: BaseException | None) -> None:
         # What a failure of the transport means is the library's to say, and it says so.
         if error is None or isinstance(error, TransportError) or not self.sent:
-            self._errand.unanswered = False
+            self._invocation.unanswered = False

@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from muybridge.cli.errand import Errand
+from muybridge.cli.invocation import Invocation
 from muybridge.cli.options import option_name
 from muybridge.cli.records import answer_record, result_record, task_record
-from muybridge.cli.streams import Unprinted
+from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
 from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.interrupts import Terminated
@@ -109,37 +109,37 @@ def in_options(message: str) -> str:
     return message
 
 
-def exit_code(error: BaseException, errand: Errand) -> int:
+def exit_code(error: BaseException, invocation: Invocation) -> int:
     """Return the code that a command ends with after *error*."""
     code = next((EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES), DEFECT)
     # Whoever reads that nothing was sent may send it again, and would pay twice.
-    if errand.accepted and code in (INVALID, NOT_SENT, DEFECT):
+    if invocation.accepted and code in (INVALID, NOT_SENT, DEFECT):
         return SAFE
-    if errand.unanswered and code == DEFECT:
+    if invocation.unanswered and code == DEFECT:
         return AMBIGUOUS
     return code
 
 
-def tell(error: BaseException, errand: Errand) -> int:
+def tell(error: BaseException, invocation: Invocation) -> int:
     """Tell *error* on stderr, or as the one JSON document on stdout, and return the exit code."""
     if isinstance(error, Unprinted) and error.errno == errno.EPIPE:
         return PIPE_CLOSED
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        code, known = _interruption(error, errand)
+        code, known = _interruption(error, invocation)
         said = f"{interruption(error)}. {known}".strip()
-        return _tell("Interrupted", said, code, errand, {}, exits=interrupted_code(error, code))
-    code = exit_code(error, errand)
+        return _tell("Interrupted", said, code, invocation, {}, exits=interrupted_code(error, code))
+    code = exit_code(error, invocation)
     if code == DEFECT or not isinstance(error, tuple(EXIT_CODES)):
         traceback.print_exception(error)
     if isinstance(error, InvalidRequest):
-        return _tell_problems(error, code, errand)
+        return _tell_problems(error, code, invocation)
     message, details = str(error) or type(error).__name__, {}
     if isinstance(error, _OUR_WORDS):
         message = in_options(message)
     if isinstance(error, ServiceError):
         details = _details(error)
-        errand.learn(error)
-        if errand.local and code in (SAFE, NOT_SAVED):
+        invocation.learn(error)
+        if invocation.local and code in (SAFE, NOT_SAVED):
             message = f"{error.what()} The local service has ended, and its tasks with it."
     elif isinstance(error, click.ClickException):
         message = error.format_message()
@@ -147,11 +147,11 @@ def tell(error: BaseException, errand: Errand) -> int:
             message += f" (see `{error.ctx.command_path} --help`)"
     elif isinstance(error, OSError):
         message = f"{error.filename or 'The file system'}: {error.strerror or error}."
-        if errand.task is not None and not errand.local:
-            message += f" Task {shown_id(errand.task.id)} is safe."
-        elif errand.answer is not None and not errand.local:
+        if invocation.task is not None and not invocation.local:
+            message += f" Task {shown_id(invocation.task.id)} is safe."
+        elif invocation.answer is not None and not invocation.local:
             message += " The answer may have been charged; asking again may cost again."
-    return _tell(type(error).__name__, message, code, errand, details)
+    return _tell(type(error).__name__, message, code, invocation, details)
 
 
 def interruption(error: BaseException) -> str:
@@ -173,35 +173,35 @@ def _tell(
     kind: str,
     message: str,
     code: int,
-    errand: Errand,
+    invocation: Invocation,
     details: dict[str, Any],
     *,
     exits: int | None = None,
 ) -> int:
     """Tell an error that leaves things as *code* says, and return the exit code."""
     exits = code if exits is None else exits
-    command = errand.next_command() if code in (AMBIGUOUS, SAFE, NOT_SAVED) else None
+    command = invocation.next_command() if code in (AMBIGUOUS, SAFE, NOT_SAVED) else None
     say(f"error: {message}")
     if command is not None:
         say(f"to resume: {command}")
-    if errand.json:
+    if invocation.json:
         told = {"type": kind, "message": message, "exit_code": exits, **details}
         if command is not None:
             told["command"] = command
-        _document({"ok": False, "error": told, **_records(errand)})
+        _document({"ok": False, "error": told, **_records(invocation)})
     return exits
 
 
-def _records(errand: Errand) -> dict[str, Any]:
+def _records(invocation: Invocation) -> dict[str, Any]:
     records: dict[str, Any] = {}
-    if errand.task is not None:
-        records["task"] = task_record(errand.task)
-    if errand.result is not None:
-        records["result"] = result_record(errand.result)
-    if errand.answer is not None:
-        records |= answer_record(errand.answer)
-    if errand.warnings:
-        records["warnings"] = errand.warnings
+    if invocation.task is not None:
+        records["task"] = task_record(invocation.task)
+    if invocation.result is not None:
+        records["result"] = result_record(invocation.result)
+    if invocation.answer is not None:
+        records |= answer_record(invocation.answer)
+    if invocation.warnings:
+        records["warnings"] = invocation.warnings
     return records
 
 
@@ -212,7 +212,7 @@ def _details(error: ServiceError) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, "")}
 
 
-def _tell_problems(error: InvalidRequest, code: int, errand: Errand) -> int:
+def _tell_problems(error: InvalidRequest, code: int, invocation: Invocation) -> int:
     count = len(error.problems)
     heading = f"{count} problem{'' if count == 1 else 's'} in the {error.family} request"
     problems = [_problem_record(error.family, problem) for problem in error.problems]
@@ -221,7 +221,7 @@ def _tell_problems(error: InvalidRequest, code: int, errand: Errand) -> int:
         for problem, record in zip(error.problems, problems, strict=True)
     ]
     say("\n".join([f"error: {heading} (nothing was sent):", *lines]))
-    if errand.json:
+    if invocation.json:
         told = {"type": "InvalidRequest", "message": str(error), "exit_code": code}
         _document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
     return code
@@ -274,26 +274,28 @@ def _accepted(family: str, problem: Problem) -> str:
     return accepted
 
 
-def _interruption(error: BaseException, errand: Errand) -> tuple[int, str]:
+def _interruption(error: BaseException, invocation: Invocation) -> tuple[int, str]:
     """Return the exit code and the message for Ctrl-C, which depend on how far things had come."""
     notes = " ".join(getattr(error, "__notes__", ()))
-    if errand.ambiguous:
+    if invocation.ambiguous:
         return AMBIGUOUS, notes
-    if errand.local and (errand.accepted or errand.unanswered or errand.answer is not None):
+    if invocation.local and (
+        invocation.accepted or invocation.unanswered or invocation.answer is not None
+    ):
         return INTERRUPTED, "Nothing was charged: the service was a local one."
-    if errand.task is not None:
-        safe = isinstance(errand.result, Result) and errand.result.is_terminal
+    if invocation.task is not None:
+        safe = isinstance(invocation.result, Result) and invocation.result.is_terminal
         state = "has ended and" if safe else "goes on and"
-        return SAFE, f"Task {shown_id(errand.task.id)} {state} is safe."
-    if errand.url is not None:
+        return SAFE, f"Task {shown_id(invocation.task.id)} {state} is safe."
+    if invocation.url is not None:
         return SAFE, "What has arrived is kept."
-    if errand.unanswered or errand.answer is not None:
-        if errand.text:
+    if invocation.unanswered or invocation.answer is not None:
+        if invocation.text:
             return AMBIGUOUS, TEXT_UNDER_WAY
         return AMBIGUOUS, (
             "The request may have been accepted and charged, but its response has not arrived. It "
             "was not sent again. Look at the account before sending it again."
         )
-    if errand.pays:
+    if invocation.pays:
         return NOT_SENT, notes or "Nothing was sent."
     return INTERRUPTED, notes

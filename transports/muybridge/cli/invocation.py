@@ -1,4 +1,4 @@
-"""What one command has set out to do, and how far it has come."""
+"""One invocation of the command: its options, its client, and how far it has come."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ _OUR_WARNINGS = (IgnoredSetting, PlainHttpWarning, PollingTooOften)
 
 
 @attrs.define(eq=False, kw_only=True)
-class Errand:
-    """What one command has set out to do, and how far it has come.
+class Invocation:
+    """One invocation of the command: its options, its client, and how far it has come.
 
     Options store their values here; errors are told by what is known here.
 
@@ -257,7 +257,7 @@ class Errand:
             self.result = error.result
 
     @contextmanager
-    def telling_warnings(self) -> Generator[Self, None, None]:
+    def reporting_warnings(self) -> Generator[Self, None, None]:
         """Tell the library's warnings as plain lines, each once."""
         with warnings.catch_warnings():
             plain = warnings.showwarning
@@ -339,18 +339,18 @@ def as_argument(task: Task) -> str:
     return task.id if is_bare(task.id) and not could_be_other else task.to_token()
 
 
-def errand_of(context: click.Context) -> Errand:
-    """Return the errand that *context* belongs to."""
-    return context.ensure_object(Errand)
+def invocation_of(context: click.Context) -> Invocation:
+    """Return the invocation that *context* belongs to."""
+    return context.ensure_object(Invocation)
 
 
-def pass_errand(command: Callable[Concatenate[Errand, P], R]) -> Callable[P, R]:
-    """Give *command* its errand as the first argument."""
-    return click.make_pass_decorator(Errand, ensure=True)(command)
+def pass_invocation(command: Callable[Concatenate[Invocation, P], R]) -> Callable[P, R]:
+    """Give *command* its invocation as the first argument."""
+    return click.make_pass_decorator(Invocation, ensure=True)(command)
 
 
-def say_how_to_go_on(errand: Errand) -> None:
+def say_next_command(invocation: Invocation) -> None:
     """Say which command carries on, if one does."""
-    command = errand.next_command()
+    command = invocation.next_command()
     if command is not None:
         say(f"to resume: {command}")
