@@ -24,7 +24,13 @@ def service() -> Iterator[LocalService]:
         yield running
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def to_run(page: Path) -> object:
+    """Return the parameter for *page*; where clients meet a proxy, tests may send paid requests."""
+    marks = [pytest.mark.muybridge_paid_requests] if page.name == "proxy.md" else []
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", [to_run(page) for page in PAGES])
 def test_examples_run(
     page: Path,
     request: pytest.FixtureRequest,

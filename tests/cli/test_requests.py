@@ -86,6 +86,7 @@ def test_the_text_base_url_is_not_looked_at(invoke: Invoke, settings: dict[str, 
     assert "Set MUYBRIDGE_BASE_URL, or give --base-url. Nothing was sent." in ended.stderr
 
 
+@pytest.mark.muybridge_paid_requests  # by a proxy on this machine
 def test_a_key_that_a_proxy_would_read_is_not_sent(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_key_that_a_proxy_would_read_is_not_sent(
     assert f" --allow-plain-http {option} " in ended.stderr.partition("to resume:")[2]
 
 
+@pytest.mark.muybridge_paid_requests  # by a proxy on this machine
 def test_a_batch_behind_a_proxy(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

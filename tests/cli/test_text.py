@@ -240,6 +240,7 @@ def test_the_other_base_url_is_not_looked_at(
 
 
 @pytest.mark.parametrize("words", [(), ("--no-stream",)])
+@pytest.mark.muybridge_paid_requests  # by a proxy on this machine
 def test_a_key_that_a_proxy_would_read_exits_3(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
@@ -406,6 +407,7 @@ def test_a_last_line_is_ended_before_an_error(invoke: Invoke) -> None:
     assert ended.output.startswith("A horse\nerror: The stream was cut off")
 
 
+@pytest.mark.muybridge_paid_requests  # to this machine, by another name
 def test_clear_text_is_warned_of_in_one_line(invoke: Invoke) -> None:
     """A key that travels in clear text is told in one line, and in the document."""
     with CrookedService(always(event_stream("A horse"))) as service:

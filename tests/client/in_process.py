@@ -190,6 +190,7 @@ class AsyncFace:
     def __init__(
         self, transport: Transport, *, connecting: float = 0.0, replying: float = 0.0
     ) -> None:
+        self.offline: bool = getattr(transport, "offline", False)
         self._transport = transport
         self._connecting = connecting
         self._replying = replying

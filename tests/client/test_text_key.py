@@ -211,6 +211,7 @@ def test_the_key_goes_to_the_service_alone(make_client: MakeClient, method: str)
 
 
 @pytest.mark.parametrize("method", ALL)
+@pytest.mark.muybridge_paid_requests  # to a proxy on this machine
 def test_proxies_on_plain_http(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
@@ -229,6 +230,7 @@ def test_proxies_on_plain_http(
 
 
 @pytest.mark.parametrize("method", ALL)
+@pytest.mark.muybridge_paid_requests  # to a proxy on this machine
 def test_proxies_on_request(driver: str, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     """A transport that was told so sends the key in clear text through a proxy."""
     with ScriptedServer(answering) as proxy:

@@ -35,6 +35,7 @@ def cell_of(name: str, operation: str) -> Cell:
     return next(cell for cell in alike if cell.scheme == "http" and not cell.once)
 
 
+@pytest.mark.muybridge_paid_requests  # as in test_cells.py
 @pytest.mark.parametrize(
     ("variant", "name", "operation", "complaint"),
     [

@@ -21,6 +21,7 @@ from muybridge.drivers.blocking import (
 from muybridge.drivers.calls import Calls, check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
+from muybridge.payment_guard import guarded
 from muybridge.text_client import TextClient
 from muybridge.wire.transport import Transport
 from muybridge_protocol.families.request import MediaRequest
@@ -89,7 +90,7 @@ class Client(TextClient):
         )
         calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
         driver = Driver(
-            BlockingTransport(_default_transport() if transport is None else transport),
+            BlockingTransport(guarded(_default_transport() if transport is None else transport)),
             credentials,
             Listeners(on_submitted, on_event),
             BlockingRuntime(SystemClock() if clock is None else clock),

@@ -17,6 +17,7 @@ from muybridge.drivers.fleet_run import FleetRun
 from muybridge.drivers.listeners import Listeners
 from muybridge.drivers.on_trio import TrioRuntime
 from muybridge.drivers.outcomes import AsyncOutcomes
+from muybridge.payment_guard import guarded
 from muybridge.wire.async_transport import AsyncTransport
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.tasks import Task
@@ -111,7 +112,7 @@ class TrioClient(AsyncClient):
         )
         calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
         driver = Driver(
-            _default_transport() if transport is None else transport,
+            guarded(_default_transport() if transport is None else transport),
             credentials,
             Listeners(on_submitted, on_event),
             TrioRuntime(wall),

@@ -110,6 +110,9 @@ _CHUNKED = ("Transfer-Encoding", "chunked")
 class _Scripted:
     """What both fake transports are: a script, and a record."""
 
+    offline: ClassVar[bool] = True
+    """No request leaves this machine, so that tests may send paid ones."""
+
     def __init__(self, *answers: Script, otherwise: Script | None = None) -> None:
         self._answers = deque(answers)
         self._otherwise = otherwise

@@ -1,15 +1,22 @@
-"""The fixtures that pytest knows as soon as Muybridge is installed.
+"""What pytest knows as soon as Muybridge is installed: fixtures, and that tests must not pay.
 
-pytest imports this module at every start, so that nothing is imported here before a test asks for
-it. What a fixture needs and is not installed is told by that test, with the pip command.
+pytest imports this module at every start, so it imports little itself. If a fixture needs a
+library that is not installed, the test that uses it fails with the pip command.
+
+Paid requests to other machines are refused from before the first conftest file is imported until
+pytest ends, except while a marked test and its function-scoped fixtures run. A fixture of a wider
+scope serves tests that are not marked, so it may not pay, whichever test happens to set it up.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pytest
+
+from muybridge.payment_guard import MARKER, paid_requests
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -40,6 +47,56 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the service's speed be set in pytest's configuration."""
     help_text = "how much faster than the real one the service of muybridge_service is"
     parser.addini("muybridge_speed", help_text, default=_SPEED)
+
+
+_GUARD: Final = pytest.StashKey[ExitStack]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Refuse paid requests before the first conftest file is imported."""
+    _raise_guard(early_config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse paid requests, also where a conftest file names this plugin; register the mark."""
+    _raise_guard(config)
+    config.addinivalue_line("markers", f"{MARKER}: the test may send paid Muybridge requests")
+
+
+def _raise_guard(config: pytest.Config) -> None:
+    if _GUARD not in config.stash:
+        guard = config.stash[_GUARD] = ExitStack()
+        guard.enter_context(paid_requests(refused=True))
+        config.add_cleanup(guard.close)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Allow paid requests while the fixtures of a marked test are set up."""
+    with paid_requests(refused=not _may_pay(item)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Allow paid requests while a marked test runs."""
+    with paid_requests(refused=not _may_pay(item)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Refuse paid requests in fixtures that outlive the test."""
+    may_pay = fixturedef.scope == "function" and _may_pay(request.node)
+    with paid_requests(refused=not may_pay):
+        return (yield)
+
+
+def _may_pay(item: pytest.Item) -> bool:
+    return item.get_closest_marker(MARKER) is not None
 
 
 @pytest.fixture(scope="session")
