@@ -81,6 +81,7 @@ _TO_MARK: Final = re.compile(rf'[^",:\[{{]*+(?:{_TEXT}[^",:\[{{]*+)*+([,:\[{{]?)
 _ASCII: Final = bytes(range(0x80))
 # Not too many at once, so that little of a long text stands there twice.
 _BEYOND_ASCII: Final = re.compile(rb"(?:[\xc0-\xff][\x80-\xbf]*){1,4096}")
+_SPACE: Final = " \t\n\r"
 _ESCAPED: Final = "muybridge_protocol.escaped"
 _FOUR_BYTES: Final = re.compile(r"\\u[dD][89abAB]")
 _TWO_BYTES: Final = re.compile(r"\\u(?!00)")
@@ -105,7 +106,8 @@ def read_event(body: bytes, limit: float = EVENT_LIMIT) -> Any:
 
     See `event_text` and `event_value`.
     """
-    return event_value(event_text(body, limit))
+    text = _decode(body, 0) if len(body) <= SMALL else event_text(body, limit)
+    return event_value(text)
 
 
 def event_text(body: bytes, limit: float = EVENT_LIMIT) -> str:
@@ -227,7 +229,9 @@ def _check_widths(text: str, most: float, *, copies: int = 0) -> None:
 
 def _read(text: str, decoder: json.JSONDecoder) -> Any:
     try:
-        value = decoder.decode(text)
+        # As `decode` does, which looks for white space with regular expressions: that takes a
+        # tenth of the time of a short event.
+        value, end = decoder.raw_decode(text, len(text) - len(text.lstrip(_SPACE)))
     except InvalidJson:
         raise
     except RecursionError:
@@ -235,6 +239,8 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
     except ValueError as error:
         said = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
         raise InvalidJson(f"it is not JSON: {said}" if text else "it is empty") from None
+    if text[end:].strip(_SPACE):
+        raise InvalidJson("it is not JSON: Extra data")
     if text.count("[") + text.count("{") > NESTING_LIMIT and _is_nested_too_deeply(value):
         raise InvalidJson("it is nested too deeply")
     return value
