@@ -26,9 +26,11 @@ nitpick_ignore = [
     ("py:class", "TracerProvider"),
     # Ours, in public signatures, but not public by name: programs have such values, or give one
     # that fits, without naming the type.
+    ("py:class", "AsyncOutcomes"),
     ("py:class", "Clock"),
     ("py:class", "Driver"),
     ("py:class", "JsonObject"),
+    ("py:class", "Outcome"),
     ("py:class", "Script"),
     ("py:class", "StreamCall"),
     ("py:class", "Work"),

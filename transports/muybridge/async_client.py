@@ -85,8 +85,6 @@ class AsyncClient(AsyncTextClient):
 
         The request is sent at most once, unless it certainly did not reach the service or was
         answered 429. A task that the service refuses in its record has the status `failed`.
-        Cancelled before its first byte, it was not sent; after that, a cancellation waits for
-        the reply and comes at the caller's next checkpoint.
 
         Args:
             request: What to generate.
@@ -202,7 +200,7 @@ class AsyncClient(AsyncTextClient):
 
         Raises:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
-                a cancellation was told the id by `on_submitted`, and carries it in its notes.
+                an interruption carries its id in its notes.
             ValueError: The timeout is not a number. Nothing was sent.
         """
         check_wait(timeout)
@@ -230,7 +228,7 @@ class AsyncClient(AsyncTextClient):
                     print(outcome.key, outcome.result or outcome.error)
 
         They come in the order in which they settle; `key` is the place in *work*. Nothing is
-        sent before the context is entered. See `AsyncOutcomes` for what happens when it is left
+        sent before the context is entered. See `TrioOutcomes` for what happens when it is left
         early.
 
         Args:
@@ -268,9 +266,8 @@ class AsyncClient(AsyncTextClient):
     ) -> Path:
         """Save a result and return where it is.
 
-        The file appears whole or not at all. A download that broke off, or was cancelled, is
-        gone on with. The key is not sent. Where the link has expired and the task is known, a
-        fresh one is asked for.
+        The file appears whole or not at all. Interrupted downloads resume. The key is not sent.
+        Where the link has expired and the task is known, a fresh one is asked for.
 
         Args:
             source: A result, a task, an id, a token or a URL.
@@ -328,8 +325,7 @@ class AsyncClient(AsyncTextClient):
         """Call any endpoint of the service and return its reply, whatever its status.
 
         For the endpoints that the specification names but does not show. Any method but GET is
-        treated as one that costs money: it is never sent twice when it may have been accepted,
-        and it is shielded from cancellation as a create is.
+        treated as one that costs money: it is never sent twice when it may have been accepted.
 
         Args:
             method: The HTTP method, in capital letters.

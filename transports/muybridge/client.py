@@ -252,7 +252,8 @@ class Client(TextClient):
                     print(outcome.key, outcome.result or outcome.error)
 
         They come in the order in which they settle; `key` is the place in *work*. Nothing is
-        sent before the context is entered. See `Outcomes` for what happens when it is left early.
+        sent before the context is entered. See `Outcomes` for what happens when it is left
+        early.
 
         Args:
             work: Requests to create, and tasks, results, tokens or ids to wait for.
@@ -281,8 +282,8 @@ class Client(TextClient):
     ) -> Path:
         """Save a result and return where it is.
 
-        The file appears whole or not at all. A download that broke off is gone on with. The key
-        is not sent. Where the link has expired and the task is known, a fresh one is asked for.
+        The file appears whole or not at all. Interrupted downloads resume. The key is not sent.
+        Where the link has expired and the task is known, a fresh one is asked for.
 
         Args:
             source: A result, a task, an id, a token or a URL.

@@ -127,7 +127,7 @@ class TextClient:
     ) -> ContentStream:
         """Return a context that generates text and gives it in chunks as they come.
 
-            with client.stream_generate_content("textg-2.5-pro", "Tell me of horses.") as chunks:
+            with client.stream_generate_content("textg-2.5-pro", "Of horses.") as chunks:
                 for chunk in chunks:
                     print(chunk.text, end="")
 

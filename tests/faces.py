@@ -1,0 +1,68 @@
+"""The blocking face has the signatures and docstrings of the asynchronous one.
+
+`python -m tests.faces` copies them, method by method; bodies stay as they are. A test says where
+they differ.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+TRANSPORTS = Path(__file__).parent.parent / "transports" / "muybridge"
+FACES = {
+    ("async_client.py", "AsyncClient"): ("client.py", "Client"),
+    ("async_text_client.py", "AsyncTextClient"): ("text_client.py", "TextClient"),
+    ("async_text_client.py", "TrioContentStream"): ("text_client.py", "ContentStream"),
+}
+WORDS = {
+    "async def ": "def ",
+    "async with ": "with ",
+    "async for ": "for ",
+    "AsyncOutcomes": "Outcomes",
+    "TrioOutcomes": "Outcomes",
+    "TrioContentStream": "ContentStream",
+    "TrioTextStream": "TextStream",
+}
+OWN = {"watch"}
+"""What the blocking face does in its own way: there it is an iterator and no context."""
+
+
+def methods(source: str, name: str) -> Iterator[tuple[str, int, int]]:
+    """Yield each public method of a class, with the lines of its signature and docstring."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and part.name[0] != "_":
+                    yield part.name, part.lineno - 1, part.body[0].end_lineno or 0
+
+
+def copied(source: str, source_name: str, target: str, target_name: str) -> str:
+    """Return *target* with the signatures and docstrings that the class in *source* has."""
+    lines, found = source.splitlines(), target.splitlines()
+    heads = {name: lines[begin:end] for name, begin, end in methods(source, source_name)}
+    for name, begin, end in reversed(list(methods(target, target_name))):
+        if name not in OWN:
+            head = "\n".join(heads[name])
+            for word, other in WORDS.items():
+                head = head.replace(word, other)
+            found[begin:end] = head.splitlines()
+    return "\n".join(found) + "\n"
+
+
+def main() -> None:
+    """Write the faces anew."""
+    for (source, source_name), (target, target_name) in FACES.items():
+        path = TRANSPORTS / target
+        text = copied(
+            (TRANSPORTS / source).read_text("utf-8"),
+            source_name,
+            path.read_text("utf-8"),
+            target_name,
+        )
+        path.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
