@@ -15,6 +15,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+import urllib3
 
 from muybridge.drivers.notes import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
 from muybridge.wire import requests_transport
@@ -91,6 +92,7 @@ REPLIES: dict[str, Point] = {
 }
 POINTS: dict[str, dict[str, Point]] = {
     "requests": {
+        "library": Point(serve(), NOT_SENT, within(urllib3.Timeout, "start_connect")),
         "lookup": Point(serve(), NOT_SENT, in_lookup),
         "connect": Point(serve(), NOT_SENT, within(socket.socket, "connect")),
         "handshake": Point([Peer.receive, alarm, send(b"\x16"), hang], NOT_SENT, scheme="https"),

@@ -41,8 +41,10 @@ def network_error(
         BaseException: It did not come from the network: *error*, or what a library has wrapped in
             it.
     """
-    raised = next((one for one in _chain(error, handled) if raised_by_handler(one)), None)
-    if raised is not None:
+    by_handler = [one for one in _chain(error, handled) if raised_by_handler(one)]
+    if by_handler:
+        # urllib3 gives its own exception the traceback of the one that it wraps.
+        raised = min(by_handler, key=_is_of_a_library)
         raise raised from raised.__cause__
     if isinstance(error, Exception) and _is_of_the_network(error, any_library=any_library):
         return error
@@ -54,7 +56,11 @@ def _is_of_the_network(error: Exception, *, any_library: bool) -> bool:
     if kind.__module__ == "builtins":
         read = isinstance(error, _READING) and _package_below(error.__traceback__) in _READERS
         return isinstance(error, _NETWORK) or read
-    return any_library or kind.__module__.partition(".")[0] in _LIBRARIES
+    return any_library or _is_of_a_library(error)
+
+
+def _is_of_a_library(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in _LIBRARIES
 
 
 def _package_below(traceback: TracebackType | None) -> str:

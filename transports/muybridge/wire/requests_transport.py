@@ -191,10 +191,12 @@ class RequestsTransport:
                 proxies={},
             )
             return _opened(exchange, response)
-        except BaseException as error:  # noqa: BLE001  # raised again, as it was at first
+        except BaseException as error:
             exchange.end(is_whole=False)
             met, exchange.error = exchange.error, None  # its traceback knows the key
-            raise met or error from None
+            if met is not None and isinstance(error, _WRAPPERS):
+                raise met from None
+            raise
         finally:
             let_go()
 
