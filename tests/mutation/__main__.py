@@ -8,6 +8,8 @@ Run it in the project's folder; it needs `fork`, and takes a second or less for 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import random
 import sys
 import time
 from collections import Counter
@@ -25,6 +27,12 @@ def main() -> None:
     """Read the command line, run, and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=dt.datetime.now(dt.UTC).toordinal(),
+        help="what the sample of a large group is drawn with; today's by default",
+    )
     parser.add_argument("--list", action="store_true", help="print the mutants alone")
     parser.add_argument("--only", default="", help="only those whose line holds this text")
     options = parser.parse_args()
@@ -34,21 +42,25 @@ def main() -> None:
     chosen = [GROUPS[name] for name in options.groups or GROUPS]
     if options.list:
         for group in chosen:
-            for module, mutant in _all(group, options.only):
+            for module, mutant in _all(group, options.only, options.seed):
                 _say(f"{module}:{mutant.line}: {mutant.before}  ->  {mutant.after}")
         return
     load_what_all_need()
-    shares = [_run(group, options.only) for group in chosen]
+    shares = [_run(group, options.only, options.seed) for group in chosen]
     sys.exit(any(share < GOAL for share in shares))
 
 
-def _all(group: Group, only: str) -> list[tuple[str, Mutant]]:
-    return [
-        (module, mutant)
-        for module in group.modules
-        for mutant in mutants(_path(module).read_text(encoding="utf-8"))
-        if only in mutant.before
-    ]
+def _all(group: Group, only: str, seed: int) -> list[tuple[str, Mutant]]:
+    """Return the mutants of *group* that are tried; all that `only` chooses, else a sample."""
+    found: list[tuple[str, Mutant]] = []
+    for module in group.modules:
+        made = list(mutants(_path(module).read_text(encoding="utf-8")))
+        chosen = [mutant for mutant in made if only in mutant.before]
+        if group.sample is not None and not only and len(chosen) > group.sample:
+            source = random.Random(f"{seed} {module}")  # noqa: S311  a sample, not a secret
+            chosen = sorted(source.sample(chosen, group.sample), key=lambda mutant: mutant.line)
+        found += [(module, mutant) for mutant in chosen]
+    return found
 
 
 def _path(module: str) -> Path:
@@ -56,7 +68,7 @@ def _path(module: str) -> Path:
     return Path(root, *module.split(".")).with_suffix(".py")
 
 
-def _run(group: Group, only: str) -> float:
+def _run(group: Group, only: str, seed: int) -> float:
     """Try every mutant of *group*, print what survives, and return the percentage killed."""
     began = time.monotonic()
     limits: dict[str, int] = {}
@@ -67,7 +79,7 @@ def _run(group: Group, only: str) -> float:
         limits[module] = 10 + int(5 * (time.monotonic() - started))
     counts: Counter[Outcome | str] = Counter()
     argued = {key for key in EQUIVALENT if key[0] in group.modules}
-    for module, mutant in _all(group, only):
+    for module, mutant in _all(group, only, seed):
         key = (module, mutant.before, mutant.after)
         if key in EQUIVALENT:
             counts["equivalent"] += 1
@@ -78,7 +90,7 @@ def _run(group: Group, only: str) -> float:
         counts[outcome] += 1
         if outcome is Outcome.SURVIVED:
             _say(f"survived: {module}:{mutant.line}\n  {mutant.before}\n  {mutant.after}")
-    if argued and not only:
+    if argued and not only and group.sample is None:
         sys.exit(f"groups.py names mutants that do not exist: {sorted(argued)}")
     killed = counts[Outcome.KILLED] + counts[Outcome.TIMED_OUT]
     total = killed + counts[Outcome.SURVIVED]
@@ -87,6 +99,7 @@ def _run(group: Group, only: str) -> float:
         f"{group.name}: {killed} of {total} mutants killed, {share:.1f} % "
         f"({counts[Outcome.TIMED_OUT]} by the time limit); {counts['equivalent']} equivalent; "
         f"{time.monotonic() - began:.0f} s"
+        f"{f'; the sample of seed {seed}' if group.sample is not None else ''}"
     )
     return share
 

@@ -17,10 +17,13 @@ class Group:
         name: What the group is called.
         modules: For each module what pytest runs, one after the other until one fails; the
             quickest first.
+        sample: Of each module at most so many mutants are tried, other ones each day, where
+            trying all would take a night; or None for all.
     """
 
     name: str
     modules: Mapping[str, tuple[str, ...]]
+    sample: int | None = None
 
 
 _RULES = ("tests/families/test_rules.py", "tests/families/test_family.py", "tests/families")
@@ -30,6 +33,9 @@ _JOURNAL = (
     "tests/batch/test_journal_faults.py",
     "tests/batch/test_runners.py",
 )
+
+_DRIVEN = ("tests/client/test_money.py", "tests/client/test_lifecycle.py")
+_SENT = ("tests/transport", "tests/testing/test_conformance.py")
 
 _ALL = (
     Group(
@@ -102,6 +108,35 @@ _ALL = (
         },
     ),
     Group(
+        "driver",
+        {
+            "muybridge.drivers.driver": _DRIVEN,
+            "muybridge.drivers.blocking": (*_DRIVEN, "tests/client/test_interrupts.py"),
+            "muybridge.drivers.on_trio": ("tests/trio_client", *_DRIVEN),
+            "muybridge.drivers.fleet_run": (
+                "tests/client/test_run_all.py",
+                "tests/client/test_run_all_trio.py",
+            ),
+        },
+        sample=40,
+    ),
+    Group(
+        "transports",
+        {
+            "muybridge.wire.exchange": _SENT,
+            "muybridge.wire.building": _SENT,
+            "muybridge.wire.requests_transport": _SENT,
+            "muybridge.wire._requests_connections": _SENT,
+            "muybridge.wire.http1.transport": _SENT,
+            "muybridge.wire.http1.connections": _SENT,
+            "muybridge.wire.http1.response_reader": (
+                "tests/transport/test_response_reader.py",
+                *_SENT,
+            ),
+        },
+        sample=15,
+    ),
+    Group(
         "journal",
         {
             f"{_BATCH}.journal": _JOURNAL,
@@ -161,15 +196,6 @@ EQUIVALENT: dict[_Key, str] = {
             *_swapped(f"{_CORE}.operations.download", "furthest: int = 0", ("0", "1"), ("0", "-1")),
         ),
         "every download begins with a value of its own",
-    ),
-    **dict.fromkeys(
-        _swapped(
-            f"{_CORE}.fleet",
-            "_KEPT_WHOLE: Final = 16_384",
-            ("16_384", "16385"),
-            ("16_384", "16383"),
-        ),
-        "whether a poll is packed is not seen from outside",
     ),
     **dict.fromkeys(
         _swapped(f"{_CORE}.fleet", "self._tickets = 0", ("0", "1"), ("0", "-1")),
