@@ -112,7 +112,7 @@ _ALL = (
         {
             "muybridge.drivers.driver": _DRIVEN,
             "muybridge.drivers.blocking": (*_DRIVEN, "tests/client/test_interrupts.py"),
-            "muybridge.drivers.on_trio": ("tests/trio_client", *_DRIVEN),
+            "muybridge.drivers.on_trio": ("tests/trio_client/test_cancellation.py", *_DRIVEN),
             "muybridge.drivers.fleet_run": (
                 "tests/client/test_run_all.py",
                 "tests/client/test_run_all_trio.py",
