@@ -30,7 +30,7 @@ def post(url: str, body: bytes = b'{"prompt": "a horse"}', **settings: Any) -> H
 
 
 def call(transport: Transport, request: HttpRequest, timeout: float = 5.0) -> HttpResponse:
-    """Send *request* as the clients do: one under trio is not streamed, but done at once."""
+    """Send *request* as the clients do, and return the whole response."""
     if isinstance(transport, BlockingTransport):
         do = partial(async_transport.exchange, transport.inner, request)
         return transport.thread.run(partial(do, timeout=timeout, authorization=AUTHORIZATION))

@@ -6,7 +6,7 @@ reports faults and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from io import BytesIO
 from typing import Protocol
@@ -64,14 +64,6 @@ class AsyncTransport(Protocol):
         ...
 
 
-class Whole(Protocol):
-    """The method `whole` that what `stream` returns may have, too, if that is faster."""
-
-    def __call__(self) -> Awaitable[HttpResponse]:
-        """Do all of the exchange, without the context, and return the whole reply."""
-        ...
-
-
 async def beginning(reply: AsyncStreamedReply) -> bytes:
     """Return the first 64 KiB of the body, or less where it ends before.
 
@@ -86,13 +78,13 @@ async def beginning(reply: AsyncStreamedReply) -> bytes:
     return bytes(body[:PARTIAL_LIMIT])
 
 
-def exchange(
+async def exchange(
     transport: AsyncTransport,
     request: HttpRequest,
     *,
-    timeout: float,
+    timeout: float,  # noqa: ASYNC109  # the transport keeps it
     authorization: str | None = None,
-) -> Awaitable[HttpResponse]:
+) -> HttpResponse:
     """Send *request* and read its whole reply.
 
     Args:
@@ -105,12 +97,12 @@ def exchange(
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
     stream = transport.stream(request, timeout=timeout, authorization=authorization)
-    return whole(stream, paid=request.paid)
+    return await whole(stream, paid=request.paid)
 
 
-def whole(
+async def whole(
     stream: AbstractAsyncContextManager[AsyncStreamedReply], *, paid: bool
-) -> Awaitable[HttpResponse]:
+) -> HttpResponse:
     """Enter *stream*, which a transport has returned, and read the whole reply.
 
     Args:
@@ -120,13 +112,6 @@ def whole(
     Raises:
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
-    at_once: Whole | None = getattr(stream, "whole", None)
-    return _whole(stream, paid=paid) if at_once is None else at_once()
-
-
-async def _whole(
-    stream: AbstractAsyncContextManager[AsyncStreamedReply], *, paid: bool
-) -> HttpResponse:
     async with stream as reply:
         body = BytesIO()
         try:
