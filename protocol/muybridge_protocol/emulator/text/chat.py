@@ -20,7 +20,7 @@ from muybridge_protocol.rules import either
 _SYSTEM_ROLES = ("system", "developer")
 _ROLES = (*_SYSTEM_ROLES, USER, "assistant", "tool", "function")
 
-_SETTINGS = ("temperature", "top_p")
+_SETTINGS = (("temperature",), ("top_p",))
 _MOST_TOKENS = ("max_completion_tokens", "max_tokens")
 
 _FINISH_REASONS: Mapping[Ending, str] = {
@@ -44,15 +44,9 @@ _BAD_REQUEST = ("invalid_request_error", None)
 class Chat(TextProtocol):
     """The chat completions protocol."""
 
-    def model(self, body: JsonObject) -> str:
-        """Return the model that *body* names."""
-        return Node(body).required("model").text()
-
     def read(self, body: JsonObject) -> Prompt:
         """Return what a request with *body* says."""
         root = Node(body)
-        found = [root.field(name) for name in _SETTINGS]
-        settings = [(node.name, node.number()) for node in found if node is not None]
         limits = [root.field(name) for name in _MOST_TOKENS]
         counts = [(node.name, node.count()) for node in limits if node is not None]
         turns = [_turn(node) for node in root.required("messages").elements()]
@@ -61,10 +55,10 @@ class Chat(TextProtocol):
             model=self.model(body),
             turns=tuple(turn for turn in turns if turn.role not in _SYSTEM_ROLES),
             system=tuple(turn.text for turn in turns if turn.role in _SYSTEM_ROLES),
-            settings=(*settings, *counts),
+            settings=(*root.numbers(*_SETTINGS), *counts),
             most_tokens=min((count for _, count in counts), default=None),
-            streaming=_is_set(root.field("stream")),
-            usage_wanted=options is not None and _is_set(options.field("include_usage")),
+            streaming=root.is_set("stream"),
+            usage_wanted=options is not None and options.is_set("include_usage"),
         )
 
     def reply(self, answer: Answer) -> JsonObject:
@@ -117,9 +111,7 @@ def _turn(node: Node) -> Turn:
         if role.text() != "assistant":
             raise node.refused("must have content")
         return Turn(role.text(), ())
-    if isinstance(content.value, str):
-        return Turn(role.text(), (content.value,))
-    return Turn(role.text(), tuple(_part(part) for part in content.elements()))
+    return Turn(role.text(), content.text_or(_part))
 
 
 def _part(node: Node) -> Part:
@@ -141,10 +133,6 @@ def _picture(node: Node) -> Inline | Linked:
     if not comma or parameters[-1:] != ["base64"]:
         raise node.refused("must be a base64 data: URL, or another URL")
     return Inline(media_type, node.decoded(data))
-
-
-def _is_set(node: Node | None) -> bool:
-    return node is not None and node.flag()
 
 
 def _delta(answer: Answer, delta: JsonObject, finish_reason: str | None = None) -> JsonObject:

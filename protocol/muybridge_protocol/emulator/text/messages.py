@@ -20,7 +20,7 @@ from muybridge_protocol.rules import either
 _ROLES = (USER, "assistant")
 _FILES = ("image", "document")
 
-_SETTINGS = ("temperature", "top_p")
+_SETTINGS = (("temperature",), ("top_p",))
 _MOST_TOKENS = "max_tokens"
 
 _STOP_REASONS: Mapping[Ending, str] = {
@@ -44,24 +44,18 @@ _ERROR_TYPES: Mapping[int, str] = {
 class Messages(TextProtocol):
     """The messages protocol."""
 
-    def model(self, body: JsonObject) -> str:
-        """Return the model that *body* names."""
-        return Node(body).required("model").text()
-
     def read(self, body: JsonObject) -> Prompt:
         """Return what a request with *body* says."""
         root = Node(body)
         most_tokens = root.required(_MOST_TOKENS).count()
-        found = [root.field(name) for name in _SETTINGS]
-        settings = [(node.name, node.number()) for node in found if node is not None]
-        streaming = root.field("stream")
+        system = root.field("system")
         return Prompt(
             model=self.model(body),
             turns=tuple(_turn(node) for node in root.required("messages").elements()),
-            system=_system(root.field("system")),
-            settings=(*settings, (_MOST_TOKENS, most_tokens)),
+            system=() if system is None else system.text_or(_text),
+            settings=(*root.numbers(*_SETTINGS), (_MOST_TOKENS, most_tokens)),
             most_tokens=most_tokens,
-            streaming=streaming is not None and streaming.flag(),
+            streaming=root.is_set("stream"),
         )
 
     def reply(self, answer: Answer) -> JsonObject:
@@ -103,17 +97,18 @@ def _turn(node: Node) -> Turn:
     role = node.required("role")
     if role.text() not in _ROLES:
         raise role.refused(f"must be {either(_ROLES)}")
-    content = node.required("content")
-    if isinstance(content.value, str):
-        return Turn(role.text(), (content.value,))
-    return Turn(role.text(), tuple(_part(block) for block in content.elements()))
+    return Turn(role.text(), node.required("content").text_or(_part))
 
 
 def _part(node: Node) -> Part:
     kind = node.required("type").text()
     if kind == "text":
-        return node.required("text").text()
+        return _text(node)
     return _file(node.required("source")) if kind in _FILES else Other(kind)
+
+
+def _text(node: Node) -> str:
+    return node.required("text").text()
 
 
 def _file(source: Node) -> Part:
@@ -122,14 +117,6 @@ def _file(source: Node) -> Part:
         media_type = source.required("media_type").text()
         return Inline(media_type, source.required("data").base64())
     return Linked(source.required("url").text()) if kind == "url" else Other(kind)
-
-
-def _system(node: Node | None) -> tuple[str, ...]:
-    if node is None:
-        return ()
-    if isinstance(node.value, str):
-        return (node.value,)
-    return tuple(block.required("text").text() for block in node.elements())
 
 
 def _message(

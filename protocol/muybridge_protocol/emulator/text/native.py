@@ -85,8 +85,7 @@ class Native(TextProtocol):
         settings: list[tuple[str, float]] = []
         most_tokens = None
         if config is not None:
-            found = [config.field(*names) for names in _SETTINGS]
-            settings = [(node.name, node.number()) for node in found if node is not None]
+            settings = config.numbers(*_SETTINGS)
             limit = config.field(*_MOST_TOKENS)
             if limit is not None:
                 most_tokens = limit.count()

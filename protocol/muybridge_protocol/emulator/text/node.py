@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from binascii import Error as NotBase64
 from binascii import a2b_base64
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 import attrs
 
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.rules import is_array
+
+T = TypeVar("T")
 
 _FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
@@ -55,6 +57,34 @@ class Node:
         if found is None:
             raise self.refused("is required", self._inner(names[0]))
         return found
+
+    def numbers(self, *fields: tuple[str, ...]) -> list[tuple[str, float]]:
+        """Return those of the *fields*, each given by all its names, that are there, as numbers.
+
+        Raises:
+            Refused: One is no number, or this is no object.
+        """
+        found = [self.field(*names) for names in fields]
+        return [(node.name, node.number()) for node in found if node is not None]
+
+    def is_set(self, name: str) -> bool:
+        """Whether the field *name* is there and true.
+
+        Raises:
+            Refused: It is no boolean, or this is no object.
+        """
+        found = self.field(name)
+        return found is not None and found.flag()
+
+    def text_or(self, read: Callable[[Node], T]) -> tuple[str | T, ...]:
+        """Return the string that this is, or what *read* makes of each element of the array.
+
+        Raises:
+            Refused: It is neither.
+        """
+        if isinstance(self.value, str):
+            return (self.value,)
+        return tuple(read(element) for element in self.elements())
 
     def fields(self) -> Mapping[str, Any]:
         """Return the fields of the object that this is.

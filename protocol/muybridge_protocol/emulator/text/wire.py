@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 
 from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.emulator.text.answer import Answer
+from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import Prompt
 from muybridge_protocol.emulator.text.refused import Refused
 
@@ -32,13 +33,13 @@ class TextProtocol(ABC):
         """The content type of a streamed reply."""
         return EVENT_STREAM
 
-    @abstractmethod
     def model(self, body: JsonObject) -> str:
         """Return the model that a request with *body* asks for.
 
         Raises:
             Refused: It names none.
         """
+        return Node(body).required("model").text()
 
     @abstractmethod
     def read(self, body: JsonObject) -> Prompt:
