@@ -59,10 +59,6 @@ class AuthorizationHeader(HiddenKey):
     __slots__ = ()
     _shown = f"Bearer {_REDACTED}"
 
-    def __deepcopy__(self, _: object) -> str:
-        """Return what may be kept. What records requests copies them first, as vcrpy does."""
-        return self._shown
-
 
 class Credentials:
     """Holds the API key, and knows the one origin that may see it.

@@ -29,6 +29,7 @@ from urllib3 import (
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
+from muybridge.credentials import AuthorizationHeader
 from muybridge.wire._addressing import Origin, fields_to_send
 from muybridge.wire._reply_body import framed
 from muybridge.wire._requests_connections import (
@@ -62,6 +63,15 @@ def _intruder() -> str | None:
 
 
 _INTRUDER: Final = _intruder()  # before anything else, such as a cassette, is put there
+
+
+class _Recorded(AuthorizationHeader):
+    """The `Authorization` header, of which what records requests gets a copy without the key."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, _: object) -> str:
+        return self._shown
 
 
 class _Session(requests.Session):
@@ -206,7 +216,8 @@ def _prepared(
 ) -> requests.PreparedRequest:
     fields = CaseInsensitiveDict(fields_to_send(request, origin))
     if authorization is not None:
-        fields["Authorization"] = authorization
+        # Encoding is the way to the content of a hidden key.
+        fields["Authorization"] = _Recorded(authorization.encode("latin-1").decode("latin-1"))
     prepared = requests.PreparedRequest()
     prepared.method, prepared.headers, prepared.body = request.method, fields, request.body
     prepared.url = request.url
