@@ -14,9 +14,10 @@ A `Fleet` holds creates and polls and tells a driver, one action at a time, what
     fleet.receive(ticket, response, now) -> events    after a whole reply
     fleet.fail(ticket, failure, now) -> events        after an exchange without one
 
-Exchanges may end in any order. Ask for the next action again after each; every key gives exactly
-one outcome. `stop` ends the sending: what may be charged is then heard out, and `outstanding`
-tells what is left. As everywhere in the core, `now` is seconds on a clock that only goes forward.
+Exchanges may end in any order. Ask for the next action again after each; every key that is not
+dropped gives exactly one outcome. `stop` ends the sending: what may be charged is then heard out,
+and `outstanding` tells what is left. As everywhere in the core, `now` is seconds on a clock that
+only goes forward.
 
 What is sent again, and when, is decided by `Create` and `Poll` alone. The fleet only chooses
 which of those that are due goes first: families take turns, creates and polls take turns, results
@@ -264,6 +265,8 @@ class Fleet(Generic[K]):
             return self._ended.popleft()
         if self._stopped:
             return Busy() if self._paid else Done()
+        if not self._keys:
+            return Done()
         if len(self._under_way) >= self._concurrency:
             return Busy()
         turns = self._turns
@@ -276,7 +279,7 @@ class Fleet(Generic[K]):
                 return action
         if turns.wakes is not None:
             return Wait(turns.wakes)
-        return Busy() if self._under_way else Done()
+        return Busy()
 
     def receive(self, ticket: int, response: HttpResponse, now: float) -> tuple[Event, ...]:
         """Take a whole reply, and return what it made known.
@@ -310,6 +313,28 @@ class Fleet(Generic[K]):
         self._throttle.failed(sent=exchange.sent)
         return self._go_on(ticket, operation, now)
 
+    def take_outcome(self) -> FleetOutcome[K] | None:
+        """Return how the next operation has ended, as `next_action` would, or None if none has.
+
+        For those who write down what an exchange has led to before anything else happens.
+        """
+        return self._ended.popleft() if self._ended else None
+
+    def drop(self, key: K) -> None:
+        """Forget the operation *key* unless it has ended: it sends nothing more, without outcome.
+
+        A request of it that is under way counts as ended, and its ticket is no longer known.
+        """
+        if key not in self._keys:
+            return
+        self._keys.remove(key)
+        for ticket, exchange in list(self._under_way.items()):
+            if exchange.member.key == key:
+                self._release(ticket)
+                return
+        member = next(one for one in self._turns.members() if one.key == key and not one.dropped)
+        member.dropped = True
+
     def stop(self) -> None:
         """Send nothing more. `next_action` is `Busy` until no request that costs is under way."""
         self._stopped = True
@@ -320,13 +345,17 @@ class Fleet(Generic[K]):
             member, operation = exchange.member, exchange.operation
             task = operation.task if isinstance(operation, Poll) else None
             yield Outstanding(key=member.key, request=member.request, task=task, under_way=True)
-        for member in sorted(self._turns.members(), key=lambda member: member.number):
+        resting = (member for member in self._turns.members() if not member.dropped)
+        for member in sorted(resting, key=lambda member: member.number):
             yield Outstanding(
                 key=member.key, request=member.request, task=member.task, under_way=False
             )
 
     def _begin(self, member: Member[K], now: float) -> Dispatch[K] | FleetOutcome[K] | None:
         """Return what *member* does at *now*, or None if it turns out not to be due."""
+        if member.dropped:
+            self._turns.back(member)
+            return None
         operation = self._operation(member, now)
         match operation.next_action(now):
             case Send(request, deadline):
@@ -396,10 +425,7 @@ class Fleet(Generic[K]):
 
     def _go_on(self, ticket: int, operation: Create | Poll, now: float) -> tuple[Event, ...]:
         """End the exchange of *ticket*, which led to *operation*, and put its member to rest."""
-        exchange = self._under_way.pop(ticket)
-        self._paid -= exchange.paid
-        member = exchange.member
-        self._turns.back(member)
+        member = self._release(ticket)
         events = operation.events
         if self._next_polls is not None:
             self._next_polls.note(operation, now)
@@ -411,6 +437,13 @@ class Fleet(Generic[K]):
             operation = self._poll(created, member.number, now)
         self._rest(member, operation, now)
         return events
+
+    def _release(self, ticket: int) -> Member[K]:
+        """Take the exchange of *ticket* for ended, and return whose it was."""
+        exchange = self._under_way.pop(ticket)
+        self._paid -= exchange.paid
+        self._turns.back(exchange.member)
+        return exchange.member
 
     def _rest(self, member: Member[K], operation: Create | Poll, now: float) -> None:
         """Put *member* to rest until *operation* is to be looked at again, unless it has ended."""

@@ -44,6 +44,7 @@ class Member(Generic[K]):
         request: What is or was to be created, or None where a task was added.
         lane: Its family's.
         operation: What comes next of it, or None for a create that has not begun.
+        dropped: Whether it is to be passed over when it is its turn.
     """
 
     number: int
@@ -51,6 +52,7 @@ class Member(Generic[K]):
     request: MediaRequest | None
     lane: Lane[K]
     operation: Create | Poll | None = None
+    dropped: bool = False
 
     @property
     def task(self) -> Task | None:

@@ -68,7 +68,7 @@ def _main() -> None:
     for module in (
         "muybridge.batch",
         "muybridge.wire.requests_transport",
-        "muybridge.batch.trio_runner",
+        "muybridge.batch.runner",
     ):
         import_module(module)  # once, and not in each runner
     for line in sys.stdin:

@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +27,7 @@ from client.alarms import (
 from muybridge import Client, TrioClient, batch
 from muybridge.batch import State, opening, runners
 from muybridge.batch.journal import Journal
+from muybridge.drivers.blocking import BlockingTeam
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
 from muybridge.wire._requests_connections import Reply
 from muybridge.wire.network import Network
@@ -174,8 +174,9 @@ def test_two_signals_at_once(server: BillingServer, tmp_path: Path) -> None:
 def test_interrupted_as_it_starts(
     server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Paid requests are waited for, too, if Ctrl-C comes while the workers are being started."""
+    """Paid requests are waited for, too, if Ctrl-C comes while the work is being started."""
     asked, go_on = threading.Event(), threading.Event()
+    original = BlockingTeam.start
 
     def wait(_: str) -> None:
         asked.set()
@@ -184,15 +185,15 @@ def test_interrupted_as_it_starts(
     def told(_: str) -> None:
         go_on.set()
 
-    class Thread(threading.Thread):
-        def start(self) -> None:
-            super().start()
+    def start(team: BlockingTeam, work: Callable[[], Any], *, paid: bool = False) -> None:
+        original(team, work, paid=paid)
+        if threading.current_thread() is threading.main_thread():
             asked.wait(20)
             raise KeyboardInterrupt
 
     server.on_create = wait
-    monkeypatch.setattr("muybridge.batch.runner.tell", told)
-    monkeypatch.setattr("muybridge.batch.runner.threading", SimpleNamespace(Thread=Thread))
+    monkeypatch.setattr("muybridge.drivers.blocking.tell", told)
+    monkeypatch.setattr(BlockingTeam, "start", start)
     try:
         with Client(KEY, server.url) as client, pytest.raises(KeyboardInterrupt):
             batch.run(client, horses(3), tmp_path / "out", concurrency=1)

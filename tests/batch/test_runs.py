@@ -446,13 +446,9 @@ def test_ctrl_c_under_trio(server: BillingServer, tmp_path: Path) -> None:
 
 def test_where_a_run_that_is_to_stop_breaks_off() -> None:
     """It never does at a request, which the journal has for sent then, nor at a paid reply."""
-    stopping = threading.Event()
-    stopping.set()
-    shared = SimpleNamespace(
-        journal=None, runner=SimpleNamespace(new_slot=lambda: None), stopping=stopping
-    )
+    shared = SimpleNamespace(journal=None, stopping=True)
     told: list[object] = []
-    nothing: Any = None  # no call is begun
+    nothing: Any = None  # no item is begun
     work = ItemWork(cast("Any", shared), nothing, nothing, Listeners(None, told.append))
     call = CallInfo(number=1, kind="create")
     passed = [

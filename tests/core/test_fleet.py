@@ -510,6 +510,67 @@ def test_what_is_outstanding_is_told_at_every_stage() -> None:
     assert len(drive.outcomes) == 5
 
 
+# Leaving operations out.
+
+
+def test_what_is_dropped_sends_nothing_more() -> None:
+    """An operation that is dropped is passed over, in whatever state; the others go on."""
+    drive = FleetDrive(MadeUpService(latency=1), concurrency=2, per_family=1)
+    for key in ("under way", "not begun"):
+        drive.add(key, IMGA)
+    for key, family in (("waiting", "imgb"), ("kept", "imgb")):
+        drive.add(key, known_task(key, family))
+    drive.step()
+    assert (drive.order(), drive.fleet.paid, drive.fleet.under_way) == (["under way"], 1, 1)
+    for key in ("under way", "not begun", "waiting", "never added"):
+        drive.fleet.drop(key)
+    assert (drive.fleet.paid, drive.fleet.under_way, len(drive.fleet)) == (0, 0, 1)
+    assert [left.key for left in drive.fleet.outstanding()] == ["kept"]
+    with pytest.raises(OperationMisuse):
+        drive.hear()
+    drive.under_way.clear()
+    drive.run()
+    assert [outcome.key for outcome in drive.outcomes] == ["kept"]
+    assert set(drive.order()) == {"under way", "kept"}
+
+
+def test_what_is_dropped_leaves_its_place_to_others() -> None:
+    """The key of a dropped operation is free again, and so is its place among its family."""
+    drive = FleetDrive(MadeUpService(queries=0), per_family=1)
+    drive.add("a", IMGA)
+    drive.fleet.next_action(drive.now)  # it is sent, and never answered
+    drive.fleet.drop("a")
+    drive.add("a", IMGA)
+    drive.run()
+    assert drive.outcome("a").unwrap().url == LINK
+    drive.fleet.drop("a")  # it has ended
+    assert drive.fleet.next_action(drive.now) == Done()
+
+
+def test_nobody_waits_for_what_is_dropped() -> None:
+    """A fleet whose every operation was dropped is done at once, not when one was due."""
+    drive = FleetDrive(MadeUpService())
+    drive.add("waiting", known_task("t1"))
+    assert isinstance(drive.fleet.next_action(drive.now), Wait)
+    drive.fleet.drop("waiting")
+    assert drive.fleet.next_action(drive.now) == Done()
+
+
+def test_an_outcome_can_be_taken_before_the_next_action() -> None:
+    """How an exchange ended its operation is there at once, for those who write it down first."""
+    drive = FleetDrive(lambda _: reply(400))
+    drive.add("a", IMGA)
+    assert drive.fleet.take_outcome() is None
+    drive.step()
+    drive.hear()
+    ended = drive.fleet.take_outcome()
+    assert ended is not None
+    assert ended.key == "a"
+    assert isinstance(ended.error, Refused)
+    assert drive.fleet.take_outcome() is None
+    assert drive.fleet.next_action(drive.now) == Done()
+
+
 # Any order of things.
 
 REACTIONS = (

@@ -7,7 +7,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Self
 
 import attrs
@@ -16,9 +16,11 @@ import trio
 
 from batch.billing import BillingServer
 from muybridge import TrioTransport
-from muybridge.batch import runner
 from muybridge.batch.creating import ItemRecord
 from muybridge.clock import SystemClock
+from muybridge.drivers.blocking import BlockingTeam
+from muybridge.drivers.on_trio import TrioTeam
+from muybridge.drivers.runtime import FOREVER
 from muybridge.saving import PartFile
 from muybridge.wire import _requests_connections
 from muybridge.wire._requests_connections import Incoming, Reply
@@ -41,11 +43,19 @@ class Place:
         owner: Where it is.
         name: What it is called.
         skipped: How many calls come before that one.
+        when: Whether a call counts, from its arguments.
+        other: Another function that a client comes to at the point, or None.
     """
 
     owner: Any
     name: str
     skipped: int = 0
+    when: Callable[..., bool] = lambda *_, **__: True
+    other: Place | None = None
+
+
+def _until_a_moment(_team: object, until: float = FOREVER) -> bool:
+    return until < FOREVER
 
 
 _BOTH = {
@@ -61,7 +71,7 @@ BLOCKING: Mapping[str, Place] = {
     "held": Place(Reply, "begin"),
     "head": Place(Incoming, "readinto", skipped=1),
     "body": Place(Incoming, "readinto", skipped=1),
-    "asleep": Place(SystemClock, "sleep"),
+    "asleep": Place(SystemClock, "sleep", other=Place(BlockingTeam, "wait", when=_until_a_moment)),
     "poll": Place(RequestsTransport, "stream", skipped=1),
     **_BOTH,
 }
@@ -74,7 +84,7 @@ TRIO: Mapping[str, Place] = {
     "held": Place(TrioStream, "receive"),
     "head": Place(TrioStream, "receive", skipped=1),
     "body": Place(TrioStream, "receive", skipped=1),
-    "asleep": Place(trio, "sleep_until"),
+    "asleep": Place(trio, "sleep_until", other=Place(TrioTeam, "wait", when=_until_a_moment)),
     "poll": Place(TrioTransport, "stream", skipped=1),
     **_BOTH,
 }
@@ -115,12 +125,15 @@ def hook(patch: pytest.MonkeyPatch, place: Place, strike: Strike) -> None:
 
     def struck(*arguments: Any, **named: Any) -> Any:
         nonlocal left
-        if left == 0:
-            strike()
-        left -= 1
+        if place.when(*arguments, **named):
+            if left == 0:
+                strike()
+            left -= 1
         return original(*arguments, **named)
 
     patch.setattr(place.owner, place.name, struck)
+    if place.other is not None:
+        hook(patch, place.other, strike)
 
 
 class MainThread:
@@ -133,17 +146,17 @@ class MainThread:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._waits, self._noticed = threading.Event(), threading.Event()
         self._is_batch = False
-        original = runner._await  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
+        original = BlockingTeam.run
 
-        def watched(*arguments: Any, **named: Any) -> None:
+        async def watched(team: BlockingTeam, work: Callable[[], Awaitable[None]]) -> None:
             try:
                 self._waits.set()
-                original(*arguments, **named)
+                await original(team, work)
             except BaseException:
                 self._noticed.set()
                 raise
 
-        patch.setattr(runner, "_await", watched)
+        patch.setattr(BlockingTeam, "run", watched)
 
     def send(self, number: int, *, to_batch: bool) -> None:
         """Send a signal. *to_batch* says that the main thread waits for a batch's workers."""

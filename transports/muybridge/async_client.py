@@ -350,10 +350,6 @@ class AsyncClient(AsyncTextClient):
 
         return AsyncOutcomes(run, self._driver, workers)
 
-    def _join(self, other: AsyncClient) -> None:
-        """Share the service, key, listeners and connections of *other*, which closes them."""
-        AsyncClient.__init__(self, other._calls, other._driver, owns_transport=False)
-
     def _moment(self) -> Moment:
         return {"now": self._now(), "wall": self._driver.runtime.wall()}
 

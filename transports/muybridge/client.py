@@ -96,16 +96,9 @@ class Client(TextClient):
             BlockingRuntime(SystemClock() if clock is None else clock),
             calls.next_polls,
         )
-        self._bind(calls, driver, owns_transport=transport is None)
-
-    def _bind(self, calls: Calls, driver: Driver, *, owns_transport: bool) -> None:
         self._calls = calls
         self._driver = driver
-        self._client = AsyncClient(calls, driver, owns_transport=owns_transport)
-
-    def _join(self, other: Client) -> None:
-        """Share the service, key, listeners and connections of *other*, which closes them."""
-        self._bind(other._calls, other._driver, owns_transport=False)
+        self._client = AsyncClient(calls, driver, owns_transport=transport is None)
 
     def __repr__(self) -> str:
         # A traceback that shows variables shows even a client whose making has failed.

@@ -20,7 +20,7 @@ from muybridge.batch.runner import run
 from muybridge.lazy_names import Home, LazyNames
 
 if TYPE_CHECKING:
-    from muybridge.batch.trio_runner import run_trio
+    from muybridge.batch.runner import run_trio
 
 __all__ = [
     "BatchEvent",
@@ -45,7 +45,7 @@ __all__ = [
 # Type checkers read the whole list; at run time `__getattr__` gives it, without what needs trio.
 _LAZY: Final = LazyNames(
     __name__,
-    {"muybridge.batch.trio_runner": Home("run_trio", extra="trio", needs="trio")},
+    {"muybridge.batch.runner": Home("run_trio", extra="trio", needs="trio")},
     globals().pop("__all__"),
 )
 

@@ -1,29 +1,28 @@
-"""What is done with one item, step by step, whoever does the I/O.
+"""One item of a batch at work: what the journal and those who listen are told of it.
 
-`ItemWork.steps` is a generator: it yields what is to be done (`Finish`, `Await`, `Save`, `Block`),
-and is sent what came of it. The journal is written in between.
+No request is sent here, and nothing waits. `BatchRun` does that, and tells the item's work what
+came of it; each step is in the journal before the next one begins.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from muybridge.batch.creating import ItemRecord, JournaledCreate, request_of
+from muybridge.batch.creating import Created, ItemRecord, request_of
 from muybridge.batch.events import What
-from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
 from muybridge.batch.placing import Placed, place
 from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
+from muybridge.batch.runners import ReplySlot
 from muybridge.batch.storable import one_line
-from muybridge.drivers.calls import Calls, Moment
-from muybridge.drivers.listeners import Listeners
+from muybridge.drivers.listeners import Listeners, SilentTracker
+from muybridge.drivers.tracking import track_work
 from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import (
@@ -41,115 +40,192 @@ from muybridge_protocol.events import (
     Throttled,
     WillRetry,
 )
+from muybridge_protocol.families import MediaRequest
+from muybridge_protocol.http import HttpResponse
+from muybridge_protocol.observations import RequestSent
 from muybridge_protocol.records.convert import View, unstructure
+from muybridge_protocol.service import Service
 from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import AnyEvent
 
-INCOMING = "incoming"
-"""Where downloads are until they are whole, within the journal's folder."""
-
-
-@attrs.frozen
-class Finish:
-    """Drive *create* to its end, and tell the task."""
-
-    create: JournaledCreate
-
-
-@attrs.frozen
-class Await:
-    """Wait for *task*, and tell its result."""
-
-    task: Task
-
-
-@attrs.frozen
-class Save:
-    """Download *source* into *folder*, and tell the file's path."""
-
-    source: Result | Task
-    folder: Path
-
-
-@attrs.frozen
-class Block:
-    """Call *function*, which blocks, and tell what it returns."""
-
-    function: Callable[[], Any]
-
-
-Job = Finish | Await | Save | Block
-Steps = Generator[Job, Any, None]
 _STOPS = Polled | WillRetry | ServiceSilent | Throttled | DownloadProgress
 """The events at which a run that is to stop may break off."""
 
 
 class ItemWork:
-    """One worker's work.
+    """The work on one item.
 
     Args:
-        run: What the workers share.
-        calls: Begins operations on the client's service.
-        moment: Tells the time.
+        run: What the items of a run share.
+        entry: The item, which belongs to the run.
+        slot: A side file for its reply.
         listeners: The client's.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        calls: Calls,
-        moment: Callable[[], Moment],
-        listeners: Listeners,
-    ) -> None:
+    def __init__(self, run: Run, entry: Entry, slot: ReplySlot, listeners: Listeners) -> None:
         self._run = run
-        self._calls = calls
-        self._moment = moment
+        self._journal = run.journal
         self._hook = listeners.on_event
+        self._told_sending = False
+        self._record: ItemRecord | None = None
+        self.slot: ReplySlot = slot
+        """Where its reply goes if the journal cannot take it."""
+        self.entry: Entry = entry
+        """The item, as it was when its last stage began."""
         self.listeners: Listeners = attrs.evolve(
             listeners,
             on_event=self.noticed,
             on_submitted=listeners.on_submitted and self._guard(listeners.on_submitted),
         )
-        """Who is told of the operations of this worker."""
-        self._journal = run.journal
-        self._slot = run.runner.new_slot()
-        self._entry: Entry
-        self._record: ItemRecord | None = None
+        """Who is told of its operations."""
+        self.tracker: SilentTracker = SilentTracker(self.listeners)
+        """What tells of the call under way."""
+
+    def begin(self, clock: Callable[[], float]) -> MediaRequest | Task:
+        """Return what is to be created, or else the task that it is.
+
+        Args:
+            clock: Tells seconds on the driver's clock.
+        """
+        if self.entry.token is not None:
+            work: MediaRequest | Task = Task.from_token(self.entry.token)
+        else:
+            work = request_of(self.entry)
+            self._record = ItemRecord(self._journal, self.entry, self.slot)
+        if self.entry.state is not State.COMPLETED:
+            self.tracker = track_work(self.listeners, work, None, clock)
+        return work
+
+    def arm(self) -> None:
+        """Write down that the paid request is about to be sent.
+
+        Raises:
+            Stopped: The run is to send nothing more.
+        """
+        if self._run.stopping:
+            raise Stopped
+        if not self._told_sending:
+            self._told_sending = True
+            self._run.event(self.entry, What.SENDING)
+        self.record.arm()
+
+    def keep(self, response: HttpResponse) -> None:
+        """Write down the reply to a paid request, before it is read."""
+        try:
+            self.record.keep(response)
+        except BaseException as error:
+            # What comes from outside, as a signal handler's exception does, may have kept the
+            # response from the journal.
+            if not isinstance(error, Exception) or raised_by_handler(error):
+                self.record.keep(response)
+            raise
+
+    def created(self, outcome: Created, clock: Callable[[], float]) -> bool:
+        """Tell what came of the create, which is in the journal, and return whether it goes on."""
+        match outcome:
+            case None:
+                return True
+            case Task() as task:
+                self.tracker.end(task)
+                self.tracker = track_work(self.listeners, task, None, clock)
+                self._run.event(self.entry, What.SUBMITTED, task=task.id)
+                self.entry = self._journal.entry(self.entry.number)
+                return True
+            case error:
+                self.tracker.end(error)
+                if concerns_every_request(error):
+                    self._run.postpone(self.entry, error)
+                    return False
+                state = self._journal.entry(self.entry.number).state
+                what = What.AMBIGUOUS if state is State.AMBIGUOUS else What.REFUSED
+                self._run.event(self.entry, what, str(error))
+                return False
+
+    def awaited(self, outcome: Result | ServiceError, wall: float) -> bool:
+        """Write down how the task has ended, and return whether there is something to save."""
+        self.tracker.end(outcome)
+        match outcome:
+            case Result() as result:
+                self._move(
+                    State.COMPLETED,
+                    result=_written(result),
+                    expires=result.expires_at,
+                    ended=wall,
+                )
+                self._run.event(self.entry, What.COMPLETED, task=self.entry.task_id)
+                return True
+            case TaskEnded() as error:
+                self._fail(error, error.result, wall)
+            case ResultExpired() as error:
+                self._fail(error, None, wall)
+            case error:
+                self._put_off(error)
+        return False
+
+    def place(self, saved: Path) -> Placed:
+        """Move a file that was downloaded to where it is found."""
+        number = self.entry.number
+        return place(
+            saved,
+            self._journal.folder,
+            self.entry.stem,
+            lambda name: self._journal.is_recorded(name, besides=number),
+        )
+
+    def saved(self, placed: Placed) -> None:
+        """Write down where the result is."""
+        name = placed.path.name
+        self._move(
+            State.DOWNLOADED,
+            before=State.COMPLETED,
+            path=name,
+            size=placed.size,
+            sha256=placed.sha256,
+            reason=None,
+            owner=None,
+        )
+        detail = f"{name} ({placed.avoided} is another file)" if placed.avoided else name
+        self._run.event(
+            self.entry, What.DOWNLOADED, detail, task=self.entry.task_id, path=placed.path
+        )
+
+    def not_saved(self, error: InvalidAddress | ServiceError | OSError) -> None:
+        """Write down why the result could not be saved; a later run tries again."""
+        match error:
+            case ServiceError() as failure:
+                pass
+            case OSError():
+                at = error.filename or "the file system"
+                failure = DownloadFailed(reason=f"{at}: {error.strerror or error}")
+            case _:  # the service gave this address
+                failure = DownloadFailed(reason=str(error))
+        self._put_off(failure, state=State.COMPLETED)
+
+    def set_aside(self, error: Exception, service: Service) -> None:
+        """Give the item back because of *error*, and leave it to a later run or to a person."""
+        before = self._journal.entry(self.entry.number)
+        kind = "" if isinstance(error, MuybridgeError) else f"{type(error).__name__}: "
+        reason = f"it cannot be saved, recorded or shown: {kind}{error}"
+        after = release_item(self._journal, before, service, reason=reason)
+        if after.state is State.AMBIGUOUS:
+            self._run.event(after, What.AMBIGUOUS, after.reason or "")
+        elif after.state is State.SUBMITTED and before.state is State.ARMED:
+            self._run.event(after, What.SUBMITTED, task=after.task_id)
+        else:
+            self._run.postpone(after, reason)
 
     @property
-    def pays(self) -> bool:
-        """Whether a paid request is under way."""
-        return self._record is not None and self._record.under_way
+    def record(self) -> ItemRecord:
+        """What writes the create down.
 
-    def steps(self, entry: Entry) -> Steps:
-        """Take *entry* as far as it goes.
-
-        A failure to save, record or show it is its own, and ends nothing else.
+        Raises:
+            ValueError: The item was created by an earlier run.
         """
-        self._entry, self._record = entry, None
-        try:
-            yield from self._steps(entry)
-        except (Stopped, JournalUnusable, ClaimLost):
-            raise
-        except Exception as error:
-            if raised_by_handler(error):
-                raise
-            self._set_aside(entry, error)  # which raises it where others would meet it too
-
-    def _steps(self, entry: Entry) -> Steps:
-        task = Task.from_token(entry.token) if entry.token is not None else None
-        if task is None:
-            task = yield from self._create_task(entry)
-            if task is None:
-                return
-            entry = self._entry = self._journal.entry(entry.number)
-        source: Result | Task | None = task
-        if entry.state is State.SUBMITTED:
-            source = yield from self._await_result(entry, task)
-        if source is not None:
-            yield from self._save(entry, source)
+        if self._record is None:
+            raise ValueError(f"{self.entry.label} is not to be created")
+        return self._record
 
     def noticed(self, event: AnyEvent) -> None:
         """Tell what became known.
@@ -160,22 +236,23 @@ class ItemWork:
         if self._hook is not None:
             self._guard(self._hook)(event)
         # A download makes itself known piece by piece, and can be broken off at any of them. Not
-        # before a request: the journal has it for sent then.
-        if self._run.stopping.is_set() and isinstance(event, _STOPS):
+        # before a create: the journal may have it for sent then.
+        free = isinstance(event, RequestSent) and event.call.kind != "create"
+        if self._run.stopping and (free or isinstance(event, _STOPS)):
             raise Stopped
         match event:
             case Polled(result, changed=True):
-                self._run.event(self._entry, What.STATUS, str(result.status), task=result.id)
+                self._run.event(self.entry, What.STATUS, str(result.status), task=result.id)
             case WillRetry(what, reason, delay):
                 detail = f"{what} is tried again in {delay:.0f} s: {reason}"
-                self._run.event(self._entry, What.RETRY, detail)
+                self._run.event(self.entry, What.RETRY, detail)
             case ServiceSilent(silent, reason, delay):
                 silence = f"no valid response for {silent / 60:.0f} minutes"
                 detail = f"{silence}; next poll in {delay:.0f} s: {reason}"
-                self._run.event(self._entry, What.RETRY, detail)
+                self._run.event(self.entry, What.RETRY, detail)
             case Throttled(what, delay):
                 detail = f"the service asks to slow down: {what} goes on in {delay:.0f} s"
-                self._run.event(self._entry, What.RETRY, detail)
+                self._run.event(self.entry, What.RETRY, detail)
             case _:
                 pass
 
@@ -191,127 +268,26 @@ class ItemWork:
 
         return guarded
 
-    def _create_task(self, entry: Entry) -> Generator[Job, Any, Task | None]:
-        with self._run.lock:  # it silences warnings, for which Python has one switch
-            request = request_of(entry)
-        create = self._calls.create(request, **self._moment())
-        record = self._record = ItemRecord(self._journal, entry, self._slot, self._run.stopping)
-        self._run.event(entry, What.SENDING)
-        try:
-            task: Task = yield Finish(JournaledCreate.of(create, record))
-        except ServiceError as error:
-            if concerns_every_request(error):
-                self._run.postpone(entry, error)
-            else:
-                state = self._journal.entry(entry.number).state
-                what = What.AMBIGUOUS if state is State.AMBIGUOUS else What.REFUSED
-                self._run.event(entry, what, str(error))
-            return None
-        self._run.event(entry, What.SUBMITTED, task=task.id)
-        return task
-
-    def _await_result(self, entry: Entry, task: Task) -> Generator[Job, Any, Result | None]:
-        try:
-            result: Result = yield Await(task)
-        except TaskEnded as error:
-            self._end(entry, error, error.result)
-        except ResultExpired as error:
-            self._end(entry, error, None)
-        except ServiceError as error:
-            self._put_off(entry, error)
-        else:
-            self._move(
-                entry,
-                State.COMPLETED,
-                result=_written(result),
-                expires=result.expires_at,
-                ended=self._moment()["wall"],
-            )
-            self._run.event(entry, What.COMPLETED, task=task.id)
-            return result
-        return None
-
-    def _set_aside(self, entry: Entry, error: Exception) -> None:
-        """Give *entry* back because of *error*, and leave it to a later run or to a person.
-
-        Raises:
-            Exception: It is *error*, which broke a paid request off: others would meet it too.
-        """
-        before = self._journal.entry(entry.number)
-        interrupted = self._record is not None and self._record.interrupted
-        if interrupted or (before.state is State.ARMED and before.reply_status is None):
-            raise error
-        kind = "" if isinstance(error, MuybridgeError) else f"{type(error).__name__}: "
-        reason = f"it cannot be saved, recorded or shown: {kind}{error}"
-        after = release_item(self._journal, before, self._calls.service, reason=reason)
-        task = after.task_id
-        if after.state is State.AMBIGUOUS:
-            self._run.event(after, What.AMBIGUOUS, after.reason or "")
-        elif after.state is State.SUBMITTED and before.state is State.ARMED:
-            self._run.event(after, What.SUBMITTED, task=task)
-        else:
-            self._run.postpone(after, reason)
-
-    def _end(self, entry: Entry, error: ServiceError, result: Result | None) -> None:
+    def _fail(self, error: ServiceError, result: Result | None, wall: float) -> None:
         """Write down that the task has ended without a result."""
         self._move(
-            entry,
             State.FAILED,
             result=None if result is None else _written(result),
             reason=error.what(),
-            ended=self._moment()["wall"],
+            ended=wall,
             owner=None,
         )
-        self._run.event(entry, What.FAILED, error.what(), task=entry.task_id)
+        self._run.event(self.entry, What.FAILED, error.what(), task=self.entry.task_id)
 
-    def _save(self, entry: Entry, source: Result | Task) -> Steps:
-        folder = self._journal.folder
-        incoming = folder / FOLDER / INCOMING
-        try:
-            incoming.mkdir(exist_ok=True)
-            saved: Path = yield Save(source, incoming)
-            placed: Placed = yield Block(
-                lambda: place(saved, folder, entry.stem, self._is_recorded(entry))
-            )
-        except InvalidAddress as error:  # the service gave this address
-            self._put_off(entry, DownloadFailed(reason=str(error)), state=State.COMPLETED)
-            return
-        except (ServiceError, OSError) as error:
-            if raised_by_handler(error):
-                raise
-            failure = error if isinstance(error, ServiceError) else _unsaved(error)
-            self._put_off(entry, failure, state=State.COMPLETED)
-            return
-        self._move(
-            entry,
-            State.DOWNLOADED,
-            before=State.COMPLETED,
-            path=placed.path.name,
-            size=placed.size,
-            sha256=placed.sha256,
-            reason=None,
-            owner=None,
-        )
-        name = placed.path.name
-        detail = f"{name} ({placed.avoided} is another file)" if placed.avoided else name
-        self._run.event(entry, What.DOWNLOADED, detail, task=entry.task_id, path=placed.path)
-
-    def _is_recorded(self, entry: Entry) -> Callable[[str], bool]:
-        return lambda name: self._journal.is_recorded(name, besides=entry.number)
-
-    def _put_off(
-        self, entry: Entry, error: ServiceError, *, state: State = State.SUBMITTED
-    ) -> None:
+    def _put_off(self, error: ServiceError, *, state: State = State.SUBMITTED) -> None:
         facts: dict[str, Any] = {"reason": error.what(), "owner": None}
         if error.task is not None and error.task.next_poll_at is not None:
             facts["token"] = error.task.to_token()  # the next run must not poll it sooner
-        self._move(entry, state, before=state, **facts)
-        self._run.postpone(entry, error)
+        self._move(state, before=state, **facts)
+        self._run.postpone(self.entry, error)
 
-    def _move(
-        self, entry: Entry, after: State, *, before: State = State.SUBMITTED, **facts: Any
-    ) -> None:
-        self._journal.move(entry, before, after, by=self._run.runner.name, **facts)
+    def _move(self, after: State, *, before: State = State.SUBMITTED, **facts: Any) -> None:
+        self._journal.move(self.entry, before, after, by=self._run.runner.name, **facts)
 
 
 # No link, because its query may hold a signature.
@@ -325,10 +301,4 @@ def _written(result: Result) -> str:
     kept: dict[str, Any] = unstructure(result, _KEPT)
     return json.dumps(
         {name: one_line(value) if isinstance(value, str) else value for name, value in kept.items()}
-    )
-
-
-def _unsaved(error: OSError) -> DownloadFailed:
-    return DownloadFailed(
-        reason=f"{error.filename or 'the file system'}: {error.strerror or error}"
     )

@@ -85,7 +85,7 @@ def opened(
                         run.event(entry, What.AMBIGUOUS, entry.reason or "")
             yield run
         finally:
-            run.stopping.set()  # of workers that a second signal has left behind
+            run.stopping = True  # of workers that a second signal has left behind
             _leave(journal, service, runner)
         if run.error is not None:
             if runner.keeps_replies:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import attrs
 
-from muybridge.batch.creating import Stopped as Stopped  # noqa: PLC0414  it is handed on
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry
@@ -18,6 +17,10 @@ from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import ServiceError
 
 _ENDS = frozenset({What.DOWNLOADED, What.FAILED, What.REFUSED})
+
+
+class Stopped(Exception):
+    """The run is to stop. What was under way goes on in the next one."""
 
 
 @attrs.define(eq=False)
@@ -30,8 +33,8 @@ class Run:
         tell: Is called with each event, by one worker at a time.
         wait_timeout: Seconds to wait for a task, or None for no limit.
         download_timeout: Seconds that a download may take.
-        stopping: Set when everything is to stop that costs nothing to stop.
-        workers: How many workers there is work for.
+        stopping: Whether everything is to stop that costs nothing to stop.
+        workers: How many items there may be at work at once.
         total: How many items there are.
         finished: How many of them are at their end.
         creates: Whether new tasks are created.
@@ -46,7 +49,7 @@ class Run:
     tell: Callable[[BatchEvent], None]
     wait_timeout: float | None
     download_timeout: float
-    stopping: threading.Event = attrs.field(factory=threading.Event)
+    stopping: bool = False
     workers: int = 0
     total: int = 0
     finished: int = 0
@@ -54,12 +57,12 @@ class Run:
     stopped: str = ""
     tried: set[int] = attrs.field(factory=set[int])
     error: BaseException | None = None
-    lock: threading.Lock = attrs.field(factory=threading.Lock)
+    lock: AbstractContextManager[Any] = attrs.field(factory=nullcontext[None])
 
     def take(self) -> Entry | None:
         """Return the next item to work on, or None where there is none."""
         with self.lock:
-            if self.stopping.is_set():
+            if self.stopping:
                 return None
             return self.journal.take(self.runner.name, creates=self.creates, besides=self.tried)
 
@@ -107,4 +110,4 @@ class Run:
         elif self.error is not error:
             for note in getattr(error, "__notes__", ()):
                 self.error.add_note(note)
-        self.stopping.set()
+        self.stopping = True

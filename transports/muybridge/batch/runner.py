@@ -1,26 +1,26 @@
-"""`run`: a batch from its beginning, or from where it stopped, to its end."""
+"""`run` and `run_trio`: a batch from its beginning, or from where it stopped, to its end."""
 
 from __future__ import annotations
 
-import math
 import os
-import threading
-import time
 from collections.abc import Callable
-from contextvars import copy_context
+from typing import TYPE_CHECKING
 
 import attrs
 
+from muybridge.async_client import AsyncClient
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items import Source
 from muybridge.batch.journal import PATIENCE
-from muybridge.batch.opening import CONCURRENCY, HOW_TO_GO_ON, Settings, opened, status
-from muybridge.batch.run_state import Run
-from muybridge.batch.worker import Worker
+from muybridge.batch.opening import CONCURRENCY, Settings, opened, status
+from muybridge.batch.running import BatchRun
 from muybridge.client import Client
-from muybridge.interrupts import tell, waiting_for
+from muybridge.drivers import blocking
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+
+if TYPE_CHECKING:
+    from muybridge.trio_client import TrioClient
 
 
 def run(
@@ -73,47 +73,63 @@ def run(
         local=local,
         patience=patience,
     )
+    face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
+    return blocking.run(_run, face, source, out, settings)
+
+
+async def run_trio(
+    client: TrioClient,
+    source: Source | None,
+    out: str | os.PathLike[str],
+    *,
+    concurrency: int = CONCURRENCY,
+    timeout: float | None = WAIT_TIMEOUT,  # noqa: ASYNC109  of each task, not of this call
+    download_timeout: float = DOWNLOAD_TIMEOUT,
+    on_event: Callable[[BatchEvent], None] | None = None,
+    local: bool = False,
+    patience: float = PATIENCE,
+) -> Report:
+    """Do under trio what `run` does, with the same arguments and errors.
+
+    Cancelled, it lets the paid requests under way come to their replies, which are in the journal
+    then; the same call goes on. The journal is written in this thread, because between a reply and
+    its place on the disk there must be no checkpoint: that takes some milliseconds each time.
+
+    Args:
+        client: The client to use.
+        source: A file, requests, or objects as they stand in a file; or None to go on.
+        out: The folder of the batch.
+        concurrency: How many tasks there may be at once.
+        timeout: Seconds to wait for a task, or None for no limit.
+        download_timeout: Seconds that a download may take.
+        on_event: Called with each event.
+        local: Whether the service is an embedded one, which knows nothing of earlier runs.
+        patience: Seconds to wait for another process that is writing to the journal.
+
+    Raises:
+        InvalidBatch: Some items are not valid. Nothing was sent.
+        JournalUnusable: The journal cannot be used; `WrongService` if its tasks are elsewhere.
+        ValueError: The concurrency is below 1, or *local* is said of a service elsewhere.
+        OSError: The file cannot be read.
+    """
+    settings = Settings(
+        concurrency=concurrency,
+        timeout=timeout,
+        download_timeout=download_timeout,
+        on_event=on_event,
+        local=local,
+        patience=patience,
+    )
+    return await _run(client, source, out, settings)
+
+
+async def _run(
+    client: AsyncClient, source: Source | None, out: str | os.PathLike[str], settings: Settings
+) -> Report:
+    calls = client._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  a batch works as
+    driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the client does
+    driver.runtime.now()  # raises where the client cannot be used, before there is a journal
     with opened(client.service, source, out, settings) as shared:
-        _work(client, shared)
+        await BatchRun(calls, driver, shared).work()
+    await driver.runtime.checkpoint()
     return attrs.evolve(status(out), stopped=shared.stopped)
-
-
-def _work(client: Client, shared: Run) -> None:
-    """Let workers do what is to be done; Ctrl-C stops them, but for paid requests under way."""
-    workers = [Worker(client, shared) for _ in range(shared.workers)]
-    # Daemons, so that a second Ctrl-C ends the program; the journal then says what is not known.
-    # Each in a copy of the caller's context, where listeners find such as a trace's current span.
-    threads = [
-        threading.Thread(target=copy_context().run, args=(worker.work,), daemon=True)
-        for worker in workers
-    ]
-    try:
-        for thread in threads:
-            thread.start()
-        _await(workers)
-    except BaseException as error:
-        shared.stopping.set()
-        # One whose thread has no number yet finds the run stopped before it does anything.
-        started = [worker for worker, thread in zip(workers, threads, strict=True) if thread.ident]
-        for worker in started:
-            worker.break_off()
-        paid = sum(worker.pays for worker in started)
-        if paid and isinstance(error, KeyboardInterrupt):
-            tell(waiting_for(paid))
-        _await(started, grace=_GRACE)
-        error.add_note(HOW_TO_GO_ON)
-        raise
-
-
-_GRACE = 1.0
-"""Seconds that what costs nothing has to end when a run is stopped: it resumes in the next run."""
-_TURN = 0.1
-"""Seconds of one wait: on Windows Ctrl-C does not interrupt a longer one."""
-
-
-def _await(workers: list[Worker], *, grace: float = math.inf) -> None:
-    """Wait until all *workers* have ended; those that pay for nothing have *grace* seconds."""
-    end = time.monotonic() + grace
-    for worker in workers:
-        while not worker.wait_for_end(_TURN) and (worker.pays or time.monotonic() < end):
-            pass

@@ -133,6 +133,25 @@ class BlockingTeam:
             self._paid += paid
             self._jobs.put((work, paid))
 
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Let a thread run *work*, and wait until it has ended.
+
+        It waits for a lock, because a signal handler that raises within the `wait` of a condition
+        or an event may leave a RuntimeError in place of what it has raised.
+        """
+        at_work = threading.Lock()
+        at_work.acquire()
+
+        async def whole() -> None:
+            try:
+                await work()
+            finally:
+                at_work.release()
+
+        self.start(whole)
+        while not at_work.acquire(timeout=_TURN):
+            pass
+
     def notify(self) -> None:
         """Wake every thread that waits."""
         self.lock.notify_all()
@@ -155,15 +174,16 @@ class BlockingTeam:
     async def close(self, error: BaseException | None) -> None:
         """Wait for paid work to end, and give other work a moment.
 
-        Ctrl-C is held back meanwhile, and raised at the end; a second one comes out at once.
+        Ctrl-C is held back meanwhile, and raised at the end; a second one comes out at once, and so
+        does the first one if another ends the team's use.
         """
-        with hold_interrupts(when=True) as held:
+        with hold_interrupts(when=not isinstance(error, KeyboardInterrupt)) as held:
             if self._paid and isinstance(error, KeyboardInterrupt):
                 tell(waiting_for(self._paid))
             self._wait_while(lambda: self._paid > 0, math.inf)
             self._dismiss()
             self._wait_while(lambda: self._unfinished > 0, _GRACE)
-        if held.seen and not isinstance(error, KeyboardInterrupt):
+        if held.seen:
             raise held.interrupt() from error
 
     def _wait_while(self, goes_on: Callable[[], bool], seconds: float) -> None:

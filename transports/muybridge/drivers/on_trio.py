@@ -80,6 +80,19 @@ class TrioTeam:
         """Start a task that does *work*."""
         self._nursery.start_soon(_work, work)
 
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Start a task that does *work*, and wait until it has ended."""
+        ended = trio.Event()
+
+        async def whole() -> None:
+            try:
+                await work()
+            finally:
+                ended.set()
+
+        self.start(whole)
+        await ended.wait()
+
     def notify(self) -> None:
         """Wake every task that waits."""
         self._changed.set()

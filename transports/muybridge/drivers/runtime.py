@@ -101,6 +101,13 @@ class Team(Protocol):
         """
         ...
 
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run *work* beside the caller and wait until it has ended. The lock is not held.
+
+        What interrupts the wait comes out as itself, and *work* goes on until `close`.
+        """
+        ...
+
     def notify(self) -> None:
         """Wake everybody who waits, because shared state has changed. The lock is held."""
         ...

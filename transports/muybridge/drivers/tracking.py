@@ -260,14 +260,14 @@ class Tracker(SilentTracker):
 
 
 def track_work(
-    listeners: Listeners, work: MediaRequest | Task, place: int, now: Callable[[], float]
+    listeners: Listeners, work: MediaRequest | Task, place: int | None, now: Callable[[], float]
 ) -> Tracker:
     """Return what tells of the call that a piece of *work* of a run is at first.
 
     Args:
         listeners: The client's.
         work: A request to create, or a task to wait for.
-        place: Its place among the work of the run.
+        place: Its place among the work of the run, or None.
         now: Tells seconds on the driver's clock.
     """
     if isinstance(work, Task):

@@ -1,0 +1,315 @@
+"""A batch at work: many items on one `Fleet`, with the journal kept around all that they do.
+
+It is written once, for every way to run code: it awaits nothing but a transport and the port of
+`muybridge.drivers.runtime`. One worker schedules: it takes items from the journal, asks the fleet
+what to send next, and starts a worker for each exchange and each download. An item that waits,
+for its turn or for its next poll, holds nothing but its place in the fleet.
+
+What the fleet decides is written down around it. A paid request is armed in the journal before it
+goes to the transport. Its reply is in the journal before the fleet reads it, and what that led to
+before anybody is told. Between the reply and the journal nothing is awaited, so that no
+cancellation comes between the two.
+
+What goes wrong is of two kinds. A defect that breaks an exchange off, an unusable journal, a
+signal handler's exception or a listener's end the run, because the next item would meet them too;
+`Run.error` keeps the first one. Everything else is about one item, which is set aside.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import attrs
+
+from muybridge.async_client import AsyncClient
+from muybridge.batch.item_work import ItemWork
+from muybridge.batch.journal import FOLDER
+from muybridge.batch.journal_entries import State
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.opening import HOW_TO_GO_ON
+from muybridge.batch.run_state import Run, Stopped
+from muybridge.drivers.calls import Calls
+from muybridge.drivers.driver import Driver
+from muybridge.drivers.notes import BrokenOff, note_request
+from muybridge.interrupts import raised_by_handler
+from muybridge_protocol.errors import InvalidAddress, ServiceError
+from muybridge_protocol.events import Submitted
+from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
+from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.operations import Wait
+from muybridge_protocol.tasks import Result, Task
+
+INCOMING: Final = "incoming"
+"""Where downloads are until they are whole, within the journal's folder."""
+AT_ONCE: Final = 32
+"""Most exchanges and downloads under way at once, however many items are at work."""
+
+
+class BatchRun:
+    """The work on the items of a batch.
+
+    Args:
+        calls: The client's.
+        driver: The client's.
+        run: What the items share.
+    """
+
+    def __init__(self, calls: Calls, driver: Driver, run: Run) -> None:
+        runtime = driver.runtime
+        now = runtime.now()
+        self._calls = calls
+        self._driver = driver
+        self._run = run
+        self._most = min(run.workers, AT_ONCE)
+        self._team = runtime.team(self._most + 1)  # one more schedules
+        run.lock = self._team.lock
+        self._slots = [run.runner.new_slot() for _ in range(run.workers)]
+        self._items: dict[int, ItemWork] = {}
+        self._to_save: deque[tuple[ItemWork, Result | Task]] = deque()
+        self._under_way = 0
+        self._may_take = True
+        """Whether there may be an item in the journal that nobody works on."""
+        self._left = False
+        """Whether the journal is given back, so that a late worker must not touch it."""
+        self._fleet: Fleet[int] = Fleet(
+            calls.service,
+            wall_offset=runtime.wall() - now,
+            seed=random.getrandbits(32),
+            concurrency=max(1, self._most),
+            timeout=calls.timeout,
+            wait=run.wait_timeout,
+            poll_interval=calls.poll_interval,
+            next_polls=calls.next_polls,
+        )
+
+    async def work(self) -> None:
+        """Work until there is nothing left that this run can do, or it is to stop."""
+        error: BaseException | None = None
+        try:
+            await self._team.open()
+            await self._team.run(self._schedule)
+        except BaseException as broken:
+            error = broken
+            raise
+        finally:
+            await self._end(error)
+            if error is not None and not isinstance(error, self._driver.runtime.cancelled):
+                error.add_note(HOW_TO_GO_ON)
+
+    async def _end(self, error: BaseException | None) -> None:
+        """Wait for the replies to paid requests, and leave everything else."""
+        self._run.stopping = True
+        with self._team.lock:
+            self._team.notify()
+        try:
+            await self._team.close(error)
+        finally:
+            with self._team.lock:
+                self._left = True
+            for work in self._items.values():
+                work.tracker.end(GeneratorExit())
+
+    async def _schedule(self) -> None:
+        with self._team.lock:
+            try:
+                while not self._run.stopping and await self._step():
+                    pass
+            except BaseException as error:
+                self._run.stopping = True
+                if isinstance(error, self._driver.runtime.cancelled):
+                    raise
+                self._run.fail(error)
+
+    async def _step(self) -> bool:
+        """Do the next thing, and return whether something is left to do."""
+        if self._may_take and self._slots:
+            await self._take_item()
+        elif not self._items:
+            return False
+        elif self._under_way >= self._most:
+            await self._team.wait()
+        elif self._to_save:
+            work, source = self._to_save.popleft()
+            self._start(partial(self._save, work, source))
+        else:
+            await self._advance()
+        return True
+
+    async def _take_item(self) -> None:
+        """Begin to work on the next item of the journal, if there is one."""
+        entry = await self._driver.runtime.in_thread(self._run.take)
+        if entry is None:
+            self._may_take = False
+            return
+        work = ItemWork(self._run, entry, self._slots.pop(), self._driver.listeners)
+        self._items[entry.number] = work
+        with self._concerning(work):
+            source = work.begin(self._driver.runtime.now)
+            if isinstance(source, Task) and entry.state is State.COMPLETED:
+                self._to_save.append((work, source))
+            else:
+                self._fleet.add(entry.number, source, self._driver.runtime.now())
+
+    async def _advance(self) -> None:
+        """Do what the fleet asks for."""
+        match self._fleet.next_action(self._driver.runtime.now()):
+            case Dispatch() as sent:
+                self._start(partial(self._exchange, sent), paid=sent.request.paid)
+            case FleetOutcome(key=key) as ended:
+                work = self._items[key]
+                with self._concerning(work):
+                    self._awaited(work, ended)
+            case Wait(until):
+                await self._team.wait(until)
+            case Busy() | Done():
+                await self._team.wait()
+
+    async def _exchange(self, sent: Dispatch[int]) -> None:
+        """Send a request, and take what comes of it."""
+        work = self._items[sent.key]
+        with self._team.lock:
+            if not self._may_send(work, sent):
+                return
+        came = await self._driver.exchange(sent.request, sent.deadline)
+        with self._team.lock:
+            if self._left:
+                return
+            with self._concerning(work):
+                if isinstance(came, BrokenOff):
+                    self._take_broken(work, sent, came)
+                else:
+                    self._take(work, sent, came)
+
+    def _may_send(self, work: ItemWork, sent: Dispatch[int]) -> bool:
+        """Tell that a request is about to be sent, and return whether it is to be."""
+        may_send = False
+        with self._concerning(work):
+            work.tracker.sending(sent.request, self._driver.runtime.now())
+            if sent.request.paid:
+                work.arm()
+            may_send = True
+        return may_send  # noqa: RET504  an exception may have ended the block before
+
+    def _take(
+        self, work: ItemWork, sent: Dispatch[int], came: HttpResponse | TransportFailure
+    ) -> None:
+        """Give the fleet what came of an exchange, and the journal before and after that."""
+        now, paid = self._driver.runtime.now(), sent.request.paid
+        failure = None if isinstance(came, HttpResponse) else came
+        if isinstance(came, HttpResponse):
+            work.tracker.replied(came, now)
+            if paid:
+                work.keep(came)
+            events = self._fleet.receive(sent.ticket, came, now)
+        else:
+            work.tracker.failed(came, now)
+            events = self._fleet.fail(sent.ticket, came, now)
+        ended = self._fleet.take_outcome()
+        if paid:
+            task = next((event.task for event in events if isinstance(event, Submitted)), None)
+            created = task if task is not None or ended is None else ended.error
+            work.record.conclude(created, failure)
+            work.tracker.tell_end(events)
+            if not work.created(created, self._driver.runtime.now):
+                self._finish(work)
+                return
+        else:
+            work.tracker.tell_end(events)
+        if ended is not None:
+            self._awaited(work, ended)
+
+    def _take_broken(self, work: ItemWork, sent: Dispatch[int], broken: BrokenOff) -> None:
+        """Take an exchange that something other than the network broke off."""
+        cancelled = isinstance(broken.error, self._driver.runtime.cancelled)
+        if sent.request.paid:
+            note_request(broken, sent.request)
+            try:
+                self._take(work, sent, broken.failure)
+            except Exception as other:  # noqa: BLE001  a journal's or a listener's: one can be raised
+                broken.error.add_note(f"{type(other).__name__} besides: {other}")
+            if not cancelled:
+                self._run.fail(broken.error)
+        if cancelled or not sent.request.paid:
+            raise broken.error
+
+    def _awaited(self, work: ItemWork, ended: FleetOutcome[int]) -> None:
+        """Take the end of a task."""
+        if work.awaited(ended.outcome, self._driver.runtime.wall()):
+            self._to_save.append((work, ended.unwrap()))
+        else:
+            self._finish(work)
+
+    async def _save(self, work: ItemWork, source: Result | Task) -> None:
+        """Download a result, and put the file where it is found."""
+        with self._concerning(work):
+            incoming = self._run.journal.folder / FOLDER / INCOMING
+            driver = attrs.evolve(self._driver, listeners=work.listeners)
+            client = AsyncClient(self._calls, driver, owns_transport=False)
+            try:
+                incoming.mkdir(exist_ok=True)
+                saved = await client.download(source, incoming, timeout=self._run.download_timeout)
+                placed = await driver.runtime.in_thread(partial(work.place, saved))
+            except (InvalidAddress, ServiceError, OSError) as error:
+                if raised_by_handler(error):
+                    raise
+                with self._team.lock:
+                    if not self._left:
+                        work.not_saved(error)
+            else:
+                with self._team.lock:
+                    if not self._left:
+                        work.saved(placed)
+            with self._team.lock:
+                self._finish(work)
+
+    @contextmanager
+    def _concerning(self, work: ItemWork) -> Generator[None, None, None]:
+        """Set *work* aside for what goes wrong in the block, or end the run where that is due."""
+        try:
+            try:
+                yield
+            except (Stopped, JournalUnusable, ClaimLost):
+                raise
+            except Exception as error:
+                if raised_by_handler(error):
+                    raise
+                with self._team.lock:
+                    if self._left:
+                        return
+                    work.set_aside(error, self._calls.service)
+                    self._finish(work)
+        except Stopped:
+            pass
+        except ClaimLost:
+            with self._team.lock:
+                self._run.tried.add(work.entry.number)
+                self._finish(work)
+        except BaseException as error:
+            if isinstance(error, self._driver.runtime.cancelled):
+                raise
+            self._run.fail(error)
+
+    def _finish(self, work: ItemWork) -> None:
+        """Work no more on an item, in this run."""
+        self._fleet.drop(work.entry.number)
+        del self._items[work.entry.number]
+        self._slots.append(work.slot)
+        self._may_take = True
+
+    def _start(self, job: Callable[[], Awaitable[None]], *, paid: bool = False) -> None:
+        """Let a worker do *job*."""
+        self._under_way += 1
+        self._team.start(partial(self._counted, job), paid=paid)
+
+    async def _counted(self, job: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await job()
+        finally:
+            with self._team.lock:
+                self._under_way -= 1
+                self._team.notify()
