@@ -287,6 +287,15 @@ def test_polling_too_often(
     assert world.queries[0].at == interval
 
 
+def test_a_warning_to_code_of_no_module(make_client: MakeClient, world: World) -> None:
+    """A warning reaches the caller even if that is code without a module, such as `exec` runs."""
+    client = make_client(world, poll_interval=29)
+    names: dict[str, object] = {"client": client, "task": client.create(small()["vidv"])}
+    with pytest.warns(PollingTooOften):
+        exec("result = client.wait(task)", names)  # noqa: S102  it is this test's own
+    assert world.queries[0].at == 29
+
+
 def test_polling_a_local_service_often(make_client: MakeClient) -> None:
     """On this machine any interval will do, without a warning."""
     done = {"id": "task-1", "status": "completed", "video_url": "http://127.0.0.1/a.mp4"}

@@ -209,7 +209,7 @@ def link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:
 def warn_caller(message: str, kind: type[Warning]) -> None:
     """Warn about what the first caller outside of this package has asked for."""
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals["__name__"].startswith("muybridge."):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("muybridge."):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, kind, stacklevel=level)
 
