@@ -109,7 +109,7 @@ class ServiceError(MuybridgeError):
     def __attrs_post_init__(self) -> None:
         # Not what attrs makes `args` of, which is everything: replies hold signed links.
         shown = (field.name for field in attrs.fields(type(self)) if field.repr)
-        self.args = tuple(getattr(self, name) for name in shown)
+        self.args: tuple[Any, ...] = tuple(getattr(self, name) for name in shown)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}

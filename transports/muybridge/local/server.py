@@ -38,7 +38,7 @@ class ServerThread:
     """
 
     def __init__(self, listener: socket.socket, application: LocalApplication) -> None:
-        self.ended = threading.Event()
+        self.ended: threading.Event = threading.Event()
         self._listener = listener
         self._application = application
         self._ready = threading.Event()
