@@ -36,7 +36,7 @@ from muybridge.batch.run_state import Run, Stopped
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.notes import BrokenOff, note_request
-from muybridge.interrupts import raised_by_handler
+from muybridge.interrupts import HeldInterrupt, hold_interrupts, raised_by_handler
 from muybridge_protocol.errors import InvalidAddress, ServiceError
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
@@ -170,7 +170,16 @@ class BatchRun:
                 await self._team.wait()
 
     async def _exchange(self, sent: Dispatch[int]) -> None:
-        """Send a request, and take what comes of it."""
+        """Send a request, and take what comes of it; Ctrl-C waits for the reply to a paid one."""
+        held: HeldInterrupt | None = None
+        try:
+            with hold_interrupts(when=sent.request.paid) as held:
+                await self._send(sent)
+        finally:
+            if held is not None and held.seen:
+                self._run.fail(held.interrupt())
+
+    async def _send(self, sent: Dispatch[int]) -> None:
         work = self._items[sent.key]
         with self._team.lock:
             if not self._may_send(work, sent):
