@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -23,7 +23,10 @@ from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.tasks import Task
 
 if TYPE_CHECKING:
+    from muybridge.drivers.fleet_run import Work
     from muybridge_protocol.observations import AnyEvent
+    from muybridge_protocol.operations.defaults import CONCURRENCY
+    from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 
 
 class TrioOutcomes(AsyncOutcomes):
@@ -119,6 +122,17 @@ class TrioClient(AsyncClient):
             calls.next_polls,
         )
         super().__init__(calls, driver, owns_transport=transport is None)
+
+    if TYPE_CHECKING:
+
+        def run_all(  # noqa: D102  its docstring is inherited
+            self,
+            work: Iterable[Work],
+            *,
+            concurrency: int = CONCURRENCY,
+            per_family: int | Mapping[str, int] | None = None,
+            timeout: float | None = WAIT_TIMEOUT,
+        ) -> TrioOutcomes: ...
 
     def _outcomes(self, run: FleetRun, workers: int) -> TrioOutcomes:
         return TrioOutcomes(run, self._driver, workers)
