@@ -32,6 +32,7 @@ nitpick_ignore = [
     ("py:class", "JsonObject"),
     ("py:class", "Outcome"),
     ("py:class", "Script"),
+    ("py:class", "Source"),
     ("py:class", "StreamCall"),
     ("py:class", "Work"),
     ("py:class", "muybridge.batch.journal_entries.NewItem"),
@@ -41,7 +42,6 @@ nitpick_ignore = [
     ("py:class", "muybridge.testing.fake_transport.FakeReply"),
     ("py:class", "muybridge.testing.fake_transport.Sent"),
     ("py:class", "muybridge.wire.http1.reply.Reply"),
-    ("py:class", "muybridge.wire.requests_transport._Reply"),
     # Raised by a function of the core that the clients turn into errors of their own.
     ("py:exc", "InvalidJson"),
 ]
