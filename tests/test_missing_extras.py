@@ -24,13 +24,10 @@ ALONE = {
         "requests": {"RequestsTransport"},
         "urllib3": {"RequestsTransport"},
         "certifi": {"Httpx2Transport", "RequestsTransport", "TrioTransport"},
-        "trio": {
-            "TrioClient", "TrioContentStream", "TrioOutcomes", "TrioTextStream", "TrioTransport",
-        },
+        "trio": {"TrioClient", "TrioOutcomes", "TrioTransport"},
         "httptools": {"TrioTransport"},
         "httpcore2": {"Httpx2Transport"},
     },
-    "muybridge.batch": {"trio": {"run_trio"}},
     "muybridge.local": {
         library: {"LocalService", "serve"} for library in ("PIL", "av", "hypercorn", "trio")
     },

@@ -101,9 +101,7 @@ __version__: Final = "0.1.0"
 
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
-    "muybridge.async_text_client": Home(
-        "TrioContentStream TrioTextStream", extra="trio", needs="trio"
-    ),
+    "muybridge.async_text_client": Home("TrioContentStream TrioTextStream"),
     "muybridge.client": Home("Client Outcomes", extra="requests"),
     "muybridge.parts": Home("load_part"),
     "muybridge.text_client": Home("ContentStream TextStream"),

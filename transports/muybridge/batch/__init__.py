@@ -45,7 +45,7 @@ __all__ = [
 # Type checkers read the whole list; at run time `__getattr__` gives it, without what needs trio.
 _LAZY: Final = LazyNames(
     __name__,
-    {"muybridge.batch.runner": Home("run_trio", extra="trio", needs="trio")},
+    {"muybridge.batch.runner": Home("run_trio")},
     globals().pop("__all__"),
 )
 
