@@ -19,8 +19,8 @@ from benchmarks.measuring import Benchmark, Report, Target
 from muybridge_protocol.fleet import Dispatch, Fleet
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Poll, Send
+from muybridge_protocol.records.tasks import Status, Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Status, Task
 
 SIZES = (10_000, 100_000, 1_000_000)
 STEPS = 10_000

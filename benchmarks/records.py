@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from benchmarks.measuring import Benchmark, Target
-from muybridge_protocol.codec import read_object
-from muybridge_protocol.tasks import read_result
+from muybridge_protocol.records.json import read_object
+from muybridge_protocol.records.tasks import read_result
 
 READS = 20_000
 _RECORD = (

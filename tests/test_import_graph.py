@@ -61,10 +61,14 @@ FOREIGN = {
 }  # fmt: skip
 OTHERS = {
     "batch", "cli", "local", "testing", "emulator", "openapi", "trio_client", "fleet",
-    "turns", "throttle", "display", "parts",
+    "notebook", "observability",
 }  # fmt: skip
-DRIVERS = {"driver", "runtime", "blocking", "calls", "listeners", "notes"}
-FOR_DOWNLOADS = {"muybridge.saving", "muybridge.locks", "muybridge_protocol.operations.download"}
+DRIVERS = {"driver", "runtime", "blocking", "calls", "interrupts", "listeners", "notes"}
+FOR_DOWNLOADS = {
+    "muybridge.files.saving",
+    "muybridge.files.locks",
+    "muybridge_protocol.operations.download",
+}
 
 
 def loaded_by(code: str) -> set[str]:
@@ -101,6 +105,7 @@ def check(found: set[str]) -> None:
         "muybridge.wire._tunnel",
     } == set()
     rare = {f"muybridge_protocol.operations.{name}" for name in ("call", "delete_asset", "text")}
+    rare.add("muybridge.files.parts")
     assert ours & rare == set()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from muybridge.facts import ALLOWED
+from muybridge.observability.facts import ALLOWED
 
 PAGE = (Path(__file__).parent.parent / "docs" / "observability.md").read_text("utf-8")
 
@@ -22,7 +22,8 @@ def test_every_event_and_its_facts() -> None:
 
 def test_every_attribute_of_a_span() -> None:
     """So has the table of spans each attribute that there may be."""
-    source = Path(__file__).parent.parent / "transports" / "muybridge" / "opentelemetry.py"
+    home = Path(__file__).parent.parent / "transports" / "muybridge" / "observability"
+    source = home / "opentelemetry.py"
     names = r'"((?:muybridge|http|url|server|error)\.[a-z_.]+)"'
     made = set(re.findall(names, source.read_text("utf-8")))
     table = "".join(re.findall(r"^\| (?:call|request) \|.*$", PAGE, re.MULTILINE))

@@ -40,8 +40,8 @@ from muybridge_protocol.families import (
 )
 from muybridge_protocol.families.request import media_request, setting
 from muybridge_protocol.operations.create import encode
-from muybridge_protocol.relations import Alias, Ineffective
-from muybridge_protocol.rules import Kind, Problem, at_most, one_of
+from muybridge_protocol.rules.relations import Alias, Ineffective
+from muybridge_protocol.rules.values import Kind, Problem, at_most, one_of
 from muybridge_protocol.service import Service
 
 URL = "https://media.example.com/a.png"

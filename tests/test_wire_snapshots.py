@@ -33,8 +33,8 @@ from muybridge_protocol.operations import Call, Create, DeleteAsset, Download, F
 from muybridge_protocol.operations.download import Part
 from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.operations.text import OpenStream, TextCall
+from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Task
 from muybridge_protocol.text import content
 from muybridge_protocol.text.content import Content, Conversation, GenerationConfig
 from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH

@@ -17,8 +17,8 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.families import IMGA, ImgaRequest
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Create, Operation, Poll, Settled, Wait
+from muybridge_protocol.records.tasks import TRANSITIONS, Status, Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import TRANSITIONS, Status, Task
 
 SERVICE = Service(base_url="https://service.test")
 TASK = Task(id="task-1", family=IMGA.name, model="imga", status=Status.QUEUED, submitted_at=0.0)

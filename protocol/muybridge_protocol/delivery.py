@@ -15,7 +15,6 @@ from enum import Enum, auto
 
 import attrs
 
-from muybridge_protocol.codec import RAW_LIMIT, error_message
 from muybridge_protocol.errors import (
     Forbidden,
     NotSent,
@@ -26,7 +25,8 @@ from muybridge_protocol.errors import (
     Unauthorized,
 )
 from muybridge_protocol.http import HttpHead, HttpResponse, Reason, TransportFailure
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.json import RAW_LIMIT, error_message
+from muybridge_protocol.records.tasks import Task
 
 
 class Verdict(Enum):

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from muybridge_protocol.codec import readable
 from muybridge_protocol.http import Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
-from muybridge_protocol.rules import shown
+from muybridge_protocol.records.json import readable
+from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:
-    from muybridge_protocol.rules import Problem
-    from muybridge_protocol.tasks import Result, Task
+    from muybridge_protocol.records.tasks import Result, Task
+    from muybridge_protocol.rules.values import Problem
 
 _SENTENCE_LIMIT = 2_000
 """Most characters of a sentence in a message, because the service's own words may be in it."""

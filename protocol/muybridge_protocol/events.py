@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallInfo

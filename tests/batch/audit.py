@@ -12,7 +12,7 @@ import attrs
 from muybridge import batch
 from muybridge.batch import Entry, State
 from muybridge.batch.recovery import UNKNOWN_END
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 from .billing import AMBIGUOUS, PNG, BillingServer, Fault
 

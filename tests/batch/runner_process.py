@@ -204,7 +204,7 @@ def _to_picture(_source: object, target: object) -> bool:
 def _steps() -> dict[str, Callable[[], None]]:
     journal = "muybridge.batch.journal:Journal"
     record = "muybridge.batch.creating:ItemRecord"
-    part = "muybridge.saving:PartFile"
+    part = "muybridge.files.saving:PartFile"
     places: dict[str, Any] = {
         "linking the journal": _around("os", "link"),
         "beginning as a runner": _around("muybridge.batch.runners:Runner", "__enter__"),

@@ -25,10 +25,10 @@ from muybridge import Client, ImgbRequest, TrioClient, batch
 from muybridge.batch import Report, State
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.commands import muybridge as command
-from muybridge_protocol.codec import as_object
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.tasks import Result
+from muybridge_protocol.records.json import as_object
+from muybridge_protocol.records.tasks import Result
 
 from .scripted_world import Script, ScriptedWorld, prompts
 from .test_journal_values import MEMORY

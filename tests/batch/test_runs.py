@@ -23,7 +23,7 @@ from muybridge.batch.run_state import Stopped
 from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
 from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ReplyReceived
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 from .billing import PNG, BillingServer, Fault
 from .conftest import Run

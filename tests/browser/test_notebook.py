@@ -14,7 +14,7 @@ import requests
 from IPython.core.formatters import DisplayFormatter
 
 from muybridge import Result
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 from .stage import Stage
 from .window import Window

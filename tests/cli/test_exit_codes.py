@@ -10,7 +10,7 @@ import pytest
 
 from muybridge.cli.progress import Progress
 from muybridge_protocol.events import ServiceSilent
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 from .conftest import Invoke
 from .crooked_service import RESET, CrookedService, always, record, reply

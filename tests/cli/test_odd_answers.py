@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from muybridge_protocol.tasks import as_task
+from muybridge_protocol.records.tasks import as_task
 
 from .conftest import Invoke
 from .crooked_service import CrookedService, always, record, reply

@@ -16,10 +16,10 @@ import muybridge
 from muybridge.clock import Clock
 from muybridge.testing import SkippingClock
 from muybridge.wire.transport import Transport
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.text.content import Content, GenerationConfig
 from muybridge_protocol.text.request import Contents
 from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse

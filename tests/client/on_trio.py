@@ -15,10 +15,10 @@ import trio
 import muybridge
 from muybridge.clock import Clock
 from muybridge.drivers.fleet_run import Outcome, Work
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.text.request import Contents
 from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
 

@@ -23,7 +23,7 @@ from muybridge.wire._requests_connections import Reply
 from muybridge.wire.http1 import connections
 from muybridge.wire.network import Network
 from muybridge.wire.trio_transport import TrioLoop, TrioStream
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 from transport.scripted_server import (
     Peer,
     Script,

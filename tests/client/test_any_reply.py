@@ -18,8 +18,8 @@ from any_json import records, responses, written
 from muybridge import CreateAmbiguous, MuybridgeError
 from muybridge_protocol.emulator import Timing
 from muybridge_protocol.http import MEBIBYTE, HttpResponse, Phase, Reason, TransportFailure
+from muybridge_protocol.records.tasks import Result, Status, Task
 from muybridge_protocol.service import is_identifier
-from muybridge_protocol.tasks import Result, Status, Task
 
 from .drivers import DRIVERS, AnyClient
 from .in_process import MP4, PNG, World

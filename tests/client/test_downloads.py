@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from muybridge import DownloadFailed, InvalidAddress, LinkExpired
-from muybridge.saving import PartFile, SaveTarget
+from muybridge.files.saving import PartFile, SaveTarget
 from muybridge.testing import FakeTransport
 from muybridge.wire.transport import StreamedReply, Transport, TransportError
 from muybridge_protocol.events import DownloadProgress, Event
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations.download import Part
-from muybridge_protocol.tasks import Result, Status, Task
+from muybridge_protocol.records.tasks import Result, Status, Task
 from transport.scripted_server import Peer, ScriptedServer, in_turn, reply_bytes, serve
 
 from .children import downloading

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muybridge import DownloadFailed, InvalidAddress, MuybridgeError
-from muybridge_protocol.tasks import Result, Status
+from muybridge_protocol.records.tasks import Result, Status
 from transport.scripted_server import ScriptedServer, serve
 
 from .drivers import MakeClient

@@ -14,10 +14,10 @@ import pytest
 
 from muybridge import Client, CreateAmbiguous
 from muybridge.clock import SystemClock
-from muybridge.interrupts import Terminated, hold_interrupts, terminating_on_signals
+from muybridge.drivers.interrupts import Terminated, hold_interrupts, terminating_on_signals
 from muybridge_protocol.events import Event, Polled, Submitted
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 from transport.scripted_server import (
     Peer,
     ScriptedServer,

@@ -23,8 +23,8 @@ import muybridge
 from muybridge import InvalidKey, MuybridgeError, PlainHttpWarning
 from muybridge.credentials import Credentials
 from muybridge_protocol.http import HttpRequest
+from muybridge_protocol.records.tasks import Result, Status
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Status
 from transport.scripted_server import (
     Peer,
     ScriptedServer,

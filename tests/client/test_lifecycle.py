@@ -25,7 +25,7 @@ from muybridge import (
 from muybridge_protocol.emulator import CANCEL, FAILURES, Timing
 from muybridge_protocol.events import DownloadProgress, Event, Polled, Submitted, WillRetry
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
-from muybridge_protocol.tasks import Result, Status, Task
+from muybridge_protocol.records.tasks import Result, Status, Task
 
 from .drivers import MakeClient
 from .heard import tasks_alone

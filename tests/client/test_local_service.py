@@ -11,7 +11,7 @@ from muybridge import ImgaRequest, Refused, TaskCancelled, TaskFailed, Unauthori
 from muybridge.clock import SystemClock
 from muybridge.local import LocalService
 from muybridge_protocol.emulator import CANCEL
-from muybridge_protocol.tasks import Status, Task
+from muybridge_protocol.records.tasks import Status, Task
 
 from .drivers import AnyClient, MakeClient
 from .requests_made import FAMILIES, image, small

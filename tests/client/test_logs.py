@@ -13,7 +13,7 @@ import pytest
 import muybridge
 import muybridge_protocol
 from muybridge import CreateAmbiguous, TaskNotFound
-from muybridge.facts import facts
+from muybridge.observability.facts import facts
 from muybridge_protocol.emulator import Timing
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 

@@ -13,7 +13,7 @@ import pytest
 from muybridge import CreateAmbiguous, Forbidden, NotSent, RateLimited, Refused, Unauthorized
 from muybridge_protocol.events import Event, Throttled, WillRetry
 from muybridge_protocol.http import Reason
-from muybridge_protocol.tasks import Status
+from muybridge_protocol.records.tasks import Status
 from transport.scripted_server import (
     Peer,
     ScriptedServer,

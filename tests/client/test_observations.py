@@ -39,7 +39,7 @@ from muybridge_protocol.observations import (
     ReplyReceived,
     RequestSent,
 )
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 from transport.scripted_server import Peer, ScriptedServer, reply_bytes
 
 from .answers import CHUNKS, MODEL, PROMPT, STREAM, answering, spend

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from muybridge_protocol.observations import AnyEvent, RequestSent
-from muybridge_protocol.tasks import Result, Task, as_task, is_bare
+from muybridge_protocol.records.tasks import Result, Task, as_task, is_bare
 
 from .drivers import MakeClient
 from .in_process import PNG, World

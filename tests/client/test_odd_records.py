@@ -13,7 +13,7 @@ from muybridge import CreateAmbiguous, TaskFailed
 from muybridge_protocol.events import Polled, Submitted
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.observations import AnyEvent, CallEnded
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 
 from .drivers import MakeClient
 from .in_process import World

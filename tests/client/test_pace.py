@@ -17,7 +17,7 @@ from muybridge_protocol.http import (
     Reason,
     TransportFailure,
 )
-from muybridge_protocol.tasks import Status
+from muybridge_protocol.records.tasks import Status
 
 from .drivers import AnyClient, MakeClient
 from .fleets import run_all

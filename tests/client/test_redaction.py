@@ -17,8 +17,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import muybridge
 from muybridge import MuybridgeError
-from muybridge.facts import ALLOWED, CALL, facts
-from muybridge.opentelemetry import Tracing
+from muybridge.observability.facts import ALLOWED, CALL, facts
+from muybridge.observability.opentelemetry import Tracing
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.observations import CallInfo, Observation

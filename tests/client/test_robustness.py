@@ -30,7 +30,7 @@ from muybridge import (
     WaitTimeout,
 )
 from muybridge_protocol.http import Reason
-from muybridge_protocol.tasks import Status
+from muybridge_protocol.records.tasks import Status
 from transport.scripted_server import (
     Peer,
     ScriptedServer,

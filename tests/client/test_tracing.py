@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import muybridge
 from muybridge import CreateAmbiguous, TaskFailed, batch
-from muybridge.opentelemetry import Tracing
+from muybridge.observability.opentelemetry import Tracing
 from muybridge_protocol.emulator import FAILURES, Timing
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 from transport.scripted_server import ScriptedServer, reply_bytes
@@ -331,7 +331,8 @@ def test_it_is_an_extra() -> None:
     """Neither the clients nor the logs need OpenTelemetry."""
     code = (
         f"import sys; sys.path[:0] = {sys.path!r}\n"
-        "import muybridge, muybridge.drivers.tracking, muybridge.logs, muybridge.batch\n"
+        "import muybridge, muybridge.batch\n"
+        "import muybridge.drivers.tracking, muybridge.observability.logs\n"
         "muybridge.Client, muybridge.TrioClient\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )

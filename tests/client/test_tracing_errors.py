@@ -10,7 +10,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import StatusCode
 
-from muybridge.opentelemetry import Tracing
+from muybridge.observability.opentelemetry import Tracing
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.observations import (

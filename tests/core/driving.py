@@ -30,8 +30,8 @@ from muybridge_protocol.operations import (
 )
 from muybridge_protocol.operations.download import Part, Stage
 from muybridge_protocol.operations.text import OpenStream, TextCall
+from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Task
 from muybridge_protocol.text.encoding import encode_content
 from muybridge_protocol.text.request import GenerateContentRequest
 from muybridge_protocol.text.responses import GenerateContentResponse

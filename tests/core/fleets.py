@@ -13,11 +13,12 @@ import attrs
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.families import MediaRequest
-from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome, seed_of
+from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
+from muybridge_protocol.fleet.fleet import seed_of
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import Create, Poll, Send, Settled, Wait
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 from .driving import LINK, SEEDED, SERVICE, WALL, After, Streamed, reply, result
 

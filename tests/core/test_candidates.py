@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muybridge_protocol.candidates import find_any_id, find_id, holds_task
+from muybridge_protocol.records.candidates import find_any_id, find_id, holds_task
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.runners import KeptReply, ReplySlot
 from muybridge.cli.records import family_record, model_record, task_record
-from muybridge_protocol.codec import InvalidJson
 from muybridge_protocol.emulator import Access, Emulator, ServiceRequest, Timing
 from muybridge_protocol.families import IMGB
 from muybridge_protocol.records import convert
@@ -31,7 +30,8 @@ from muybridge_protocol.records.convert import (
     wire,
     wire_names,
 )
-from muybridge_protocol.tasks import Task, read_result, read_task
+from muybridge_protocol.records.json import InvalidJson
+from muybridge_protocol.records.tasks import Task, read_result, read_task
 from muybridge_protocol.text.content import GenerationConfig, Part, as_turns
 from muybridge_protocol.text.request import GenerateContentRequest
 from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse

@@ -54,7 +54,7 @@ from muybridge_protocol.operations import (
     Wait,
 )
 from muybridge_protocol.operations.download import Part, Saved
-from muybridge_protocol.tasks import Result, Status, Task
+from muybridge_protocol.records.tasks import Result, Status, Task
 
 from .driving import (
     DONE,

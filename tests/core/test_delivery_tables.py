@@ -31,7 +31,7 @@ from muybridge_protocol.errors import (
     Unauthorized,
 )
 from muybridge_protocol.http import Phase, Reason, TransportFailure
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 from .driving import reply
 

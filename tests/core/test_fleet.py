@@ -26,12 +26,12 @@ from muybridge_protocol.errors import (
 from muybridge_protocol.events import Submitted, Throttled
 from muybridge_protocol.families import ImgaRequest, ImgbRequest, MediaRequest, VidmRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
+from muybridge_protocol.fleet.fairness import LONGEST_LIFE, SHARE
+from muybridge_protocol.fleet.throttle import FIRST_GAP, LONGEST_GAP, Throttle
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import OperationMisuse, Wait
+from muybridge_protocol.records.tasks import Result, Status, Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Status, Task
-from muybridge_protocol.throttle import FIRST_GAP, LONGEST_GAP, Throttle
-from muybridge_protocol.turns import LONGEST_LIFE, SHARE
 
 from .driving import LINK, SERVICE, WALL, After, lost, raw, reply, result, unsent
 from .fleets import FleetDrive, MadeUpService, Seen, known_task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muybridge_protocol.media_urls import MediaUrl
+from muybridge_protocol.rules.media_urls import MediaUrl
 
 DATA = "data:image/png;base64,iVBORw0KGgo="
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from muybridge_protocol.fleet import Fleet
+from muybridge_protocol.fleet.throttle import Throttle
 from muybridge_protocol.http import (
     HttpHead,
     HttpRequest,
@@ -31,7 +32,6 @@ from muybridge_protocol.operations import (
 from muybridge_protocol.operations.download import Stage
 from muybridge_protocol.operations.operation import Step
 from muybridge_protocol.operations.text import OpenStream, TextCall
-from muybridge_protocol.throttle import Throttle
 
 from .driving import (
     DONE,

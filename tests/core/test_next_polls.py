@@ -9,7 +9,7 @@ import pytest
 
 from muybridge_protocol.operations import Poll
 from muybridge_protocol.operations.next_polls import LIMIT, NextPolls
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 from .driving import DONE, WALL, create, lost, poll, query, reply, result, task
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muybridge_protocol import errors
-from muybridge_protocol.codec import InvalidJson, read_object
 from muybridge_protocol.delivery import THROTTLED_TRIES, UNSENT_TRIES
 from muybridge_protocol.errors import CreateAmbiguous, Refused, ServiceError
 from muybridge_protocol.families import ImgbRequest
@@ -27,8 +26,9 @@ from muybridge_protocol.http import (
 )
 from muybridge_protocol.operations import Create, Operation
 from muybridge_protocol.operations.download import Part, Saved, Stage
+from muybridge_protocol.records.json import InvalidJson, read_object
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import is_identifier
-from muybridge_protocol.tasks import Result, Task
 
 from .driving import (
     LINK,

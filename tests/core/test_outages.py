@@ -15,7 +15,7 @@ from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.fleet import Dispatch, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, Reason, TransportFailure
 from muybridge_protocol.operations import Send, Wait
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 from .driving import (
     LINK,

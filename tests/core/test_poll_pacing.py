@@ -17,12 +17,12 @@ from muybridge_protocol.errors import (
     WaitTimeout,
 )
 from muybridge_protocol.events import ServiceSilent, Throttled, WillRetry
-from muybridge_protocol.fleet import seed_of
+from muybridge_protocol.fleet.fleet import seed_of
 from muybridge_protocol.http import Reason
 from muybridge_protocol.operations import Poll, Settled, Wait
 from muybridge_protocol.operations.poll import UNANSWERED_PACING, UNKNOWN_PACING, too_often
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Task
 
 from .driving import (
     DONE,

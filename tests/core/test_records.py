@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from families.cases import Records
 from families.contracts import CONTRACTS
-from muybridge_protocol.codec import InvalidJson, read_object
 from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
 from muybridge_protocol.families import FAMILIES, Family, family_of_model
+from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.lenient import optional_name
-from muybridge_protocol.service import is_identifier
-from muybridge_protocol.tasks import (
+from muybridge_protocol.records.tasks import (
     TERMINAL,
     TRANSITIONS,
     Result,
@@ -30,6 +29,7 @@ from muybridge_protocol.tasks import (
     read_result,
     read_task,
 )
+from muybridge_protocol.service import is_identifier
 
 from .driving import DONE, drive, poll, result, task
 

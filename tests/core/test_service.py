@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from muybridge_protocol.errors import InvalidAddress, InvalidIdentifier, InvalidKey, LocalError
 from muybridge_protocol.operations import Call, DeleteAsset, Poll, Send
+from muybridge_protocol.records.tasks import Task, as_task
 from muybridge_protocol.service import (
     Service,
     check_identifier,
@@ -25,7 +26,6 @@ from muybridge_protocol.service import (
     origin_of,
     resolve_location,
 )
-from muybridge_protocol.tasks import Task, as_task
 
 from .driving import SERVICE, call
 

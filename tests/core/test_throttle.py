@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from muybridge_protocol.delivery import backoff, fraction
+from muybridge_protocol.fleet.throttle import Throttle
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.throttle import Throttle
 
 from .driving import reply
 

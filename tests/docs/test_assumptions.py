@@ -30,8 +30,8 @@ from muybridge_protocol.emulator.text import answer as text_answer
 from muybridge_protocol.emulator.text.prompt import FILE_TOKENS
 from muybridge_protocol.families import FAMILIES, VIDSA
 from muybridge_protocol.families.family import DAY
+from muybridge_protocol.fleet.throttle import OUTAGE
 from muybridge_protocol.http import MEBIBYTE
-from muybridge_protocol.media_urls import LEAST_BASE64
 from muybridge_protocol.operations.next_polls import LIMIT
 from muybridge_protocol.operations.operation import api_headers
 from muybridge_protocol.operations.poll import (
@@ -43,10 +43,10 @@ from muybridge_protocol.operations.poll import (
     UNKNOWN_PACING,
 )
 from muybridge_protocol.records.lenient import ERROR_LIMIT, NAME_LIMIT
-from muybridge_protocol.rules import Between
+from muybridge_protocol.rules.media_urls import LEAST_BASE64
+from muybridge_protocol.rules.values import Between
 from muybridge_protocol.service import is_identifier
 from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT, TEXT_TIMEOUT
-from muybridge_protocol.throttle import OUTAGE
 
 ROOT = Path(__file__).parents[2]
 HOMES = (ROOT / "protocol" / "muybridge_protocol", ROOT / "transports" / "muybridge")

@@ -29,7 +29,7 @@ from muybridge_docs.machines import (
 )
 from muybridge_docs.public_names import MODULES, STABLE, explained, module_reference, public_names
 from muybridge_protocol.families import FAMILIES
-from muybridge_protocol.tasks import TRANSITIONS
+from muybridge_protocol.records.tasks import TRANSITIONS
 from muybridge_protocol.text.models import TEXT_MODELS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -255,4 +255,4 @@ def test_everything_is_explained_once() -> None:
     shown = [public.shown for names in explained().values() for public in names]
     assert len(shown) == len(set(shown))
     assert {"muybridge.Client", "muybridge.Task", "muybridge.NotSent"} <= set(shown)
-    assert "muybridge_protocol.tasks.Task" not in shown
+    assert "muybridge_protocol.records.tasks.Task" not in shown

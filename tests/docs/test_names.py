@@ -58,6 +58,6 @@ def test_what_is_foreign_stays_plain(target: str) -> None:
 def test_words_stay_plain_and_mistakes_are_told() -> None:
     """A word in backticks may be anything; an explicit or annotated name of ours has to exist."""
     assert resolved("referenceImages", "obj") == "plain"
-    assert resolved("muybridge_protocol.tasks.Tusk") is None
+    assert resolved("muybridge_protocol.records.tasks.Tusk") is None
     assert resolved("Tusk") is None
     assert resolved("Task", domain="std") is None

@@ -19,8 +19,8 @@ from muybridge_protocol.families.family import (
     Retention,
     Unlisted,
 )
-from muybridge_protocol.relations import Alias, Ineffective, Requires
-from muybridge_protocol.rules import Between, Kind, Text, one_of
+from muybridge_protocol.rules.relations import Alias, Ineffective, Requires
+from muybridge_protocol.rules.values import Between, Kind, Text, one_of
 
 NAMES = ("plain", "fine")
 

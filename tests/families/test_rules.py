@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muybridge_protocol.relations import (
+from muybridge_protocol.rules.relations import (
     Alternatives,
     Excludes,
     FewerWith,
@@ -17,7 +17,7 @@ from muybridge_protocol.relations import (
     Requires,
     together,
 )
-from muybridge_protocol.rules import (
+from muybridge_protocol.rules.values import (
     Between,
     Items,
     Kind,

@@ -17,7 +17,7 @@ import pytest
 
 from muybridge import CreateAmbiguous, StreamInterrupted
 from muybridge.batch import Report
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 from transport.scripted_server import ScriptedServer, closed_port
 
 from .clients import KEY, Driven, MakeDriver

@@ -18,7 +18,8 @@ from typing import Any, Self
 import pytest
 
 from client.drivers import DRIVERS
-from muybridge import DownloadFailed, saving
+from muybridge import DownloadFailed
+from muybridge.files import saving
 
 _HERE = Path(__file__).resolve()
 _PLACES = [_HERE.parents[1], *(_HERE.parents[2] / name for name in ("protocol", "transports"))]

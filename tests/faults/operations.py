@@ -12,7 +12,7 @@ import muybridge
 from client.answers import MODEL
 from client.drivers import AnyStream
 from muybridge.batch import Report, State
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 
 from .clients import Driven
 from .hostile_server import ASSET_ID, SIGNATURE, TEXTS

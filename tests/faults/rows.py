@@ -7,7 +7,7 @@ from enum import Enum, StrEnum
 
 import attrs
 
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 
 from .hostile_server import TASK_ID, Act
 from .operations import MEBIBYTES_8, OK, OPERATIONS

@@ -22,10 +22,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from rich.traceback import Traceback
 
-from muybridge.facts import facts
-from muybridge.opentelemetry import Tracing
+from muybridge.observability.facts import facts
+from muybridge.observability.opentelemetry import Tracing
 from muybridge_protocol.observations import AnyEvent
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 
 from .clients import KEY
 from .hostile_server import SIGNATURE

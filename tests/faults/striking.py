@@ -21,7 +21,7 @@ from muybridge.clock import SystemClock
 from muybridge.drivers.blocking import BlockingTeam
 from muybridge.drivers.on_trio import TrioTeam
 from muybridge.drivers.runtime import FOREVER
-from muybridge.saving import PartFile
+from muybridge.files.saving import PartFile
 from muybridge.wire import _requests_connections
 from muybridge.wire._requests_connections import Incoming, Reply
 from muybridge.wire.http1 import connections

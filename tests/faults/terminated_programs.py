@@ -15,7 +15,7 @@ from batch.runner_process import KEY, horses
 from client.alarms import ERRORS
 from client.requests_made import image
 from muybridge import Client, RequestsTransport, TrioClient, TrioTransport, batch
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 from .terminations import ALARMS, TERM
 

@@ -9,7 +9,7 @@ import pytest
 
 from client.requests_made import image
 from muybridge import CreateAmbiguous
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 from transport.scripted_server import Peer
 
 from .cells import Surroundings

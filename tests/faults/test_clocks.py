@@ -9,7 +9,7 @@ import pytest
 from client.drivers import DRIVERS
 from client.in_process import VirtualClock, World
 from client.requests_made import small
-from muybridge_protocol.tasks import Status
+from muybridge_protocol.records.tasks import Status
 
 DAY = 86_400.0
 

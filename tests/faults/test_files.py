@@ -24,10 +24,10 @@ from client.drivers import DRIVERS, AnyClient, MakeClient
 from client.film import MEDIA, OTHER, Film
 from client.in_process import PNG, World
 from client.requests_made import image
-from muybridge import saving
-from muybridge.locks import lock
+from muybridge.files import saving
+from muybridge.files.locks import lock
 from muybridge_protocol.events import DownloadProgress, Event
-from muybridge_protocol.tasks import Result, Status
+from muybridge_protocol.records.tasks import Result, Status
 from transport.scripted_server import Peer, ScriptedServer
 
 from .disk_child import Nursery, on_failing_disk, on_small_disk

@@ -25,7 +25,7 @@ from client.requests_made import image
 from muybridge import batch
 from muybridge.batch import JournalUnusable, State
 from muybridge.batch.runners import KeptReply, ReplySlot
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 from trio_client.in_trio import (
     TrioTime,
     at_every_checkpoint,

@@ -30,7 +30,7 @@ from client.drivers import DRIVERS
 from client.in_process import KEY, InProcessTransport
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 
 from .billed_world import BilledWorld, Fate
 from .interruptions import said

@@ -14,7 +14,7 @@ import pytest
 import muybridge
 from client.drivers import DRIVERS, AnyClient, MakeClient
 from muybridge.clock import SystemClock
-from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.records.json import JsonObject
 
 from .emulated import MODEL, PICTURE
 from .llmock_service import LlmockService

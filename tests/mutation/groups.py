@@ -78,7 +78,7 @@ _ALL = (
     Group(
         "fleet",
         {
-            f"{_CORE}.fleet": (
+            f"{_CORE}.fleet.fleet": (
                 "tests/core/test_misuse.py",
                 "tests/core/test_fleet.py",
                 "tests/core/test_outages.py",
@@ -96,14 +96,14 @@ _ALL = (
                 "tests/core/test_next_polls.py",
             ),
             f"{_CORE}.operations.next_polls": ("tests/core/test_next_polls.py",),
-            f"{_CORE}.throttle": ("tests/core/test_throttle.py",),
+            f"{_CORE}.fleet.throttle": ("tests/core/test_throttle.py",),
         },
     ),
     Group(
         "rules",
         {
-            f"{_CORE}.rules": _RULES,
-            f"{_CORE}.relations": _RULES,
+            f"{_CORE}.rules.values": _RULES,
+            f"{_CORE}.rules.relations": _RULES,
             f"{_CORE}.families.family": _RULES[1:],
         },
     ),
@@ -198,7 +198,7 @@ EQUIVALENT: dict[_Key, str] = {
         "every download begins with a value of its own",
     ),
     **dict.fromkeys(
-        _swapped(f"{_CORE}.fleet", "self._tickets = 0", ("0", "1"), ("0", "-1")),
+        _swapped(f"{_CORE}.fleet.fleet", "self._tickets = 0", ("0", "1"), ("0", "-1")),
         "a ticket means nothing but its exchange",
     ),
     **dict.fromkeys(
@@ -348,7 +348,7 @@ EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
         (
             *_swapped(
-                f"{_CORE}.throttle",
+                f"{_CORE}.fleet.throttle",
                 "self.until = max("
                 "self.until, now + max(self.gap, min(asked or 0.0, LONGEST_WAIT)))",
                 ("0.0", "-1.0"),
@@ -373,7 +373,7 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         _swapped(
-            f"{_CORE}.rules",
+            f"{_CORE}.rules.values",
             "return texts[0] if len(texts) == 1 else f\"{', '.join(texts[:-1])} or {texts[-1]}\"",
             ("texts[0]", "texts[-1]"),
         ),

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from families.cases import Body
 from families.contracts import CONTRACTS
 from muybridge_protocol.families import FAMILIES, Family
-from muybridge_protocol.media_urls import IMAGE_BEGINNINGS, MediaUrl
 from muybridge_protocol.openapi.values import value_schema
-from muybridge_protocol.rules import Between, Kind, Problem, Text
+from muybridge_protocol.rules.media_urls import IMAGE_BEGINNINGS, MediaUrl
+from muybridge_protocol.rules.values import Between, Kind, Problem, Text
 
 from .schemas import SCHEMAS, accepts, matches
 

@@ -16,7 +16,7 @@ from muybridge_protocol.families import FAMILIES, VIDC, Family
 from muybridge_protocol.openapi import openapi_document
 from muybridge_protocol.openapi.bodies import body_schema
 from muybridge_protocol.openapi.values import value_schema
-from muybridge_protocol.rules import Kind
+from muybridge_protocol.rules.values import Kind
 
 from .schemas import DOCUMENT, SCHEMAS, accepts, matches
 

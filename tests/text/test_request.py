@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muybridge_protocol.codec import read_json
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.records.convert import structure
+from muybridge_protocol.records.json import read_json
 from muybridge_protocol.text.content import Blob, Content, Conversation, GenerationConfig, Part
 from muybridge_protocol.text.request import GenerateContentRequest
 

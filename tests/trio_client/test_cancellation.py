@@ -15,7 +15,7 @@ import muybridge
 from client.in_process import PNG, World
 from client.requests_made import image
 from muybridge_protocol.http import HttpRequest
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 from transport.certificates import client_context, server_context
 from transport.scripted_server import Peer, ScriptedServer, reply_bytes
 

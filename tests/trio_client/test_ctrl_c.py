@@ -14,7 +14,7 @@ from trio.testing import trio_test
 
 import muybridge
 from client.requests_made import image
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 from transport.scripted_server import Peer, ScriptedServer, hang, reply_bytes
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals to a thread are posix")

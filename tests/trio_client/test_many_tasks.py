@@ -17,7 +17,7 @@ from client.in_process import World
 from client.requests_made import FAMILIES, image, small
 from muybridge.local import LocalService
 from muybridge_protocol.http import HttpRequest
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 from transport.scripted_server import ScriptedServer, serve
 
 from .in_trio import client_of, mock_world, on_virtual_time

@@ -14,7 +14,7 @@ from client.in_process import VirtualClock, World
 from client.requests_made import FAMILIES, PACE, image, small
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 
 from .in_trio import client_of, mock_world, on_virtual_time
 

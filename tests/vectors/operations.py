@@ -21,7 +21,7 @@ from muybridge_protocol.operations import (
 )
 from muybridge_protocol.operations.download import Stage
 from muybridge_protocol.operations.text import TextCall
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.text.encoding import encode_content
 from muybridge_protocol.text.request import GenerateContentRequest
 from muybridge_protocol.text.responses import GenerateContentResponse

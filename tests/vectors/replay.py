@@ -27,8 +27,8 @@ from muybridge_protocol.operations import Create, DeleteAsset, Download, Fetch, 
 from muybridge_protocol.operations.create import encode
 from muybridge_protocol.operations.poll import result_query
 from muybridge_protocol.operations.text import TextCall
+from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Task
 from muybridge_protocol.text import dialects
 from muybridge_protocol.text.content import GenerationConfig
 from muybridge_protocol.text.encoding import encode_content, encode_mapping

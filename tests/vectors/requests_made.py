@@ -13,7 +13,8 @@ from muybridge_protocol.families import FAMILIES, Family, Unlisted
 from muybridge_protocol.openapi.examples import examples
 from muybridge_protocol.operations import DeleteAsset, Operation, Poll, Send
 from muybridge_protocol.operations.create import encode
-from muybridge_protocol.relations import (
+from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.rules.relations import (
     Alternatives,
     Excludes,
     FewerWith,
@@ -21,8 +22,7 @@ from muybridge_protocol.relations import (
     RequiredFor,
     Requires,
 )
-from muybridge_protocol.rules import Kind
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.rules.values import Kind
 from muybridge_protocol.text.content import GenerationConfig
 from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH
 from muybridge_protocol.text.encoding import encode_content, encode_mapping

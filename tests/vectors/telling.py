@@ -19,8 +19,8 @@ from muybridge_protocol.events import (
 from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import Fetch, Send, Settled, Wait
 from muybridge_protocol.operations.download import Saved
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Task
 from muybridge_protocol.text.responses import GenerateContentResponse
 
 Told = dict[str, Any]

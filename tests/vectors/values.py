@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muybridge_protocol.families import Field
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.rules import (
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.values import (
     Between,
     Items,
     Kind,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         TrioTextStream as TrioTextStream,
     )
     from muybridge.client import Client as Client, Outcomes as Outcomes
-    from muybridge.parts import load_part as load_part
+    from muybridge.files.parts import load_part as load_part
     from muybridge.text_client import ContentStream as ContentStream, TextStream as TextStream
     from muybridge.trio_client import TrioClient as TrioClient, TrioOutcomes as TrioOutcomes
     from muybridge.wire.httpx2_transport import Httpx2Transport as Httpx2Transport
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     )
     from muybridge_protocol.fleet import FleetOutcome as FleetOutcome
     from muybridge_protocol.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
-    from muybridge_protocol.tasks import Result as Result, Status as Status, Task as Task
+    from muybridge_protocol.records.tasks import Result as Result, Status as Status, Task as Task
     from muybridge_protocol.text.content import (
         Content as Content,
         Conversation as Conversation,
@@ -103,7 +103,7 @@ __version__: Final = "0.1.0"
 _HOMES: Final = {
     "muybridge.async_text_client": Home("TrioContentStream TrioTextStream"),
     "muybridge.client": Home("Client Outcomes", extra="requests"),
-    "muybridge.parts": Home("load_part"),
+    "muybridge.files.parts": Home("load_part"),
     "muybridge.text_client": Home("ContentStream TextStream"),
     "muybridge.trio_client": Home("TrioClient TrioOutcomes", extra="trio", needs="trio"),
     "muybridge.wire.httpx2_transport": Home(
@@ -130,7 +130,7 @@ _HOMES: Final = {
     ),
     "muybridge_protocol.fleet": Home("FleetOutcome"),
     "muybridge_protocol.http": Home("HttpRequest HttpResponse"),
-    "muybridge_protocol.tasks": Home("Result Status Task"),
+    "muybridge_protocol.records.tasks": Home("Result Status Task"),
     "muybridge_protocol.text.content": Home("Content Conversation GenerationConfig Part"),
     "muybridge_protocol.text.models": Home("TEXT_MODELS"),
     "muybridge_protocol.text.responses": Home(

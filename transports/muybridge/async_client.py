@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from muybridge.async_text_client import AsyncTextClient
 from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
 from muybridge.drivers.driver import Drive, Driver
+from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.drivers.notes import Ledger, note_task
-from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
@@ -27,8 +27,8 @@ from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Poll
 from muybridge_protocol.operations.defaults import CONCURRENCY, DOWNLOAD_TIMEOUT, SIZE_LIMIT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import FleetRun, Work
@@ -279,7 +279,7 @@ class AsyncClient(AsyncTextClient):
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` where the link is dead.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        from muybridge.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
+        from muybridge.files.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
 
         now = self._now()
         url, task = link_of(source)

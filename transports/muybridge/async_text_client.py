@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver, StreamOpening
+from muybridge.drivers.interrupts import hide_frames
 from muybridge.drivers.notes import TEXT_UNDER_WAY
-from muybridge.interrupts import hide_frames
 from muybridge.wire.transport import TransportError
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.families import Unlisted
+from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.text.defaults import (
     CHAT_PATH,
     MESSAGES_PATH,

@@ -29,8 +29,8 @@ from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations.defaults import CONCURRENCY, DOWNLOAD_TIMEOUT, SIZE_LIMIT
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import Outcome, Work

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from muybridge.async_text_client import TrioContentStream, TrioTextStream
 from muybridge.drivers.blocking import BlockingIterator, run
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import Unlisted
+from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.text.defaults import (
     MESSAGES_PATH,
     REPLY_LIMIT,

@@ -20,7 +20,7 @@ from muybridge.drivers.outcomes import AsyncOutcomes
 from muybridge.payment_guard import guarded
 from muybridge.wire.async_transport import AsyncTransport
 from muybridge_protocol.operations.operation import API_TIMEOUT
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import Work

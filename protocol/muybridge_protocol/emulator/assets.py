@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from muybridge_protocol.families import VIDSB, Family
-from muybridge_protocol.rules import is_array
+from muybridge_protocol.rules.values import is_array
 
 _SCHEME = "asset://"
 

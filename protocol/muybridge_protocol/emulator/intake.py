@@ -7,9 +7,9 @@ from typing import cast
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, JsonObject, read_object
 from muybridge_protocol.http import MEBIBYTE, Headers, find_header
-from muybridge_protocol.rules import is_array
+from muybridge_protocol.records.json import InvalidJson, JsonObject, read_object
+from muybridge_protocol.rules.values import is_array
 
 REQUEST_BODY_LIMIT = 32 * MEBIBYTE
 """Most bytes that a request may have: room for reference images in base64."""

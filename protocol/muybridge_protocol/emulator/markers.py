@@ -20,7 +20,7 @@ from collections.abc import Mapping
 import attrs
 
 from muybridge_protocol.families import VIDSA, Family
-from muybridge_protocol.tasks import Status
+from muybridge_protocol.records.tasks import Status
 
 FAILURES: Mapping[str, str] = {
     "[fail:content-policy]": "content policy violation",

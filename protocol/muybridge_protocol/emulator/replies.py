@@ -30,8 +30,8 @@ from muybridge_protocol.emulator.tasks import EmulatedTask
 from muybridge_protocol.families import VIDD, VIDSB, Media
 from muybridge_protocol.http import Headers, HttpResponse
 from muybridge_protocol.records.convert import partial
-from muybridge_protocol.rules import Problem
-from muybridge_protocol.tasks import Result, Status, Task
+from muybridge_protocol.records.tasks import Result, Status, Task
+from muybridge_protocol.rules.values import Problem
 
 _JSON_TYPE = ("Content-Type", "application/json")
 

@@ -14,7 +14,7 @@ from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, 
 from muybridge_protocol.emulator.text import answer_text, text_protocol
 from muybridge_protocol.families import FAMILIES, IMGB, VIDSA, Family
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.rules import Problem
+from muybridge_protocol.rules.values import Problem
 
 _FAMILIES_BY_PATH: Mapping[str, Family] = {
     family.create_path: family for family in FAMILIES.values()

@@ -13,14 +13,14 @@ from enum import StrEnum
 
 import attrs
 
-from muybridge_protocol.codec import read_object
 from muybridge_protocol.emulator.assets import referenced_assets
 from muybridge_protocol.emulator.lengths import video_seconds
 from muybridge_protocol.emulator.markers import read_fate
 from muybridge_protocol.families import Family, Media
 from muybridge_protocol.families.family import DAY
-from muybridge_protocol.rules import is_array
-from muybridge_protocol.tasks import Status, is_terminal
+from muybridge_protocol.records.json import read_object
+from muybridge_protocol.records.tasks import Status, is_terminal
+from muybridge_protocol.rules.values import is_array
 
 ASSUMED_RETENTION = DAY
 """Seconds that results are kept in families whose retention the specification does not give."""

@@ -22,7 +22,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest
-from muybridge_protocol.rules import shown
+from muybridge_protocol.rules.values import shown
 
 if TYPE_CHECKING:
     from muybridge_protocol.families.imga import IMGA, ImgaRequest

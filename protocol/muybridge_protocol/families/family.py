@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge_protocol.errors import InvalidRequest
-from muybridge_protocol.relations import Alias, Ineffective, Relation
-from muybridge_protocol.rules import (
+from muybridge_protocol.rules.relations import Alias, Ineffective, Relation
+from muybridge_protocol.rules.values import (
     Kind,
     ModelName,
     Notice,

@@ -15,9 +15,9 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.relations import Ineffective, OnlyWith, Requires
-from muybridge_protocol.rules import PixelSize, Text, at_most, one_of
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.relations import Ineffective, OnlyWith, Requires
+from muybridge_protocol.rules.values import PixelSize, Text, at_most, one_of
 
 _SIZE_DECIDES = "the exact size overrides it"
 

@@ -18,8 +18,8 @@ import attrs
 
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Field, Unlisted
-from muybridge_protocol.relations import Alias
-from muybridge_protocol.rules import Kind, OneOf, Text, ValueRule, is_array
+from muybridge_protocol.rules.relations import Alias
+from muybridge_protocol.rules.values import Kind, OneOf, Text, ValueRule, is_array
 
 
 def setting(
@@ -125,7 +125,7 @@ class MediaRequest:
         return typing.cast("Self", request)
 
     def __rich_repr__(self) -> Iterable[tuple[str, object]]:
-        from muybridge_protocol.display import fields_set  # noqa: PLC0415  for terminals alone
+        from muybridge_protocol.notebook import fields_set  # noqa: PLC0415  for terminals alone
 
         return fields_set(typing.cast("attrs.AttrsInstance", self))
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.relations import Excludes, FewerWith, Ineffective, together
-from muybridge_protocol.rules import Between, Items, Text, at_most
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.relations import Excludes, FewerWith, Ineffective, together
+from muybridge_protocol.rules.values import Between, Items, Text, at_most
 
 _FOLLOWS_VIDEO = "the output follows the reference video"
 

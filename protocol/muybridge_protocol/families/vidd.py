@@ -14,9 +14,9 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.relations import Requires
-from muybridge_protocol.rules import Between, Text
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.relations import Requires
+from muybridge_protocol.rules.values import Between, Text
 
 _FRAME = MediaUrl(base64=False, public=True)
 

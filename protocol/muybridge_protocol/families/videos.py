@@ -7,9 +7,9 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.relations import Alias, Excludes, together
-from muybridge_protocol.rules import Between, Text, at_most
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.relations import Alias, Excludes, together
+from muybridge_protocol.rules.values import Between, Text, at_most
 
 VIDEOS = Family(
     name="videos",

@@ -7,8 +7,8 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.rules import Between, NotSet, Text, at_most, one_of
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.values import Between, NotSet, Text, at_most, one_of
 
 _PUBLIC_URLS = MediaUrl(base64=False, public=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muybridge_protocol.families.family import Family, Media, Pacing, Retention
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.rules import ModelName, Text
+from muybridge_protocol.rules.values import ModelName, Text
 
 VIDM = Family(
     name="vidm",

@@ -7,9 +7,9 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.relations import Alternatives
-from muybridge_protocol.rules import Text, at_most
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.relations import Alternatives
+from muybridge_protocol.rules.values import Text, at_most
 
 VIDR = Family(
     name="vidr",

@@ -14,7 +14,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.rules import Between, Text
+from muybridge_protocol.rules.values import Between, Text
 
 VIDSA = Family(
     name="vidsa",

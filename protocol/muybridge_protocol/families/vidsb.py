@@ -15,9 +15,9 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.relations import Excludes, RequiredFor, Requires
-from muybridge_protocol.rules import Between, Items, Text, at_most
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.relations import Excludes, RequiredFor, Requires
+from muybridge_protocol.rules.values import Between, Items, Text, at_most
 
 _FAST = Pacing(10, 20, minimum=10)
 _FRAME = MediaUrl(base64=False, assets=True, public=True)

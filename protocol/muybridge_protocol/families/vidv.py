@@ -15,9 +15,9 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.relations import Alternatives, Excludes, Requires
-from muybridge_protocol.rules import NotSet, Text, at_most, one_of
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.relations import Alternatives, Excludes, Requires
+from muybridge_protocol.rules.values import NotSet, Text, at_most, one_of
 
 _NO_4K = one_of("720p", "1080p", ignore_case=True)
 _FRAMES_ONLY = NotSet("the model takes first and last frames, and no reference images")

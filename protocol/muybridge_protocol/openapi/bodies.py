@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import Family, Field
-from muybridge_protocol.media_urls import MediaUrl
 from muybridge_protocol.openapi.values import limits_schema, value_schema
-from muybridge_protocol.relations import (
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.relations import (
     Alternatives,
     Excludes,
     FewerWith,
@@ -23,7 +23,7 @@ from muybridge_protocol.relations import (
     RequiredFor,
     Requires,
 )
-from muybridge_protocol.rules import PixelSize, ValueRule, either
+from muybridge_protocol.rules.values import PixelSize, ValueRule, either
 
 
 def body_schema(family: Family) -> JsonObject:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import FAMILIES, Family, Media
 from muybridge_protocol.openapi.bodies import body_schema
 from muybridge_protocol.openapi.examples import PROMPT, examples
 from muybridge_protocol.openapi.records import ASSET_DELETION, result_schema, task_schema
 from muybridge_protocol.openapi.text_schemas import TEXT_REQUEST, TEXT_RESPONSE
+from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH
 from muybridge_protocol.text.models import TEXT_MODELS
 

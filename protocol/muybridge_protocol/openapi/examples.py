@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import Family, Field
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.relations import RequiredFor
-from muybridge_protocol.rules import Between, Kind, OneOf
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.relations import RequiredFor
+from muybridge_protocol.rules.values import Between, Kind, OneOf
 
 PROMPT = "A horse at a gallop"
 _MEDIUM = "https://media.example.com/horse.mp4"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from muybridge_protocol.media_urls import IMAGE_BEGINNINGS, LEAST_BASE64, MediaUrl
-from muybridge_protocol.rules import PixelSize
+from muybridge_protocol.rules.media_urls import IMAGE_BEGINNINGS, LEAST_BASE64, MediaUrl
+from muybridge_protocol.rules.values import PixelSize
 
 # What `str.isspace` is true of.
 _SPACE: Final = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"

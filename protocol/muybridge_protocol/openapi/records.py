@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.families import FAMILIES, IMGB, Family
 from muybridge_protocol.operations.delete_asset import SUCCESS
-from muybridge_protocol.tasks import Status
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.records.tasks import Status
 
 _COMMON: Final[JsonObject] = {
     "id": {"type": "string", "description": "The task's identifier."},

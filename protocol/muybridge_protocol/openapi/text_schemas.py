@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from muybridge_protocol.codec import JsonObject
+from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.text.content import MODEL, ROLES, USER
 from muybridge_protocol.text.responses import FinishReason
 

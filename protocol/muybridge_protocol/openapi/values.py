@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from muybridge_protocol.codec import JsonObject
-from muybridge_protocol.media_urls import MediaUrl
 from muybridge_protocol.openapi import patterns
-from muybridge_protocol.rules import (
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.values import (
     Between,
     Items,
     Kind,

@@ -7,7 +7,6 @@ from typing import Self
 
 import attrs
 
-from muybridge_protocol.codec import write_json
 from muybridge_protocol.delivery import RETRIES, backoff
 from muybridge_protocol.errors import InvalidAddress, ServiceUnreachable
 from muybridge_protocol.events import WillRetry
@@ -15,6 +14,7 @@ from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.create import CREATE_DEADLINE
 from muybridge_protocol.operations.operation import API_TIMEOUT, api_headers
 from muybridge_protocol.operations.paid import PaidOperation
+from muybridge_protocol.records.json import write_json
 from muybridge_protocol.service import Service
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -6,15 +6,6 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 
-from muybridge_protocol.candidates import holds_task
-from muybridge_protocol.codec import (
-    RAW_LIMIT,
-    InvalidJson,
-    JsonObject,
-    error_text,
-    read_object,
-    write_json,
-)
 from muybridge_protocol.errors import InvalidRequest, Refused
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families import check_request
@@ -22,8 +13,17 @@ from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations.operation import API_TIMEOUT, api_headers
 from muybridge_protocol.operations.paid import PaidOperation
+from muybridge_protocol.records.candidates import holds_task
+from muybridge_protocol.records.json import (
+    RAW_LIMIT,
+    InvalidJson,
+    JsonObject,
+    error_text,
+    read_object,
+    write_json,
+)
+from muybridge_protocol.records.tasks import Status, Task, read_task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Status, Task, read_task
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, error_message, read_object, readable
 from muybridge_protocol.delivery import DELETE, RETRIES, Verdict, backoff, refusal, retry_after
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
@@ -20,6 +19,7 @@ from muybridge_protocol.errors import (
 from muybridge_protocol.events import WillRetry
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import API_TIMEOUT, Operation, api_headers
+from muybridge_protocol.records.json import InvalidJson, error_message, read_object, readable
 from muybridge_protocol.service import Service, check_identifier
 
 if TYPE_CHECKING:

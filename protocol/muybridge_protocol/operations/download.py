@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, read_object, readable
 from muybridge_protocol.delivery import (
     DOWNLOAD,
     LONGEST_WAIT,
@@ -52,8 +51,9 @@ from muybridge_protocol.operations.operation import (
     check_seconds,
 )
 from muybridge_protocol.operations.poll import result_query
+from muybridge_protocol.records.json import InvalidJson, read_object, readable
+from muybridge_protocol.records.tasks import Task, read_result
 from muybridge_protocol.service import ALLOW_DOWNLOADS, Service, resolve_location
-from muybridge_protocol.tasks import Task, read_result
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind

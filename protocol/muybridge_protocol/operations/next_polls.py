@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from muybridge_protocol.operations.poll import Poll
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 LIMIT: Final = 10_000
 """Tasks that are remembered: those that were polled last."""

@@ -6,8 +6,6 @@ from typing import Self, TypeVar
 
 import attrs
 
-from muybridge_protocol.candidates import find_any_id, find_id, holds_task
-from muybridge_protocol.codec import RAW_LIMIT, error_message, readable
 from muybridge_protocol.delivery import (
     CREATE,
     LONGEST_WAIT,
@@ -22,6 +20,8 @@ from muybridge_protocol.errors import CreateAmbiguous, NotSent
 from muybridge_protocol.events import Ambiguous, Throttled, WillRetry
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Operation
+from muybridge_protocol.records.candidates import find_any_id, find_id, holds_task
+from muybridge_protocol.records.json import RAW_LIMIT, error_message, readable
 
 T_co = TypeVar("T_co", covariant=True)
 

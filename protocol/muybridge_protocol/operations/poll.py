@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
-from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, read_object
 from muybridge_protocol.delivery import (
     LONGEST_WAIT,
     POLL,
@@ -40,8 +39,8 @@ from muybridge_protocol.operations.operation import (
     api_headers,
     check_seconds,
 )
-from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import (
+from muybridge_protocol.records.json import RAW_LIMIT, InvalidJson, read_object
+from muybridge_protocol.records.tasks import (
     Result,
     Status,
     Task,
@@ -49,6 +48,7 @@ from muybridge_protocol.tasks import (
     may_follow,
     read_result,
 )
+from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind

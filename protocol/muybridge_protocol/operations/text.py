@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import attrs
 
-from muybridge_protocol.codec import (
+from muybridge_protocol.errors import CreateAmbiguous, TextAmbiguous
+from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.operations.operation import Fetch, Send, Settled, Step, Wait
+from muybridge_protocol.operations.paid import PaidOperation
+from muybridge_protocol.records.json import (
     InvalidJson,
     JsonObject,
     as_array,
@@ -19,10 +23,6 @@ from muybridge_protocol.codec import (
     error_text,
     read_event,
 )
-from muybridge_protocol.errors import CreateAmbiguous, TextAmbiguous
-from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse, TransportFailure
-from muybridge_protocol.operations.operation import Fetch, Send, Settled, Step, Wait
-from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import REPLY_LIMIT, TEXT_TIMEOUT
 from muybridge_protocol.text.dialects import tells_error

@@ -28,7 +28,7 @@ from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 from cattrs.gen import make_dict_unstructure_fn_from_attrs as make_writer  # pyright: ignore[reportUnknownVariableType]  of any attrs
 
-from muybridge_protocol.codec import InvalidJson, JsonObject, readable
+from muybridge_protocol.records.json import InvalidJson, JsonObject, readable
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from muybridge_protocol.codec import is_encodable, one_line
+from muybridge_protocol.records.json import is_encodable, one_line
 
 NAME_LIMIT: Final = 200
 """Most characters of a status, a model's name or another short text that are kept."""

@@ -16,7 +16,6 @@ from typing import Any, Self, cast
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, JsonObject
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.records.convert import (
     as_it_is,
@@ -26,7 +25,8 @@ from muybridge_protocol.records.convert import (
     wire,
     wire_names,
 )
-from muybridge_protocol.rules import Problem, shown
+from muybridge_protocol.records.json import InvalidJson, JsonObject
+from muybridge_protocol.rules.values import Problem, shown
 
 USER = "user"
 MODEL = "model"

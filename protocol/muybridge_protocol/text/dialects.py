@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
-from muybridge_protocol.codec import JsonObject, as_array, as_object
+from muybridge_protocol.records.json import JsonObject, as_array, as_object
 from muybridge_protocol.text.responses import NO_REASON, GenerateContentChunk
 
 T = TypeVar("T")

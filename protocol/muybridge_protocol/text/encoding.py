@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from muybridge_protocol.codec import write_json
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.operation import USER_AGENT
-from muybridge_protocol.rules import Problem, unwritable
+from muybridge_protocol.records.json import write_json
+from muybridge_protocol.rules.values import Problem, unwritable
 from muybridge_protocol.service import Service
 from muybridge_protocol.text.defaults import REPLY_LIMIT, SILENCE_LIMIT
 from muybridge_protocol.text.models import path_name

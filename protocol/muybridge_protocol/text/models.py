@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.rules import Problem, either, shown
+from muybridge_protocol.rules.values import Problem, either, shown
 from muybridge_protocol.service import check_model_name
 
 

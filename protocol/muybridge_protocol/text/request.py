@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import attrs
 
-from muybridge_protocol.codec import JsonObject, write_json
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.records.convert import ours, structure, unstructure, wire, wire_names
-from muybridge_protocol.rules import Kind, Problem, either, shown, unwritable, with_article
+from muybridge_protocol.records.json import JsonObject, write_json
+from muybridge_protocol.rules.values import Kind, Problem, either, shown, unwritable, with_article
 from muybridge_protocol.text.content import (
     MODEL,
     ROLES,

@@ -15,9 +15,9 @@ from typing import Any
 
 import attrs
 
-from muybridge_protocol.codec import JsonObject, as_array, as_object, readable
 from muybridge_protocol.errors import MuybridgeError
 from muybridge_protocol.records.convert import ours, structure, wire
+from muybridge_protocol.records.json import JsonObject, as_array, as_object, readable
 from muybridge_protocol.text.content import MODEL, Content, Part
 
 

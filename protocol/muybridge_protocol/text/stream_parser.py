@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, cast
 
-from muybridge_protocol.codec import EVENT_LIMIT
+from muybridge_protocol.records.json import EVENT_LIMIT
 
 DONE: Final = b"[DONE]"
 """The payload that some services send last; it is not JSON."""

@@ -10,7 +10,9 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import attrs
 
-from muybridge_protocol.codec import (
+from muybridge_protocol.errors import ServiceError
+from muybridge_protocol.http import TransportFailure
+from muybridge_protocol.records.json import (
     EVENT_LIMIT,
     SMALL,
     InvalidJson,
@@ -23,8 +25,6 @@ from muybridge_protocol.codec import (
     read_event,
     readable,
 )
-from muybridge_protocol.errors import ServiceError
-from muybridge_protocol.http import TransportFailure
 from muybridge_protocol.text.dialects import Dialect, Ending, tells_error
 from muybridge_protocol.text.stream_parser import (
     DONE,

@@ -38,7 +38,7 @@ from faults.rows import (
     every,
     only,
 )
-from muybridge_protocol.tasks import Result, Status, Task
+from muybridge_protocol.records.tasks import Result, Status, Task
 from transport.scripted_server import reply_bytes
 
 from . import streams

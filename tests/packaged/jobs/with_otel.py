@@ -1,7 +1,7 @@
 """A call that is traced, on a fake transport."""
 
 import muybridge
-from muybridge.opentelemetry import Tracing
+from muybridge.observability.opentelemetry import Tracing
 from muybridge.testing import FakeTransport, json_reply
 
 transport = FakeTransport(json_reply({"id": "task-1", "status": "queued"}))

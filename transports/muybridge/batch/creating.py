@@ -12,15 +12,15 @@ from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.runners import UNFINISHED, KeptReply, ReplySlot
-from muybridge_protocol.candidates import find_id
-from muybridge_protocol.codec import RAW_LIMIT, read_object
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import CreateAmbiguous, ServiceError
 from muybridge_protocol.families import MediaRequest, find_family
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Create
+from muybridge_protocol.records.candidates import find_id
+from muybridge_protocol.records.json import RAW_LIMIT, read_object
+from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Task
 
 Created = Task | ServiceError | None
 """What came of a create: the task, why there is none, or None if it is sent again."""

@@ -21,9 +21,9 @@ from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runners import ReplySlot
 from muybridge.batch.storable import one_line
+from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
-from muybridge.interrupts import raised_by_handler
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import (
     DownloadFailed,
@@ -44,8 +44,8 @@ from muybridge_protocol.families import MediaRequest
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.observations import RequestSent
 from muybridge_protocol.records.convert import View, unstructure
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import AnyEvent

@@ -19,11 +19,11 @@ from typing import IO, Any, Final, cast
 import attrs
 
 from muybridge.batch.journal_entries import NewItem
-from muybridge.saving import safe_stem
-from muybridge_protocol.codec import InvalidJson, read_json, readable
+from muybridge.files.saving import safe_stem
 from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
-from muybridge_protocol.rules import Kind, shown
+from muybridge_protocol.records.json import InvalidJson, read_json, readable
+from muybridge_protocol.rules.values import Kind, shown
 
 _SHOWN_PROBLEMS: Final = 50
 _LONGEST_NAME: Final = 200

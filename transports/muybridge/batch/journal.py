@@ -43,9 +43,9 @@ from muybridge.batch.journal_errors import (
     sentence,
 )
 from muybridge.batch.storable import one_line, storable
-from muybridge.interrupts import ignoring_errors, raised_by_handler
-from muybridge_protocol.codec import InvalidJson
+from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge_protocol.records.convert import structure, unstructure, wire_names
+from muybridge_protocol.records.json import InvalidJson
 
 FOLDER: Final = "journal"
 """The folder of the journal and of its runners' files, within the batch's folder."""

@@ -10,10 +10,10 @@ from typing import Final, get_args
 import attrs
 
 from muybridge.batch.storable import Kind, one_line
-from muybridge_protocol.candidates import find_id
 from muybridge_protocol.errors import InvalidToken
+from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.convert import wire, wire_names
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 
 class State(StrEnum):

@@ -20,8 +20,8 @@ from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runners import Runner
 from muybridge.batch.sheet import write_sheet
 from muybridge.drivers.calls import check_wait
+from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import UNDER_WAY
-from muybridge.interrupts import ignoring_errors
 from muybridge_protocol.service import Service
 
 CONCURRENCY = 4

@@ -9,7 +9,7 @@ from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
 from muybridge.batch.runners import UNFINISHED, DeadRunner, KeptReply, known_runners
-from muybridge_protocol.candidates import find_id
+from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.service import Service
 
 UNKNOWN_END = (

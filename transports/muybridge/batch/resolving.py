@@ -11,10 +11,10 @@ import attrs
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost
-from muybridge_protocol.codec import read_object
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families import find_family
-from muybridge_protocol.tasks import Task, as_task
+from muybridge_protocol.records.json import read_object
+from muybridge_protocol.records.tasks import Task, as_task
 
 
 class CannotResolve(LocalError):

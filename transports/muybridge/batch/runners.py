@@ -23,10 +23,10 @@ import attrs
 
 from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_errors import JournalUnusable
-from muybridge.interrupts import ignoring_errors, raised_by_handler
-from muybridge.locks import lock
-from muybridge_protocol.codec import RAW_LIMIT
+from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
+from muybridge.files.locks import lock
 from muybridge_protocol.records.convert import View, ours, structure, unstructure
+from muybridge_protocol.records.json import RAW_LIMIT
 
 UNFINISHED: Final = 0
 """In place of an HTTP status: only a part of the response had arrived."""

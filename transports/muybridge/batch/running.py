@@ -35,14 +35,14 @@ from muybridge.batch.opening import HOW_TO_GO_ON
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
+from muybridge.drivers.interrupts import HeldInterrupt, hold_interrupts, raised_by_handler
 from muybridge.drivers.notes import BrokenOff, note_request
-from muybridge.interrupts import HeldInterrupt, hold_interrupts, raised_by_handler
 from muybridge_protocol.errors import InvalidAddress, ServiceError
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Wait
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
 
 INCOMING: Final = "incoming"
 """Where downloads are until they are whole, within the journal's folder."""

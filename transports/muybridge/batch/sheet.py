@@ -16,10 +16,10 @@ from urllib.parse import quote
 from muybridge.batch.events import Report
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.storable import encodable
-from muybridge.interrupts import raised_by_handler
-from muybridge_protocol.codec import read_object
+from muybridge.drivers.interrupts import raised_by_handler
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query
+from muybridge_protocol.records.json import read_object
 
 NAME = "index.html"
 _LONGEST_SETTING = 300

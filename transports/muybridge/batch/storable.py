@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from muybridge.batch.journal_errors import Unstorable
-from muybridge_protocol.codec import is_encodable, readable
+from muybridge_protocol.records.json import is_encodable, readable
 
 LONGEST_REASON: Final = 2000
 """Most characters of a reason that are recorded and shown."""

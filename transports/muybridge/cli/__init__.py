@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 
 from muybridge.cli.standard_streams import guard_streams
-from muybridge.interrupts import Terminated, terminating_on_signals
+from muybridge.drivers.interrupts import Terminated, terminating_on_signals
 
 _NEEDED = ("click", "rich")
 

@@ -34,7 +34,7 @@ from muybridge.cli.options import (
     timeout_option,
 )
 from muybridge.cli.terminal import answer, document, long_document, say
-from muybridge.interrupts import ignoring_signals
+from muybridge.drivers.interrupts import ignoring_signals
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.service import is_identifier, shown_id
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry
 from muybridge.cli.terminal import document, is_live, say
-from muybridge_protocol.codec import readable
-from muybridge_protocol.tasks import is_terminal
+from muybridge_protocol.records.json import readable
+from muybridge_protocol.records.tasks import is_terminal
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -11,7 +11,7 @@ import click
 from muybridge import __version__
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.standard_streams import Unprinted
-from muybridge.interrupts import ignoring_signals
+from muybridge.drivers.interrupts import ignoring_signals
 
 _COMMANDS = {
     "demo": "demo",

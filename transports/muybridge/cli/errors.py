@@ -16,8 +16,8 @@ from muybridge.cli.options import option_name
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
+from muybridge.drivers.interrupts import Terminated
 from muybridge.drivers.notes import TEXT_UNDER_WAY
-from muybridge.interrupts import Terminated
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
     AssetDeletePresumed,
@@ -33,9 +33,9 @@ from muybridge_protocol.errors import (
     TaskEnded,
 )
 from muybridge_protocol.families import FAMILIES
-from muybridge_protocol.rules import Problem
+from muybridge_protocol.records.tasks import Result
+from muybridge_protocol.rules.values import Problem
 from muybridge_protocol.service import shown_id
-from muybridge_protocol.tasks import Result
 from muybridge_protocol.text.responses import NoText
 from muybridge_protocol.text.stream_reader import StreamInterrupted
 

@@ -8,7 +8,7 @@ import click
 
 from muybridge.cli.options import option_name
 from muybridge_protocol.families import Family, Media, Model, Pacing
-from muybridge_protocol.relations import (
+from muybridge_protocol.rules.relations import (
     Alternatives,
     Excludes,
     FewerWith,
@@ -17,7 +17,7 @@ from muybridge_protocol.relations import (
     RequiredFor,
     Requires,
 )
-from muybridge_protocol.rules import Between, Kind, OneOf
+from muybridge_protocol.rules.values import Between, Kind, OneOf
 
 
 class FamilyCommand(click.Command):

@@ -30,8 +30,8 @@ from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+from muybridge_protocol.records.tasks import Result, Status, Task, is_bare
 from muybridge_protocol.service import shown_id
-from muybridge_protocol.tasks import Result, Status, Task, is_bare
 
 if TYPE_CHECKING:
     from muybridge import Client

@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from muybridge.cli.invocation import invocation_of
-from muybridge_protocol.codec import InvalidJson, read_object
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
-from muybridge_protocol.media_urls import MediaUrl
-from muybridge_protocol.rules import Kind, OneOf, Problem, Text
+from muybridge_protocol.records.json import InvalidJson, read_object
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.values import Kind, OneOf, Problem, Text
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)

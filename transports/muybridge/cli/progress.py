@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from muybridge.cli.terminal import is_live, say
-from muybridge_protocol.codec import readable
 from muybridge_protocol.events import (
     DownloadProgress,
     Polled,
@@ -17,6 +16,7 @@ from muybridge_protocol.events import (
     Throttled,
     WillRetry,
 )
+from muybridge_protocol.records.json import readable
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from muybridge_protocol.families import Family, Field, Model
 from muybridge_protocol.records.convert import unstructure
-from muybridge_protocol.rules import ValueRule
-from muybridge_protocol.tasks import Result, Task
+from muybridge_protocol.records.tasks import Result, Task
+from muybridge_protocol.rules.values import ValueRule
 
 if TYPE_CHECKING:
     from muybridge_protocol.text.models import TextModel

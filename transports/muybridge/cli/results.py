@@ -11,7 +11,7 @@ import click
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.records import outcome_record
 from muybridge.cli.terminal import answer, answer_path, document, say
-from muybridge_protocol.tasks import Result
+from muybridge_protocol.records.tasks import Result
 
 
 def tell_result(invocation: Invocation, result: Result, path: Path | None) -> None:

@@ -22,8 +22,8 @@ from muybridge.cli.results import check_target, expiry, tell_result
 from muybridge.cli.terminal import answer, answer_path, document
 from muybridge_protocol.errors import ResultIncomplete, ServiceError, TaskCancelled, TaskFailed
 from muybridge_protocol.records.convert import View, unstructure
+from muybridge_protocol.records.tasks import Result, Status, Task, as_task
 from muybridge_protocol.service import shown_id
-from muybridge_protocol.tasks import Result, Status, Task, as_task
 
 if TYPE_CHECKING:
     from muybridge import Client

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from muybridge_protocol.codec import readable
+from muybridge_protocol.records.json import readable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

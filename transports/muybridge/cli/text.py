@@ -26,7 +26,7 @@ from muybridge.cli.terminal import answer_piece, document
 from muybridge.configuration import TEXT_BASE_URL_VARIABLE, find_address
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
 from muybridge_protocol.families import Unlisted
-from muybridge_protocol.rules import Kind, Problem
+from muybridge_protocol.rules.values import Kind, Problem
 from muybridge_protocol.text.content import GenerationConfig, Part
 from muybridge_protocol.text.request import GenerateContentRequest
 from muybridge_protocol.text.responses import (

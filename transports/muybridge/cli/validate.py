@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import click
 
 from muybridge.cli.terminal import say
-from muybridge_protocol.codec import JsonObject, as_object
+from muybridge_protocol.records.json import JsonObject, as_object
 
 _LONGEST_LINE = 64 * 1024 * 1024
 """Most bytes of a line: references may stand in it as base64."""

@@ -15,8 +15,8 @@ from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations import Create, Poll
 from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.operations.poll import too_often
+from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Task, as_task
 
 if TYPE_CHECKING:
     from muybridge_protocol.operations import Call, DeleteAsset, Download

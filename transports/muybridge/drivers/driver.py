@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import attrs
 
 from muybridge.credentials import Credentials
+from muybridge.drivers.interrupts import hide_frames, hold_interrupts
 from muybridge.drivers.listeners import Listeners, SilentTracker, find_log
 from muybridge.drivers.notes import (
     BrokenOff,
@@ -36,7 +37,6 @@ from muybridge.drivers.notes import (
     interruption_of,
     note_request,
 )
-from muybridge.interrupts import hide_frames, hold_interrupts
 from muybridge.wire.async_transport import (
     AsyncStreamedReply,
     AsyncTransport,
@@ -52,7 +52,7 @@ from muybridge_protocol.operations.next_polls import NextPolls
 from .runtime import Runtime
 
 if TYPE_CHECKING:
-    from muybridge.saving import PartFile
+    from muybridge.files.saving import PartFile
     from muybridge_protocol.operations import Download
     from muybridge_protocol.operations.download import Saved
     from muybridge_protocol.operations.text import OpenStream

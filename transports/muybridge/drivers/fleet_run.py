@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from muybridge.drivers.calls import Calls, check_wait, warn_caller
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.notes import accepted
-from muybridge_protocol.candidates import find_id, holds_task
 from muybridge_protocol.errors import PollingTooOften
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
@@ -17,8 +16,9 @@ from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.operations.poll import too_often
+from muybridge_protocol.records.candidates import find_id, holds_task
+from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import shown_id
-from muybridge_protocol.tasks import Result, Task, as_task
 
 Work = MediaRequest | Task | Result | str
 """A request to create, or a task to wait for: itself, a result of it, its token or its id."""

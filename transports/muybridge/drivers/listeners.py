@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import accepted
-from muybridge.interrupts import ignoring_errors
 from muybridge_protocol.events import Event, Submitted
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
-    from muybridge.logs import Log
+    from muybridge.observability.logs import Log
     from muybridge_protocol.observations import AnyEvent
 
 
@@ -86,7 +86,7 @@ def find_log() -> Log | None:
         return None
     if not root.handlers and not _has_own_handlers(logging):
         return None
-    from muybridge.logs import Log  # noqa: PLC0415  for those who log
+    from muybridge.observability.logs import Log  # noqa: PLC0415  for those who log
 
     return Log()
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import attrs
 
-from muybridge.interrupts import HeldInterrupt
-from muybridge_protocol.codec import readable
+from muybridge.drivers.interrupts import HeldInterrupt
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Operation
+from muybridge_protocol.records.json import readable
+from muybridge_protocol.records.tasks import Result, Task, as_task, is_bare
 from muybridge_protocol.service import shown_id
-from muybridge_protocol.tasks import Result, Task, as_task, is_bare
 
 UNDER_WAY = (
     "A request that costs money was under way: it may have been accepted. "

@@ -9,13 +9,13 @@ from typing import Self
 from muybridge.drivers.calls import check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.fleet_run import FleetRun, Outcome
+from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import BrokenOff, note_request
-from muybridge.interrupts import ignoring_errors
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Wait
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.tasks import Task
 
 
 class AsyncOutcomes:

@@ -13,12 +13,12 @@ from muybridge.credentials import Credentials
 from muybridge.drivers.calls import is_time, warn_caller
 from muybridge.drivers.listeners import SilentTracker
 from muybridge.wire.transport import TransportError
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.hosts import is_clear_text
 from muybridge_protocol.http import HttpHead, HttpRequest
 from muybridge_protocol.operations.text import OpenStream, TextCall
+from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.service import Service, origin_of
 from muybridge_protocol.text.content import Content, GenerationConfig
 from muybridge_protocol.text.defaults import CHAT_PATH

@@ -13,9 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
+from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.listeners import SilentTracker, find_log
-from muybridge.interrupts import ignoring_errors
-from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import (
     Ambiguous,
@@ -40,12 +39,13 @@ from muybridge_protocol.observations import (
     RequestSent,
 )
 from muybridge_protocol.operations import Operation
+from muybridge_protocol.records.json import readable
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import origin_of
-from muybridge_protocol.tasks import Result, Task
 
 if TYPE_CHECKING:
     from muybridge.drivers.listeners import Listeners
-    from muybridge.logs import Log
+    from muybridge.observability.logs import Log
 
 _numbers = itertools.count(1)
 

@@ -20,7 +20,7 @@ from muybridge_protocol.emulator.accounts import authenticate
 from muybridge_protocol.emulator.replies import json_reply, media_name
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.http import Headers, HttpResponse
-from muybridge_protocol.tasks import Status
+from muybridge_protocol.records.tasks import Status
 
 PAGE = "/"
 FEED = "/live"

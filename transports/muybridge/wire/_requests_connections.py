@@ -23,7 +23,7 @@ import attrs
 from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from muybridge.interrupts import raised_by_handler
+from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire._addressing import Proxy, check_addresses
 from muybridge.wire.exchange import PIECE, Exchange, Fault, refuse_early_bytes
 from muybridge.wire.network import Route

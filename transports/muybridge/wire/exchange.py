@@ -29,7 +29,7 @@ from contextlib import suppress
 
 import attrs
 
-from muybridge.interrupts import raised_by_handler
+from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 

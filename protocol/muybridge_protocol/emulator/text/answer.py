@@ -7,12 +7,12 @@ from enum import Enum
 
 import attrs
 
-from muybridge_protocol.codec import readable
 from muybridge_protocol.emulator.text import word_pieces
 from muybridge_protocol.emulator.text.files import describe
 from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.prompt import Inline, Linked, Prompt
 from muybridge_protocol.http import without_query
+from muybridge_protocol.records.json import readable
 
 HONESTY = "This is Muybridge's local emulator of the service: no model has answered."
 """How every text begins."""

@@ -16,7 +16,7 @@ from muybridge_protocol.emulator.text.native import Native
 from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.emulator.text.wire import JSON_TYPE, TextProtocol, write
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.rules import ModelName, either, shown
+from muybridge_protocol.rules.values import ModelName, either, shown
 from muybridge_protocol.text.models import TEXT_MODELS
 
 

@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl
 
 import attrs
 
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending, Interruption
 from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
 from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.emulator.text.wire import EVENT_STREAM, JSON_TYPE, TextProtocol, write
 from muybridge_protocol.records.convert import partial
-from muybridge_protocol.rules import either
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.rules.values import either
 from muybridge_protocol.text.responses import Candidate, PromptFeedback, UsageMetadata
 
 PLAIN = "generateContent"

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.emulator.text.refused import Refused
-from muybridge_protocol.rules import is_array
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.rules.values import is_array
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ import attrs
 
 from muybridge_protocol.emulator.lengths import video_seconds
 from muybridge_protocol.families import IMGB, VIDC, VIDR, VIDSA, Family, Media
-from muybridge_protocol.rules import parse_pixel_size
+from muybridge_protocol.rules.values import parse_pixel_size
 
 _LONG_EDGES = {"1k": 1024, "2k": 2048, "4k": 3840}
 _SHORT_EDGES = {"480p": 480, "540p": 540, "720p": 720, "1080p": 1080, "4k": 2160}

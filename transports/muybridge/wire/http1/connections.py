@@ -8,7 +8,7 @@ from functools import partial
 
 import attrs
 
-from muybridge.interrupts import raised_by_handler
+from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire._addressing import Origin, Proxy, check_addresses
 from muybridge.wire._tunnel import TunnelReply, connect_request
 from muybridge.wire.exchange import Exchange, Fault, early_fault

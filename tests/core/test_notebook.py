@@ -27,8 +27,8 @@ from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.families import ImgbRequest, VidsbRequest
 from muybridge_protocol.hosts import has_public_name, is_loopback, is_public_host
 from muybridge_protocol.iri import ascii_url
+from muybridge_protocol.records.tasks import Result, Status, Task
 from muybridge_protocol.service import origin_of
-from muybridge_protocol.tasks import Result, Status, Task
 
 SIGNED = "https://cdn.example.com/a/b.png?expires=1&signature=CANARY"
 FILM = "https://cdn.example.com/a/b.mp4?signature=CANARY"
@@ -429,16 +429,16 @@ def test_nothing_is_loaded_before_it_is_shown() -> None:
     code = f"""
 import json, sys
 sys.path[:0] = {homes!r}
-import muybridge_protocol.tasks
+import muybridge_protocol.records.tasks
 before = sorted(sys.modules)
-muybridge_protocol.tasks.Result(id="t", status="queued")._repr_html_()
-list(muybridge_protocol.tasks.Task(id="t").__rich_repr__())
+muybridge_protocol.records.tasks.Result(id="t", status="queued")._repr_html_()
+list(muybridge_protocol.records.tasks.Task(id="t").__rich_repr__())
 print(json.dumps([before, sorted(sys.modules)]))
 """
     done = subprocess.run(  # noqa: S603  our own code
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     before, after = (set(names) for names in json.loads(done.stdout))
-    assert "muybridge_protocol.display" not in before
-    assert "muybridge_protocol.display" in after
+    assert "muybridge_protocol.notebook" not in before
+    assert "muybridge_protocol.notebook" in after
     assert not [name for name in after if re.match(r"rich|IPython|pygments", name)]

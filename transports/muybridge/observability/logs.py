@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from muybridge.facts import Fact, facts
+from muybridge.observability.facts import Fact, facts
 from muybridge_protocol.events import (
     Ambiguous,
     DownloadProgress,

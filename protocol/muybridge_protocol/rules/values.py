@@ -1,6 +1,6 @@
 """The vocabulary of field rules, in which each family states what the service accepts.
 
-A value rule looks at one value; a relation (`relations.py`) at all values of a request. Both are
+A value rule looks at one value; a relation (`relations`) at all values of a request. Both are
 plain data, so that local checks, the command's help, the emulator and the reference tables read
 the same statement.
 """

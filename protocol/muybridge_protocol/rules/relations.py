@@ -7,7 +7,7 @@ from typing import Protocol
 
 import attrs
 
-from muybridge_protocol.rules import Problem, either, is_array, shown
+from muybridge_protocol.rules.values import Problem, either, is_array, shown
 
 Values = Mapping[str, object]
 """The values of a request that are set, by wire name."""

@@ -16,14 +16,14 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from muybridge.interrupts import ignoring_errors, raised_by_handler
-from muybridge.locks import lock
-from muybridge_protocol.codec import readable
+from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
+from muybridge.files.locks import lock
 from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families.family import Media
 from muybridge_protocol.http import without_query
 from muybridge_protocol.operations.download import Part
-from muybridge_protocol.tasks import Task
+from muybridge_protocol.records.json import readable
+from muybridge_protocol.records.tasks import Task
 
 _SUFFIXES = {
     "image/png": ".png",

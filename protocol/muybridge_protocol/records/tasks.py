@@ -15,12 +15,12 @@ from typing import Any
 
 import attrs
 
-from muybridge_protocol.codec import InvalidJson, JsonObject, one_line, read_object, readable
 from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
 from muybridge_protocol.families import FAMILIES, family_of_model
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.http import shown_url, without_query
 from muybridge_protocol.records.convert import View, ours, structure, unstructure, wire, wire_names
+from muybridge_protocol.records.json import InvalidJson, JsonObject, one_line, read_object, readable
 from muybridge_protocol.records.lenient import (
     ERROR_LIMIT,
     NAME_LIMIT,
@@ -174,7 +174,7 @@ class Task:
 
     def _repr_html_(self) -> str:
         """Return the task as HTML for a notebook: status, model and error."""
-        from muybridge_protocol.display import task_html  # noqa: PLC0415  for notebooks alone
+        from muybridge_protocol.notebook import task_html  # noqa: PLC0415  for notebooks alone
 
         return task_html(self)
 
@@ -183,7 +183,7 @@ class Task:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __rich_repr__(self) -> Iterable[tuple[str, Any]]:
-        from muybridge_protocol.display import repr_fields  # noqa: PLC0415  for terminals alone
+        from muybridge_protocol.notebook import repr_fields  # noqa: PLC0415  for terminals alone
 
         return repr_fields(self)
 
@@ -264,7 +264,7 @@ class Result:
         Unlike `repr`, it holds the link whole: whoever gets the saved notebook can open it for as
         long as it works.
         """
-        from muybridge_protocol.display import result_html  # noqa: PLC0415  for notebooks alone
+        from muybridge_protocol.notebook import result_html  # noqa: PLC0415  for notebooks alone
 
         return result_html(self)
 
@@ -273,7 +273,7 @@ class Result:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __rich_repr__(self) -> Iterable[tuple[str, Any]]:
-        from muybridge_protocol.display import repr_fields  # noqa: PLC0415  for terminals alone
+        from muybridge_protocol.notebook import repr_fields  # noqa: PLC0415  for terminals alone
 
         return repr_fields(self)
 

@@ -21,7 +21,7 @@ from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.poll import Poll
-from muybridge_protocol.tasks import Status, Task
+from muybridge_protocol.records.tasks import Status, Task
 
 SHARE: Final = 0.01
 """The part of a result's remaining time that a due poll may wait for more urgent ones."""

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muybridge_protocol.candidates import find_id
-from muybridge_protocol.codec import (
+from muybridge_protocol.http import MEBIBYTE
+from muybridge_protocol.records.candidates import find_id
+from muybridge_protocol.records.json import (
     EVENT_LIMIT,
     SPARE,
     VALUE_SIZE,
@@ -28,7 +29,6 @@ from muybridge_protocol.codec import (
     readable,
     write_json,
 )
-from muybridge_protocol.http import MEBIBYTE
 
 DEEP = 10**5
 

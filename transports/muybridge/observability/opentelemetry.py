@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from muybridge import __version__
-from muybridge.facts import Fact, facts
-from muybridge.interrupts import ignoring_errors
+from muybridge.drivers.interrupts import ignoring_errors
+from muybridge.observability.facts import Fact, facts
 from muybridge_protocol.events import DownloadProgress
 from muybridge_protocol.observations import (
     AnyEvent,
@@ -37,7 +37,8 @@ try:
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 except ModuleNotFoundError as _missing:
     raise ModuleNotFoundError(
-        f'muybridge.opentelemetry needs {_missing.name}: pip install "muybridge[otel]"',
+        f"muybridge.observability.opentelemetry needs {_missing.name}: "
+        'pip install "muybridge[otel]"',
         name=_missing.name,
     ) from None
 

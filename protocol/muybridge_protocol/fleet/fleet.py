@@ -35,11 +35,12 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
-from muybridge_protocol.codec import JsonObject
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.families import FAMILIES, check_request
 from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.fleet.fairness import Member, Turns
+from muybridge_protocol.fleet.throttle import Throttle
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations import defaults
 from muybridge_protocol.operations.create import Create
@@ -53,10 +54,9 @@ from muybridge_protocol.operations.operation import (
     check_seconds,
 )
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT, Poll
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
-from muybridge_protocol.tasks import Result, Task
-from muybridge_protocol.throttle import Throttle
-from muybridge_protocol.turns import Member, Turns
 
 CONCURRENCY: Final = defaults.CONCURRENCY
 """Requests that are under way at once unless said otherwise."""

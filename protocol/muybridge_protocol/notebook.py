@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from muybridge_protocol.codec import readable
 from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.hosts import has_public_name, is_loopback
 from muybridge_protocol.http import without_query
 from muybridge_protocol.iri import ascii_url
+from muybridge_protocol.records.json import readable
 from muybridge_protocol.service import origin_of
 
 if TYPE_CHECKING:
-    from muybridge_protocol.tasks import Result, Task
+    from muybridge_protocol.records.tasks import Result, Task
 
 _LONGEST_TEXT = 2_000
 """Most characters of what the service said that are shown."""

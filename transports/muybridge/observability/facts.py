@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import attrgetter
 
-from muybridge_protocol.codec import readable
 from muybridge_protocol.events import (
     Ambiguous,
     DownloadProgress,
@@ -28,6 +27,7 @@ from muybridge_protocol.observations import (
     ReplyReceived,
     RequestSent,
 )
+from muybridge_protocol.records.json import readable
 
 Fact = str | int | float | bool
 

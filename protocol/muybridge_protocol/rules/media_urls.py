@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from muybridge_protocol.hosts import is_public_host
-from muybridge_protocol.rules import either, is_array, shown
+from muybridge_protocol.rules.values import either, is_array, shown
 
 # Compiled when the first medium is met, by `re` itself: that takes 1 ms.
 _ABSOLUTE_URL = r"(?ai:https?)://[^\s/?#\x00-\x1f\x7f]+[^\s\x00-\x1f\x7f]*"

@@ -20,7 +20,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, cast
 
-from muybridge_protocol.codec import RAW_LIMIT, InvalidJson, JsonObject, read_json
+from muybridge_protocol.records.json import RAW_LIMIT, InvalidJson, JsonObject, read_json
 from muybridge_protocol.service import is_printable_id
 
 _STATES: Final = frozenset({"status", "object"})

@@ -1,0 +1,23 @@
+"""Many operations at once: who is due, whose turn it is, and slowing down together."""
+
+from muybridge_protocol.fleet.fleet import (
+    CONCURRENCY,
+    Busy,
+    Dispatch,
+    Done,
+    Fleet,
+    FleetOutcome,
+    Outstanding,
+    seed_of,
+)
+
+__all__ = [
+    "CONCURRENCY",
+    "Busy",
+    "Dispatch",
+    "Done",
+    "Fleet",
+    "FleetOutcome",
+    "Outstanding",
+    "seed_of",
+]

@@ -1,0 +1,1 @@
+"""What a client tells of its work: which facts may be shown, in log records and in spans."""
