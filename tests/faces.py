@@ -14,7 +14,7 @@ TRANSPORTS = Path(__file__).parent.parent / "transports" / "muybridge"
 FACES = {
     ("async_client.py", "AsyncClient"): ("client.py", "Client"),
     ("async_text_client.py", "AsyncTextClient"): ("text_client.py", "TextClient"),
-    ("async_text_client.py", "TrioContentStream"): ("text_client.py", "ContentStream"),
+    ("async_text_client.py", "AsyncContentStream"): ("text_client.py", "ContentStream"),
 }
 WORDS = {
     "async def ": "def ",
@@ -22,8 +22,8 @@ WORDS = {
     "async for ": "for ",
     "AsyncOutcomes": "Outcomes",
     "TrioOutcomes": "Outcomes",
-    "TrioContentStream": "ContentStream",
-    "TrioTextStream": "TextStream",
+    "AsyncContentStream": "ContentStream",
+    "AsyncTextStream": "TextStream",
 }
 OWN = {"watch"}
 """What the blocking face does in its own way: there it is an iterator and no context."""

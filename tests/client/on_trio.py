@@ -59,7 +59,7 @@ class _Run(Protocol):
 class BlockingTrioStream(Generic[T]):
     """Runs each step of a stream in an event loop of its own."""
 
-    def __init__(self, stream: muybridge.TrioTextStream[T], run: _Run) -> None:
+    def __init__(self, stream: muybridge.AsyncTextStream[T], run: _Run) -> None:
         self._stream = stream
         self._run = run
 
@@ -94,7 +94,7 @@ class BlockingTrioStream(Generic[T]):
 class BlockingTrioContentStream(BlockingTrioStream[GenerateContentChunk]):
     """The same in the native protocol."""
 
-    def __init__(self, stream: muybridge.TrioContentStream, run: _Run) -> None:
+    def __init__(self, stream: muybridge.AsyncContentStream, run: _Run) -> None:
         super().__init__(stream, run)
         self._content = stream
 

@@ -16,8 +16,8 @@ from muybridge.lazy_names import Home, LazyNames
 
 if TYPE_CHECKING:
     from muybridge.async_text_client import (
-        TrioContentStream as TrioContentStream,
-        TrioTextStream as TrioTextStream,
+        AsyncContentStream as AsyncContentStream,
+        AsyncTextStream as AsyncTextStream,
     )
     from muybridge.client import Client as Client, Outcomes as Outcomes
     from muybridge.files.parts import load_part as load_part
@@ -101,7 +101,7 @@ __version__: Final = "0.1.0"
 
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
-    "muybridge.async_text_client": Home("TrioContentStream TrioTextStream"),
+    "muybridge.async_text_client": Home("AsyncContentStream AsyncTextStream"),
     "muybridge.client": Home("Client Outcomes", extra="requests"),
     "muybridge.files.parts": Home("load_part"),
     "muybridge.text_client": Home("ContentStream TextStream"),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class TrioTextStream(Generic[T]):
+class AsyncTextStream(Generic[T]):
     """A streamed reply: a context that sends the request, and an iterator over its chunks.
 
     Leaving the context closes the connection, also in the middle of the answer.
@@ -104,7 +104,7 @@ class TrioTextStream(Generic[T]):
         return self._call.received()
 
 
-class TrioContentStream(TrioTextStream["GenerateContentChunk"]):
+class AsyncContentStream(AsyncTextStream["GenerateContentChunk"]):
     """A streamed reply in the native protocol."""
 
     async def collect(self) -> GenerateContentResponse:
@@ -197,7 +197,7 @@ class AsyncTextClient:
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
-    ) -> TrioContentStream:
+    ) -> AsyncContentStream:
         """Return a context that generates text and gives it in chunks as they come.
 
             async with client.stream_generate_content("textg-2.5-pro", "Of horses.") as chunks:
@@ -233,7 +233,7 @@ class AsyncTextClient:
             generation_config=generation_config,
             extra=extra,
         )
-        return TrioContentStream(self._driver, call)
+        return AsyncContentStream(self._driver, call)
 
     async def chat_completions(
         self,
@@ -265,7 +265,7 @@ class AsyncTextClient:
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
-    ) -> TrioTextStream[JsonObject]:
+    ) -> AsyncTextStream[JsonObject]:
         """Return a context that sends a chat completions request and gives the reply's chunks.
 
         Args:
@@ -284,7 +284,7 @@ class AsyncTextClient:
             "silence": silence,
         }
         call = self._text.stream_chat(body, bounds)
-        return TrioTextStream(self._driver, call)
+        return AsyncTextStream(self._driver, call)
 
     async def messages(
         self,
@@ -320,7 +320,7 @@ class AsyncTextClient:
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
-    ) -> TrioTextStream[JsonObject]:
+    ) -> AsyncTextStream[JsonObject]:
         """Return a context that sends a messages request and gives the reply's events.
 
         Args:
@@ -340,4 +340,4 @@ class AsyncTextClient:
             "silence": silence,
         }
         call = self._text.stream_messages(body, path, bounds)
-        return TrioTextStream(self._driver, call)
+        return AsyncTextStream(self._driver, call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from muybridge.async_text_client import TrioContentStream, TrioTextStream
+from muybridge.async_text_client import AsyncContentStream, AsyncTextStream
 from muybridge.drivers.blocking import BlockingIterator, run
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.records.json import JsonObject
@@ -37,7 +37,7 @@ class TextStream(BlockingIterator[T]):
         stream: The same as coroutines.
     """
 
-    def __init__(self, stream: TrioTextStream[T]) -> None:
+    def __init__(self, stream: AsyncTextStream[T]) -> None:
         super().__init__(stream)
         self._stream = stream
 
@@ -49,7 +49,7 @@ class TextStream(BlockingIterator[T]):
 class ContentStream(TextStream["GenerateContentChunk"]):
     """A streamed reply in the native protocol."""
 
-    def __init__(self, stream: TrioContentStream) -> None:
+    def __init__(self, stream: AsyncContentStream) -> None:
         super().__init__(stream)
         self._content = stream
 
