@@ -262,7 +262,7 @@ class Connection(HTTPConnection):
         except Exception as error:
             exchange.error = error
             raise
-        self.sock = exchange.sock = exchange.link.sock
+        self.sock = exchange.link.sock
 
     def request(
         self,
@@ -366,13 +366,12 @@ def _open(exchange: RequestsExchange) -> Link:
     context = exchange.ssl_context
     sock, is_public = _dial(exchange, host)
     try:
-        exchange.sock = sock
         if context is not None:
             if proxy is not None:
                 exchange.phase = Phase.PROXY
                 _tunnel(exchange, sock, f"{origin.host}:{origin.port}", proxy)
             exchange.phase = Phase.TLS
-            exchange.sock = sock = context.wrap_socket(
+            sock = context.wrap_socket(
                 sock,
                 server_hostname=host.rstrip("."),
                 do_handshake_on_connect=False,  # interrupted there, it would not be closed

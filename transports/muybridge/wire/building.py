@@ -136,10 +136,6 @@ class Reply:
                 return
             yield piece
 
-    def abort(self) -> None:
-        """Make whatever the exchange waits for fail at once. Another thread may call it."""
-        self._exchange.abort()
-
     def _enter(self) -> TransportFailure | None:
         exchange, authorization, self._authorization = self._exchange, self._authorization, None
         handled = sys.exception()

@@ -20,12 +20,10 @@ The rules that all transports share are here too:
 from __future__ import annotations
 
 import errno
-import math
 import socket
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 import attrs
 
@@ -76,7 +74,6 @@ class Exchange:
         status: The status of the response, once its head has arrived.
         arrived: The beginning of what has arrived: of the head, then of the decoded body.
         ended: Whether the other side has closed its end.
-        sock: The socket, for `abort` to shut down, or None.
     """
 
     request: HttpRequest
@@ -91,7 +88,6 @@ class Exchange:
     status: int | None = attrs.field(default=None, init=False)
     arrived: bytes = attrs.field(default=b"", init=False)
     ended: bool = attrs.field(default=False, init=False)
-    sock: socket.socket | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.deadline = self.clock() + self.timeout
@@ -197,14 +193,6 @@ class Exchange:
         """Keep *data* for a failure to show, up to 64 KiB in all."""
         if len(self.arrived) < PARTIAL_LIMIT:
             self.arrived += data[: PARTIAL_LIMIT - len(self.arrived)]
-
-    def abort(self) -> None:
-        """Make whatever waits for the network fail at once. Another thread may call it."""
-        self.deadline = -math.inf
-        if self.sock is not None:
-            # Called on the class: a TLS socket would forget its TLS while the other thread uses it.
-            with suppress(OSError):
-                socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 
     def failure(self, error: Exception) -> TransportFailure:
         """Describe the exchange's end by *error*, without keeping anything of *error*.

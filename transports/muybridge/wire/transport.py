@@ -67,9 +67,7 @@ class Transport(Protocol):
         Nothing is sent before the context is entered. What comes from elsewhere in the middle of
         an exchange, such as an exception of a signal handler, comes out as itself. The context may
         have an attribute `sent` that says whether a byte of the request was handed to the network,
-        for whoever has to know it then; without one, it is assumed. It may also have a method
-        `abort`, by which another thread ends what the exchange waits for: a batch that is stopped
-        calls it on queries and downloads.
+        for whoever has to know it then; without one, it is assumed.
 
         Args:
             request: What to send, exactly as described.
