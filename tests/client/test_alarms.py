@@ -18,7 +18,7 @@ import pytest
 import urllib3
 
 from muybridge.drivers.notes import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
-from muybridge.wire import requests_transport
+from muybridge.wire._reply_body import Framing
 from muybridge.wire._requests_connections import Reply
 from muybridge.wire.http1 import connections
 from muybridge.wire.network import Network
@@ -257,7 +257,7 @@ CTRL_C: dict[str, dict[str, tuple[object, str]]] = {
         "connect": (socket.socket, "connect"),
         "send": (socket.socket, "send"),
         "no reply yet": (Reply, "begin"),
-        "body": (requests_transport, "framed"),
+        "body": (Framing, "pieces"),
     },
     "trio": {
         "preparation": (Network, "find"),

@@ -85,10 +85,6 @@ def head(*lines: bytes) -> bytes:
         head(b"X: folded\r\n later", b"Content-Length: 2") + b"{}",
         head(*[b"X-%d: y" % n for n in range(101)], b"Content-Length: 2") + b"{}",
         head(b"X: " + b"y" * 66_000, b"Content-Length: 2") + b"{}",
-        b"HTTP/1.1 2OO OK\r\nContent-Length: 2\r\n\r\n{}",
-        b"HTTP/1.1 99 OK\r\nContent-Length: 2\r\n\r\n{}",
-        b"HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-        b"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ],
 )
 def test_malformed_head(transport: Transport, whole: bytes) -> None:
@@ -96,6 +92,72 @@ def test_malformed_head(transport: Transport, whole: bytes) -> None:
     with ScriptedServer([read_request, send(whole), hang]) as server:
         failure = failure_of(transport, post(server.url))
     assert (failure.phase, failure.sent, failure.reason) == (Phase.HEAD, True, Reason.MALFORMED)
+    assert failure.status == 200
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        b"HTTP/1.1 2OO OK\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 99 OK\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        b"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 2000 OK\r\nContent-Length: 2\r\n\r\n{}",
+    ],
+)
+def test_malformed_status_line(transport: Transport, whole: bytes) -> None:
+    """A status line that is not one of HTTP/1 is malformed, and no status is made of it."""
+    with ScriptedServer([read_request, send(whole), hang]) as server:
+        failure = failure_of(transport, post(server.url))
+    assert (failure.phase, failure.sent, failure.reason) == (Phase.HEAD, True, Reason.MALFORMED)
+    assert failure.status is None
+
+
+def test_malformed_head_behind_another_one(transport: Transport) -> None:
+    """The status of a malformed head is its own, not that of an informational one before it."""
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n"
+    malformed = b"HTTP/1.1 402 Payment Required\r\nContent-Length: two\r\n\r\n{}"
+    with ScriptedServer([read_request, send(early + malformed), hang]) as server:
+        failure = failure_of(transport, post(server.url))
+    assert (failure.phase, failure.status, failure.reason) == (Phase.HEAD, 402, Reason.MALFORMED)
+
+
+IN_CHUNKS = head(b"Transfer-Encoding: chunked")
+
+
+@pytest.mark.parametrize(
+    ("cut", "detail"),
+    [
+        (b"", "the connection was closed before the response"),
+        (b"HTTP/1.1 20", "the connection was closed within the head of the response"),
+        (head(b"Content-Length: 9") + b"{", "the body ended 8 bytes early"),
+        (IN_CHUNKS + b"1\r\n{\r\n", "the chunked body ended early"),
+    ],
+    ids=["nothing", "head", "counted", "chunked"],
+)
+def test_what_is_said_of_a_cut(
+    transport: Transport, tls: ssl.SSLContext | None, cut: bytes, detail: str
+) -> None:
+    """A closed connection is reported in the same words by each transport, and over TLS."""
+    with ScriptedServer([read_request, send(cut)], tls=tls) as server:
+        assert failure_of(transport, post(server.url)).detail == detail
+
+
+@pytest.mark.parametrize(
+    ("field", "detail"),
+    [
+        (
+            b"Transfer-Encoding: gzip",
+            "unknown Transfer-Encoding, or one with Content-Length",
+        ),
+        (b"Content-Encoding: br", "Content-Encoding is neither gzip nor deflate"),
+    ],
+    ids=["framing", "coding"],
+)
+def test_what_is_said_of_a_malformed_head(transport: Transport, field: bytes, detail: str) -> None:
+    """A malformed head is reported in the same words by each transport."""
+    with ScriptedServer([read_request, send(head(field) + b"{}"), hang]) as server:
+        assert failure_of(transport, post(server.url)).detail == detail
 
 
 @pytest.mark.parametrize(

@@ -99,47 +99,42 @@ class Framing:
                     pass
         return cls.read(method, head.status, transfer_encoding=codings, content_length=lengths)
 
+    def pieces(self, source: Source) -> Iterator[bytes]:
+        """Return the pieces of the body as it was transferred.
+
+        Raises:
+            Fault: On reading: the body ended early or is malformed.
+        """
+        if self.bodiless:
+            return iter(())
+        if self.chunked:
+            return _chunks(source)
+        if self.length is not None:
+            return _counted(source, self.length)
+        return iter(lambda: source.read1(PIECE), b"")
+
     @property
     def ends_with_connection(self) -> bool:
         """Whether only the end of the connection marks the end of the body."""
         return not self.bodiless and not self.chunked and self.length is None
 
 
-def framed(source: Source, method: str, head: HttpHead) -> Iterator[bytes]:
-    """Return the pieces of the body as it was transferred.
-
-    Raises:
-        Fault: The headers are folded or contradict each other; or, on reading, the body ended
-            early or is malformed.
-    """
-    if any("\n" in value for _, value in head.headers):
-        raise Fault(Reason.MALFORMED, "a header of the reply goes over several lines")
-    framing = Framing.of(method, head)
-    if framing.bodiless:
-        return iter(())
-    if framing.chunked:
-        return _chunks(source)
-    if framing.length is not None:
-        return _counted(source, framing.length)
-    return iter(lambda: source.read1(PIECE), b"")
-
-
 def _listed(values: Iterable[object]) -> list[str]:
     return [item.strip().lower() for value in values for item in str(value).split(",")]
 
 
-def _counted(source: Source, length: int) -> Iterator[bytes]:
+def _counted(source: Source, length: int, part: str = "body") -> Iterator[bytes]:
     while length:
         piece = source.read1(min(length, LARGE_PIECE))
         if not piece:
-            raise Fault(Reason.TRUNCATED, f"the body ended {length} bytes early")
+            raise Fault(Reason.TRUNCATED, f"the {part} ended {length} bytes early")
         length -= len(piece)
         yield piece
 
 
 def _chunks(source: Source) -> Iterator[bytes]:
     while size := _chunk_size(source):
-        yield from _counted(source, size)
+        yield from _counted(source, size, "chunk")
         if _line(source).strip(b"\r\n"):
             raise Fault(Reason.MALFORMED, "a chunk is longer than it says")
     trailer = 0

@@ -16,7 +16,7 @@ import io
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -25,9 +25,10 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire._addressing import Proxy, check_addresses
+from muybridge.wire._reply_body import Framing
 from muybridge.wire.exchange import PIECE, Exchange, Fault, refuse_early_bytes
 from muybridge.wire.network import Route
-from muybridge_protocol.http import Headers, Phase, Reason, TransportFailure
+from muybridge_protocol.http import HttpHead, Phase, Reason, TransportFailure
 
 # The email package also lists defects of bodies, which it has not seen here.
 _HEAD_DEFECTS = frozenset(
@@ -197,6 +198,8 @@ class Incoming(io.RawIOBase):
         self._sock = sock
         self._exchange = exchange
         self.over = False
+        self.marks_end = True
+        """Whether the response marks its own end, so that a cut is noticed without TLS."""
 
     def readable(self) -> bool:
         """Return True, as every reader does."""
@@ -207,7 +210,12 @@ class Incoming(io.RawIOBase):
         if self.over:
             return 0
         self._sock.settimeout(self._exchange.awaiting())
-        count = self._sock.recv_into(buffer)
+        try:
+            count = self._sock.recv_into(buffer)
+        except ssl.SSLEOFError:
+            if not self.marks_end:
+                raise Fault(Reason.TRUNCATED, "TLS ended without saying so") from None
+            count = 0
         if not count or self._exchange.phase is Phase.HEAD:
             self._exchange.receive(bytes(buffer[:count]))
         return count
@@ -236,11 +244,16 @@ class Reply(http.client.HTTPResponse):
             self.headers = None  # type: ignore[assignment]  # what http.client itself starts from
             super().begin(**options)
         if self._exchange.ended:
-            raise Fault(Reason.TRUNCATED, "the connection was closed before the end of the head")
+            raise EOFError  # which `Exchange` describes
         unread = not self.msg.is_multipart() and self.msg.get_payload()
         if unread or any(type(d).__name__ in _HEAD_DEFECTS for d in self.msg.defects):
-            raise Fault(Reason.MALFORMED, "a line of the head is no header field")
-        self.fields: Headers = tuple(self.msg.items())
+            raise Fault(Reason.MALFORMED, "a line of the head is not a header field")
+        self.head: HttpHead = HttpHead(self.status, tuple(self.msg.items()))
+        if any("\n" in value for _, value in self.head.headers):
+            raise Fault(Reason.MALFORMED, "a header goes over several lines")
+        framing = Framing.of(self._exchange.request.method, self.head)
+        self._incoming.marks_end = not framing.ends_with_connection
+        self.pieces: Iterator[bytes] = framing.pieces(self.fp)
 
     def keeps_alive(self) -> bool:
         """Whether another request may follow: nothing has arrived that no request asked for."""
@@ -297,7 +310,7 @@ class Connection(HTTPConnection):
         exchange.reply = reply
         return HTTPResponse(
             body=reply,
-            headers=HTTPHeaderDict(reply.fields),
+            headers=HTTPHeaderDict(reply.head.headers),
             status=reply.status,
             version=reply.version,
             reason=reply.reason,

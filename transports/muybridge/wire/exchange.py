@@ -20,6 +20,7 @@ The rules that all transports share are here too:
 from __future__ import annotations
 
 import errno
+import re
 import socket
 import ssl
 import time
@@ -35,6 +36,8 @@ PIECE = 64 * 1024
 """Most bytes that are sent, or decoded, at a time."""
 _LONGEST_WAIT = 86_400.0  # a socket takes no infinite timeout
 _DETAIL_LIMIT = 200
+_INFORMATIONAL = re.compile(rb"HTTP/1\.[01] 1[0-9]{2}[ \r].*?\r\n\r\n", re.DOTALL)
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([2-9][0-9]{2})(?=[ \r\n])[^\n]*\n")
 _LOCAL_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
 _UNREACHABLE = (
     errno.EHOSTUNREACH,
@@ -206,21 +209,25 @@ class Exchange:
         error = self._unwrapped(error)
         reason, detail = reason_of(error), type(error).__name__
         receiving = phase in (Phase.HEAD, Phase.BODY)
-        cut = reason is Reason.CLOSED or (self.ended and not isinstance(error, TimeoutError))
+        closed = reason is Reason.CLOSED or (self.ended and not isinstance(error, TimeoutError))
         if isinstance(error, Fault):
             detail = error.detail
             if reason is Reason.REFUSED_HERE:
                 phase = Phase.PROXY
-        elif receiving and cut:
-            early = phase is Phase.HEAD and not self.arrived
-            reason = Reason.CLOSED if early else Reason.TRUNCATED
-            detail = f"the connection was closed before the end of the reply ({detail})"
+        elif receiving and closed:
+            reason = Reason.TRUNCATED if self.arrived or phase is Phase.BODY else Reason.CLOSED
+            place = "before the end of the body" if phase is Phase.BODY else "before the response"
+            if phase is Phase.HEAD and self.arrived:
+                place = "within the head of the response"
+            detail = f"the connection was closed {place}"
         elif isinstance(error, OSError | UnicodeError) and not isinstance(error, self.wrappers):
             detail = str(error)[:_DETAIL_LIMIT]
         elif receiving:
-            reason = Reason.MALFORMED
+            reason, detail = Reason.MALFORMED, f"the response violates HTTP ({detail})"
         elif phase is Phase.PROXY:
             reason = Reason.PROXY_REFUSED
+        if reason is Reason.MALFORMED and self.status is None:
+            self.status = _status_in(self.arrived)
         return TransportFailure(
             phase=phase,
             sent=self.sent,
@@ -239,6 +246,14 @@ class Exchange:
         wrapped = (error.__cause__, error.__context__, *error.args)
         inner = next((known for known in wrapped if isinstance(known, Exception)), None)
         return error if inner is None else self._unwrapped(inner)
+
+
+def _status_in(arrived: bytes) -> int | None:
+    """Return the status of a response that cannot be read, if its status line is whole."""
+    while informational := _INFORMATIONAL.match(arrived):
+        arrived = arrived[informational.end() :]
+    line = _STATUS_LINE.match(arrived)
+    return None if line is None else int(line[1])
 
 
 def refuse_early_bytes(sock: socket.socket) -> None:

@@ -31,7 +31,6 @@ from urllib3.exceptions import HTTPError
 
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire._addressing import Origin, fields_to_send
-from muybridge.wire._reply_body import framed
 from muybridge.wire._requests_connections import (
     Link,
     Pool,
@@ -230,20 +229,18 @@ def _opened(exchange: RequestsExchange, response: requests.Response) -> Opened:
     reply = exchange.reply
     if reply is None:
         return _from_elsewhere(exchange, response.status_code, raw)
-    head = HttpHead(reply.status, reply.fields)
-    body = framed(reply.fp, exchange.request.method, head)
     is_whole = False
 
     def pieces() -> Iterator[bytes]:
         nonlocal is_whole
-        yield from body
+        yield from reply.pieces
         is_whole = True
 
     def close() -> None:
         exchange.end(is_whole=is_whole)
         raw.close()
 
-    return Opened(head, pieces(), close)
+    return Opened(reply.head, pieces(), close)
 
 
 def _from_elsewhere(exchange: RequestsExchange, status: int, raw: HTTPResponse) -> Opened:

@@ -32,7 +32,6 @@ from muybridge.wire._reply_body import LARGE_PIECE, Framing, Inflation
 from muybridge.wire.exchange import PIECE, Fault
 from muybridge_protocol.http import HttpHead, Reason
 
-ENDED_EARLY: Final = "the connection was closed before the end of the reply"
 _OVERHEAD_LIMIT: Final = 64 * 1024
 """Most bytes that a head, a line of a chunked body or its trailer may have."""
 _MOST_FIELDS: Final = 100
@@ -86,7 +85,8 @@ class ResponseReader:
         """Take what has arrived next; no bytes are the end of the connection.
 
         Raises:
-            Fault: The response violates HTTP/1, something is too long, or it ended early.
+            Fault: The response violates HTTP/1, something is too long, or the body ended early.
+            EOFError: The head ended early.
         """
         if not data:
             self._feed_end()
@@ -137,7 +137,7 @@ class ResponseReader:
         before = len(self._arrived)
         self._arrived += data
         if not _STATUS_LINE.startswith(self._arrived[: len(_STATUS_LINE)]):
-            raise Fault(Reason.MALFORMED, "the reply is not one of HTTP/1")
+            raise Fault(Reason.MALFORMED, "the response is not HTTP/1")
         found = self._arrived.find(_HEAD_END, max(0, before - len(_HEAD_END)))
         end = len(self._arrived) if found < 0 else found + len(_HEAD_END)
         if not self._parse(data[: end - before]):
@@ -214,16 +214,23 @@ class ResponseReader:
         """Take the end of the connection.
 
         Raises:
-            Fault: The response is not complete.
+            Fault: The body is not complete.
+            EOFError: The head is not complete.
         """
         if self.ends_with_connection:
             self._has_ended = True
         elif not self._has_ended:
-            early = self.head is None and not self._arrived
-            raise Fault(Reason.CLOSED if early else Reason.TRUNCATED, ENDED_EARLY)
+            raise self._cut_off()
+
+    def _cut_off(self) -> Exception:
+        if self.head is None:
+            return EOFError()  # which `Exchange` describes
+        if self._missing is not None:
+            return Fault(Reason.TRUNCATED, f"the body ended {self._missing} bytes early")
+        return Fault(Reason.TRUNCATED, "the chunked body ended early")
 
     def _parse(self, data: bytes) -> bool:
-        """Let the parser read *data*, and return whether it is what HTTP/1 asks for.
+        """Let the parser read *data*, and return whether it is valid HTTP/1.
 
         What the parser says about a response is left out: it may quote the response.
         """
@@ -237,4 +244,4 @@ class ResponseReader:
 
 
 def _malformed() -> Fault:
-    return Fault(Reason.MALFORMED, "the reply is not what HTTP/1 asks for")
+    return Fault(Reason.MALFORMED, "the response violates HTTP/1")
