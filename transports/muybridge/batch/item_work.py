@@ -15,6 +15,7 @@ import attrs
 
 from muybridge.batch.creating import Created, ItemRecord, request_of
 from muybridge.batch.events import What
+from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.placing import Placed, place
 from muybridge.batch.recovery import release_item
@@ -166,13 +167,12 @@ class ItemWork:
 
     def place(self, saved: Path) -> Placed:
         """Move a file that was downloaded to where it is found."""
-        number = self.entry.number
-        return place(
-            saved,
-            self._journal.folder,
-            self.entry.stem,
-            lambda name: self._journal.is_recorded(name, besides=number),
-        )
+        return place(saved, self._journal.folder, self.entry.stem, self._is_recorded)
+
+    def _is_recorded(self, name: str) -> bool:
+        """Whether *name* is another item's. Meanwhile another worker may use the run's journal."""
+        with Journal(self._journal.folder, check=False) as journal:
+            return journal.is_recorded(name, besides=self.entry.number)
 
     def saved(self, placed: Placed) -> None:
         """Write down where the result is."""

@@ -23,7 +23,6 @@ import os
 import secrets
 import sqlite3
 import sys
-import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -102,7 +101,7 @@ _OF_VALUES: Final = (
 
 
 class Journal:
-    """The journal of one batch. Safe to use from many threads.
+    """The journal of one batch, on a connection that one worker at a time uses.
 
     `Journal.create` and `Journal.open` give one; it is a context manager.
 
@@ -119,7 +118,6 @@ class Journal:
     def __init__(self, folder: Path, *, patience: float = PATIENCE, check: bool = True) -> None:
         self.folder = folder
         self.path: Path = folder / FOLDER / NAME
-        self._lock = threading.Lock()
         self._has_failed = False
         self.is_new: bool = False
         """Whether it was begun by this process just now."""
@@ -199,13 +197,12 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._db.close()
+        self._db.close()
 
     @property
     def service(self) -> str:
         """Where the batch's tasks are."""
-        with self._telling(), self._lock:
+        with self._telling():
             told: str = self._db.execute("SELECT service FROM batch").fetchone()[0]
         return told
 
@@ -242,7 +239,7 @@ class Journal:
 
     def counts(self) -> dict[State, int]:
         """Return how many items are in each state; a state without any is left out."""
-        with self._telling(), self._lock:
+        with self._telling():
             rows = self._db.execute("SELECT state, count(*) FROM items GROUP BY state").fetchall()
         found = {State(state): count for state, count in rows}
         return {state: found[state] for state in State if state in found}
@@ -264,7 +261,7 @@ class Journal:
 
     def owners(self) -> list[str]:
         """Return the runners that something belongs to."""
-        with self._telling(), self._lock:
+        with self._telling():
             rows = self._db.execute("SELECT DISTINCT owner FROM items WHERE owner NOT NULL")
             return [row[0] for row in rows]
 
@@ -359,13 +356,13 @@ class Journal:
             )
 
     def _select(self, statement: str, *arguments: object) -> list[Entry]:
-        with self._telling(), self._lock:
+        with self._telling():
             return [_entry(row) for row in self._db.execute(statement, arguments)]
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection, None, None]:
         """Begin a change; it is on the disk when the context ends without an error."""
-        with self._telling(), self._lock:
+        with self._telling():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db

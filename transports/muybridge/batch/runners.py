@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,7 +118,6 @@ class Runner:
     def __init__(self, folder: Path) -> None:
         self._place = folder / FOLDER
         self._slots: list[ReplySlot] = []
-        self._guard = threading.Lock()
         self.name: str = ""
         self.leaves_something = False
         """Whether the journal could not be told everything, so that the next run has to look."""
@@ -167,10 +165,8 @@ class Runner:
 
     def new_slot(self) -> ReplySlot:
         """Return a new side file."""
-        with self._guard:
-            path = self._place / f"reply-{self.name}-{len(self._slots)}"
-            slot = ReplySlot(path)
-            self._slots.append(slot)
+        slot = ReplySlot(self._place / f"reply-{self.name}-{len(self._slots)}")
+        self._slots.append(slot)
         return slot
 
 

@@ -142,7 +142,8 @@ class BatchRun:
 
     async def _take_item(self) -> None:
         """Begin to work on the next item of the journal, if there is one."""
-        entry = await self._driver.runtime.in_thread(self._run.take)
+        await self._driver.runtime.checkpoint()  # others run first, because this waits for the disk
+        entry = self._run.take()
         if entry is None:
             self._may_take = False
             return
