@@ -36,7 +36,7 @@ K = TypeVar("K", bound=Hashable)
 
 @attrs.define(eq=False, weakref_slot=False)
 class Member(Generic[K]):
-    """One operation at rest.
+    """One operation of a fleet, at rest or under way.
 
     Args:
         number: Its position in the order of arrival.
@@ -44,6 +44,7 @@ class Member(Generic[K]):
         request: What is or was to be created, or None where a task was added.
         lane: Its family's.
         operation: What comes next of it, or None for a create that has not begun.
+        sent: When its request under way was sent, on the driver's clock.
         dropped: Whether it is to be passed over when it is its turn.
     """
 
@@ -52,6 +53,7 @@ class Member(Generic[K]):
     request: MediaRequest | None
     lane: Lane[K]
     operation: Create | Poll | None = None
+    sent: float = 0.0
     dropped: bool = False
 
     @property

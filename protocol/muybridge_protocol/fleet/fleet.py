@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
+from operator import attrgetter
 from typing import Final, Generic, TypeVar
 
 import attrs
@@ -148,16 +149,6 @@ class Outstanding(Generic[K]):
     under_way: bool
 
 
-@attrs.define(eq=False)
-class _UnderWay(Generic[K]):
-    """A request that was handed out and whose end is not known yet."""
-
-    member: Member[K]
-    operation: Create | Poll
-    sent: float
-    paid: bool
-
-
 class Fleet(Generic[K]):
     """Many creates and polls, and which of them sends next.
 
@@ -210,11 +201,10 @@ class Fleet(Generic[K]):
         self._throttle = Throttle(seed=seed)
         self._keys: set[K] = set()
         self._turns: Turns[K] = Turns(limits)
-        self._under_way: dict[int, _UnderWay[K]] = {}
+        self._under_way: dict[int, Member[K]] = {}
         self._ended: deque[FleetOutcome[K]] = deque()
         self._numbers = 0
         self._tickets = 0
-        self._paid = 0
         self._stopped = False
 
     def __len__(self) -> int:
@@ -232,7 +222,7 @@ class Fleet(Generic[K]):
     @property
     def paid(self) -> int:
         """How many of them may be charged."""
-        return self._paid
+        return sum(isinstance(member.operation, Create) for member in self._under_way.values())
 
     def add(self, key: K, work: MediaRequest | Task, now: float) -> None:
         """Take on a request to create, or a task to wait for.
@@ -264,7 +254,7 @@ class Fleet(Generic[K]):
         if self._ended:
             return self._ended.popleft()
         if self._stopped:
-            return Busy() if self._paid else Done()
+            return Busy() if self.paid else Done()
         if not self._keys:
             return Done()
         if len(self._under_way) >= self._concurrency:
@@ -292,9 +282,9 @@ class Fleet(Generic[K]):
         Raises:
             OperationMisuse: No such exchange is under way.
         """
-        exchange = self._exchange(ticket)
-        operation = exchange.operation.receive(response, now)
-        self._throttle.heard(response, sent=exchange.sent, now=now)
+        member, operation = self._exchange(ticket)
+        operation = operation.receive(response, now)
+        self._throttle.heard(response, sent=member.sent, now=now)
         return self._go_on(ticket, operation, now)
 
     def fail(self, ticket: int, failure: TransportFailure, now: float) -> tuple[Event, ...]:
@@ -308,9 +298,9 @@ class Fleet(Generic[K]):
         Raises:
             OperationMisuse: No such exchange is under way.
         """
-        exchange = self._exchange(ticket)
-        operation = exchange.operation.fail(failure, now)
-        self._throttle.failed(sent=exchange.sent)
+        member, operation = self._exchange(ticket)
+        operation = operation.fail(failure, now)
+        self._throttle.failed(sent=member.sent)
         return self._go_on(ticket, operation, now)
 
     def take_outcome(self) -> FleetOutcome[K] | None:
@@ -328,8 +318,8 @@ class Fleet(Generic[K]):
         if key not in self._keys:
             return
         self._keys.remove(key)
-        for ticket, exchange in list(self._under_way.items()):
-            if exchange.member.key == key:
+        for ticket, member in self._under_way.items():
+            if member.key == key:
                 self._release(ticket)
                 return
         member = next(one for one in self._turns.members() if one.key == key and not one.dropped)
@@ -341,22 +331,20 @@ class Fleet(Generic[K]):
 
     def outstanding(self) -> Iterator[Outstanding[K]]:
         """Yield what has not ended: first what is under way, then the rest as it was added."""
-        for exchange in self._under_way.values():
-            member, operation = exchange.member, exchange.operation
-            task = operation.task if isinstance(operation, Poll) else None
-            yield Outstanding(key=member.key, request=member.request, task=task, under_way=True)
-        resting = (member for member in self._turns.members() if not member.dropped)
-        for member in sorted(resting, key=lambda member: member.number):
-            yield Outstanding(
-                key=member.key, request=member.request, task=member.task, under_way=False
-            )
+        resting = [member for member in self._turns.members() if not member.dropped]
+        resting.sort(key=attrgetter("number"))
+        for members, under_way in ((self._under_way.values(), True), (resting, False)):
+            for member in members:
+                yield Outstanding(
+                    key=member.key, request=member.request, task=member.task, under_way=under_way
+                )
 
     def _begin(self, member: Member[K], now: float) -> Dispatch[K] | FleetOutcome[K] | None:
         """Return what *member* does at *now*, or None if it turns out not to be due."""
         if member.dropped:
             self._turns.back(member)
             return None
-        operation = self._operation(member, now)
+        operation = member.operation = member.operation or self._create(member, now)
         match operation.next_action(now):
             case Send(request, deadline):
                 if isinstance(operation, Poll):
@@ -368,8 +356,8 @@ class Fleet(Generic[K]):
                     if self._next_polls is not None:
                         self._next_polls.note(operation, now)
                 self._tickets += 1
-                self._under_way[self._tickets] = _UnderWay(member, operation, now, request.paid)
-                self._paid += request.paid
+                self._under_way[self._tickets] = member
+                member.sent = now
                 self._throttle.sent(now)
                 return Dispatch(self._tickets, member.key, request, deadline)
             case Wait():
@@ -378,16 +366,13 @@ class Fleet(Generic[K]):
                 return None
             case Settled(outcome):
                 self._turns.back(member)
-                task = operation.task if isinstance(operation, Poll) else None
                 assert not isinstance(outcome, Task)  # noqa: S101  a create ends with a reply
                 # A wait that ends at its deadline tells when the task may next be polled.
                 told = outcome.task if isinstance(outcome, ServiceError) else None
-                self._end(member, outcome, told or task)
+                self._end(member, outcome, told or member.task)
                 return self._ended.popleft()
 
-    def _operation(self, member: Member[K], now: float) -> Create | Poll:
-        if member.operation is not None:
-            return member.operation
+    def _create(self, member: Member[K], now: float) -> Create:
         assert member.request is not None  # noqa: S101  without one there was a task
         return Create.start(
             member.request,
@@ -415,13 +400,14 @@ class Fleet(Generic[K]):
             poll_interval=self._poll_interval,
         )
 
-    def _exchange(self, ticket: int) -> _UnderWay[K]:
-        if ticket not in self._under_way:
+    def _exchange(self, ticket: int) -> tuple[Member[K], Create | Poll]:
+        member = self._under_way.get(ticket)
+        if member is None or member.operation is None:
             raise OperationMisuse(
                 f"No exchange with ticket {ticket!r} is under way: tell the fleet once how each "
                 "Dispatch has ended, with the ticket of that Dispatch."
             )
-        return self._under_way[ticket]
+        return member, member.operation
 
     def _go_on(self, ticket: int, operation: Create | Poll, now: float) -> tuple[Event, ...]:
         """End the exchange of *ticket*, which led to *operation*, and put its member to rest."""
@@ -440,10 +426,9 @@ class Fleet(Generic[K]):
 
     def _release(self, ticket: int) -> Member[K]:
         """Take the exchange of *ticket* for ended, and return whose it was."""
-        exchange = self._under_way.pop(ticket)
-        self._paid -= exchange.paid
-        self._turns.back(exchange.member)
-        return exchange.member
+        member = self._under_way.pop(ticket)
+        self._turns.back(member)
+        return member
 
     def _rest(self, member: Member[K], operation: Create | Poll, now: float) -> None:
         """Put *member* to rest until *operation* is to be looked at again, unless it has ended."""
