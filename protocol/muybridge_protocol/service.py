@@ -169,25 +169,23 @@ class Service:
     _origins: frozenset[tuple[str, str, int]] = attrs.field(
         init=False, repr=False, eq=False, default=frozenset()
     )
-    _prefixes: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False, default=())
-    _is_local: bool = attrs.field(init=False, repr=False, eq=False, default=False)
 
     def __attrs_post_init__(self) -> None:
         if self.base_url is None and self.text_base_url is None:
             raise InvalidAddress(f"{_NO_BASE_URL} {_OR_TEXT} Nothing was sent.")
-        if self.base_url is not None:
-            scheme, host, _ = _origin_of_base(self.base_url, "base_url")
-            object.__setattr__(self, "_is_local", is_loopback(host))
-            if is_clear_text(scheme, host) and not self.allow_plain_http:
-                raise InvalidAddress(
-                    f"{_shown(self.base_url)} is plain http: the API key would travel in clear "
-                    "text. Use https, or say allow_plain_http=True."
-                )
+        origins: set[tuple[str, str, int]] = set()
         for name in ("base_url", "text_base_url"):
             url: str | None = getattr(self, name)
             if url is None:
                 continue
-            _origin_of_base(url, name)
+            scheme, host, port = _origin_of_base(url, name)
+            origins.add((scheme, host, port))
+            needs_https = name == "base_url" and not self.allow_plain_http
+            if needs_https and is_clear_text(scheme, host):
+                raise InvalidAddress(
+                    f"{_shown(url)} is plain http: the API key would travel in clear "
+                    "text. Use https, or say allow_plain_http=True."
+                )
             if "?" in url or "#" in url:
                 raise InvalidAddress(f"{_shown(url)}: a base URL has no query and no fragment.")
             url = url.rstrip("/")
@@ -196,9 +194,7 @@ class Service:
                     f"{url}: leave out {_VERSION}, which every path begins with. Nothing was sent."
                 )
             object.__setattr__(self, name, url)
-        bases = tuple(filter(None, (self.base_url, self.text_base_url)))
-        object.__setattr__(self, "_origins", frozenset(map(origin_of, bases)))
-        object.__setattr__(self, "_prefixes", tuple(f"{base}/" for base in bases))
+        object.__setattr__(self, "_origins", frozenset(origins))
 
     def __str__(self) -> str:
         return str(self.base_url or self.text_base_url)
@@ -206,7 +202,7 @@ class Service:
     @property
     def is_local(self) -> bool:
         """Whether images and videos come from this machine."""
-        return self._is_local
+        return self.base_url is not None and is_loopback(origin_of(self.base_url)[1])
 
     def require_base_url(self) -> str:
         """Return the base URL.
@@ -259,13 +255,10 @@ class Service:
 
     def owns(self, url: str) -> bool:
         """Whether *url* is of the service's own origin, which alone may see the API key."""
-        if url.startswith(self._prefixes) and not _UNSENDABLE.search(url):
-            return True  # an address ends where its path begins
         try:
-            origin = origin_of(url)
+            return origin_of(url) in self._origins
         except InvalidAddress:
             return False
-        return origin in self._origins
 
     def check_download(self, url: str) -> str:
         """Return *url* as it is sent, if a result may be downloaded from there.

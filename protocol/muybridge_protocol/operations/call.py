@@ -28,7 +28,8 @@ class Call(PaidOperation[HttpResponse]):
     as one that costs money: it is never sent twice when it may have been accepted.
     """
 
-    http_request: HttpRequest
+    _name = "call"
+
     tries: int = 0
 
     @classmethod
@@ -92,10 +93,3 @@ class Call(PaidOperation[HttpResponse]):
         delay = backoff(self.seed, tries)
         event = WillRetry(self._name, str(failure), delay, tries)
         return attrs.evolve(self, tries=tries, due=now + delay, events=(event,))
-
-    def _request(self) -> HttpRequest:
-        return self.http_request
-
-    @property
-    def _name(self) -> str:
-        return "call"

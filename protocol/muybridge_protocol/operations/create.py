@@ -60,12 +60,10 @@ class Create(PaidOperation[Task]):
 
     Args:
         request: What to generate.
-        http_request: The same as it is sent.
         wall_offset: What to add to the driver's clock to get Unix seconds.
     """
 
     request: MediaRequest = attrs.field(repr=False)
-    http_request: HttpRequest
     wall_offset: float
 
     @classmethod
@@ -109,9 +107,6 @@ class Create(PaidOperation[Task]):
     def kind(self) -> CallKind:
         """What it does, for those who are told of it."""
         return "create"
-
-    def _request(self) -> HttpRequest:
-        return self.http_request
 
     def _read(self, response: HttpResponse, now: float) -> Self:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import attrs
 
@@ -18,7 +18,7 @@ from muybridge_protocol.delivery import (
 )
 from muybridge_protocol.errors import CreateAmbiguous, NotSent
 from muybridge_protocol.events import Ambiguous, Throttled, WillRetry
-from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.records.candidates import find_any_id, find_id, holds_task
 from muybridge_protocol.records.json import RAW_LIMIT, error_message, readable
@@ -37,11 +37,15 @@ class PaidOperation(Operation[T_co]):
         deadline: When to stop trying, on the driver's clock.
         unsent: Tries that never reached the service.
         throttled: Tries that were answered 429.
+        http_request: The request as it is sent.
     """
+
+    _name: ClassVar[str] = "create"
 
     deadline: float
     unsent: int = 0
     throttled: int = 0
+    http_request: HttpRequest
 
     def _receive(self, response: HttpResponse, now: float) -> Self:
         """Return the operation after a whole reply."""
@@ -77,9 +81,8 @@ class PaidOperation(Operation[T_co]):
             events=(WillRetry(self._name, str(failure), delay, tries),),
         )
 
-    @property
-    def _name(self) -> str:
-        return "create"
+    def _request(self) -> HttpRequest:
+        return self.http_request
 
     def _holds_task(self, response: HttpResponse) -> bool:
         """Whether a response that refuses the request holds a task all the same."""

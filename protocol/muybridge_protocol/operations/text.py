@@ -35,13 +35,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 @attrs.frozen(kw_only=True)
 class _TextOperation(PaidOperation[T_co]):
-    """A text request in any protocol.
+    """A text request in any protocol."""
 
-    Args:
-        http_request: The request as it is sent.
-    """
-
-    http_request: HttpRequest
+    _name = "text request"
 
     @property
     def kind(self) -> CallKind:
@@ -52,13 +48,6 @@ class _TextOperation(PaidOperation[T_co]):
         """Return what to do next, at *now*. Every try ends when the whole of it has to."""
         action = super().next_action(now)
         return Send(action.request, self.deadline) if isinstance(action, Send) else action
-
-    def _request(self) -> HttpRequest:
-        return self.http_request
-
-    @property
-    def _name(self) -> str:
-        return "text request"
 
     def _holds_task(self, response: HttpResponse) -> bool:  # noqa: ARG002  no text makes a task
         return False
