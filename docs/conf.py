@@ -33,7 +33,7 @@ nitpick_ignore = [
     ("py:class", "Outcome"),
     ("py:class", "Script"),
     ("py:class", "Source"),
-    ("py:class", "StreamCall"),
+    ("py:class", "OpenStream"),
     ("py:class", "Work"),
     ("py:class", "muybridge.batch.journal_entries.NewItem"),
     ("py:class", "muybridge.testing.conformance.blocking.BlockingTransport"),

@@ -14,7 +14,7 @@ TRANSPORTS = Path(__file__).parent.parent / "transports" / "muybridge"
 FACES = {
     ("async_client.py", "AsyncClient"): ("client.py", "Client"),
     ("async_text_client.py", "AsyncTextClient"): ("text_client.py", "TextClient"),
-    ("async_text_client.py", "AsyncContentStream"): ("text_client.py", "ContentStream"),
+    ("drivers/text_calls.py", "AsyncContentStream"): ("text_client.py", "ContentStream"),
 }
 WORDS = {
     "async def ": "def ",

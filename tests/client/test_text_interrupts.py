@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from muybridge import StreamInterrupted
+from muybridge import AsyncTextStream, StreamInterrupted
 from muybridge.drivers.notes import TEXT_UNDER_WAY
-from muybridge.drivers.text_calls import StreamCall
 from muybridge_protocol.http import HttpResponse
 from transport.scripted_server import Peer, ScriptedServer, hang, read_request, send
 
@@ -73,10 +72,13 @@ def test_ctrl_c_within_a_stream(make_client: MakeClient, monkeypatch: pytest.Mon
     reading = threading.Event()
     first: Any = None
 
-    def ended(_: StreamCall[Any]) -> bool:
+    take_next: Any = AsyncTextStream[Any]._next_chunk  # pyright: ignore[reportPrivateUsage]  to interrupt after it
+
+    def next_chunk(stream: AsyncTextStream[Any]) -> Any:
+        chunk: Any = take_next(stream)
         if first is not None:  # not before the second chunk is asked for, and about to be read
             reading.set()
-        return False
+        return chunk
 
     def script(peer: Peer) -> None:
         peer.read_request()
@@ -89,7 +91,7 @@ def test_ctrl_c_within_a_stream(make_client: MakeClient, monkeypatch: pytest.Mon
     with ScriptedServer(script) as server:
         with make_client(server.url).stream_generate_content(MODEL, PROMPT) as stream:
             with monkeypatch.context() as patched:
-                patched.setattr(StreamCall, "ended", property(ended))
+                patched.setattr(AsyncTextStream, "_next_chunk", next_chunk)
                 first = next(stream)
                 with pytest.raises(KeyboardInterrupt) as caught:
                     next(stream)

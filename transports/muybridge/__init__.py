@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from muybridge.lazy_names import Home, LazyNames
 
 if TYPE_CHECKING:
-    from muybridge.async_text_client import (
+    from muybridge.client import Client as Client, Outcomes as Outcomes
+    from muybridge.drivers.text_calls import (
         AsyncContentStream as AsyncContentStream,
         AsyncTextStream as AsyncTextStream,
     )
-    from muybridge.client import Client as Client, Outcomes as Outcomes
     from muybridge.files.parts import load_part as load_part
     from muybridge.text_client import ContentStream as ContentStream, TextStream as TextStream
     from muybridge.trio_client import TrioClient as TrioClient, TrioOutcomes as TrioOutcomes
@@ -101,8 +101,8 @@ __version__: Final = "0.1.0"
 
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
-    "muybridge.async_text_client": Home("AsyncContentStream AsyncTextStream"),
     "muybridge.client": Home("Client Outcomes", extra="requests"),
+    "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
     "muybridge.files.parts": Home("load_part"),
     "muybridge.text_client": Home("ContentStream TextStream"),
     "muybridge.trio_client": Home("TrioClient TrioOutcomes", extra="trio", needs="trio"),

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
-from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from muybridge.drivers.calls import Calls
-from muybridge.drivers.driver import Driver, StreamOpening
-from muybridge.drivers.interrupts import hide_frames
-from muybridge.drivers.notes import TEXT_UNDER_WAY
-from muybridge.wire.transport import TransportError
-from muybridge_protocol.errors import ServiceError
+from muybridge.drivers.driver import Driver
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.text.defaults import (
@@ -25,97 +18,10 @@ from muybridge_protocol.text.defaults import (
 )
 
 if TYPE_CHECKING:
-    from muybridge.drivers.text_calls import Bounds, StreamBounds, StreamCall, TextCalls
+    from muybridge.drivers.text_calls import AsyncContentStream, AsyncTextStream, Limits, TextCalls
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
-    from muybridge_protocol.text.responses import (
-        GenerateContentChunk,  # noqa: F401  as a text, in a base class
-        GenerateContentResponse,
-    )
-
-T = TypeVar("T")
-
-
-class AsyncTextStream(Generic[T]):
-    """A streamed reply: a context that sends the request, and an iterator over its chunks.
-
-    Leaving the context closes the connection, also in the middle of the answer.
-
-    Args:
-        driver: What it is driven with.
-        call: What to send.
-    """
-
-    def __init__(self, driver: Driver, call: StreamCall[T]) -> None:
-        self._driver = driver
-        self._call = call
-        self._pieces: AsyncIterator[bytes]
-        self._opened = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        operation = self._call.start(self._driver.runtime.now())
-        async with AsyncExitStack() as opening:
-            reply, tracker = await StreamOpening(self._driver, operation, opening).open()
-            self._call.track(tracker, reply.head)
-            self._pieces = reply.pieces()
-            self._opened = opening.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._call.leave()
-        try:
-            await self._opened.aclose()
-        finally:
-            self._call.tell_end(error)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> T:
-        self._call.check_opened()
-        interruption = None
-        try:
-            while (chunk := self._call.ready()) is None and not self._call.ended:
-                # The piece itself is in no variable, which a traceback might show.
-                self._call.take(await anext(self._pieces, None))
-            if chunk is not None:
-                return chunk
-        except (TransportError, ServiceError) as error:
-            interruption = self._call.interruption(error)
-        except self._driver.runtime.cancelled:
-            raise
-        except BaseException as error:
-            error.add_note(TEXT_UNDER_WAY)
-            hide_frames(error)
-            raise
-        self._call.tell_end_of_reply(interruption)
-        # Outside of the handler, so that no frame of a foreign library hangs on the error.
-        if interruption is not None:
-            raise interruption
-        raise StopAsyncIteration
-
-    def received(self) -> tuple[T, ...]:
-        """Return every chunk that has arrived so far, those already iterated over among them."""
-        return self._call.received()
-
-
-class AsyncContentStream(AsyncTextStream["GenerateContentChunk"]):
-    """A streamed reply in the native protocol."""
-
-    async def collect(self) -> GenerateContentResponse:
-        """Read what is still to come, and return one response with all that the stream held.
-
-        Raises:
-            StreamInterrupted: The stream ended before the answer was complete.
-        """
-        async for _ in self:
-            pass
-        return self._call.collect()
+    from muybridge_protocol.text.responses import GenerateContentResponse
 
 
 class AsyncTextClient:
@@ -128,6 +34,7 @@ class AsyncTextClient:
     _driver: Driver
     _calls: Calls
     _closed: bool = False
+    _text_calls: TextCalls | None = None
 
     def _check_open(self) -> None:
         if self._closed:
@@ -138,11 +45,15 @@ class AsyncTextClient:
         self._check_open()
         return self._driver.runtime.now()
 
-    @cached_property
+    @property
     def _text(self) -> TextCalls:
-        from muybridge.drivers.text_calls import TextCalls  # noqa: PLC0415  loading it takes a while
+        """What sends text requests, as long as the client is open."""
+        self._check_open()
+        if self._text_calls is None:
+            from muybridge.drivers.text_calls import TextCalls  # noqa: PLC0415  it takes a while
 
-        return TextCalls(self._calls.service, self._driver.credentials)
+            self._text_calls = TextCalls(self._calls.service, self._driver)
+        return self._text_calls
 
     async def generate_content(
         self,
@@ -175,16 +86,14 @@ class AsyncTextClient:
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             TextAmbiguous: It may have been answered; it was not sent again.
         """
-        call = self._text.generate(
+        return await self._text.generate(
             model,
             contents,
             {"timeout": timeout, "size_limit": size_limit},
             system_instruction=system_instruction,
             generation_config=generation_config,
             extra=extra,
-            now=self._now(),
         )
-        return await self._driver.finish(call)
 
     def stream_generate_content(
         self,
@@ -224,8 +133,7 @@ class AsyncTextClient:
             StreamInterrupted: On iterating: the reply ended before the answer was complete. What
                 had arrived is in the error.
         """
-        self._check_open()
-        call = self._text.stream_generate(
+        return self._text.stream_generate(
             model,
             contents,
             {"timeout": timeout, "size_limit": size_limit, "silence": silence},
@@ -233,7 +141,6 @@ class AsyncTextClient:
             generation_config=generation_config,
             extra=extra,
         )
-        return AsyncContentStream(self._driver, call)
 
     async def chat_completions(
         self,
@@ -254,9 +161,8 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As `generate_content`.
         """
-        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, CHAT_PATH, bounds, now=self._now())
-        return await self._driver.finish(call)
+        limits: Limits = {"timeout": timeout, "size_limit": size_limit}
+        return await self._text.mapping(body, CHAT_PATH, limits)
 
     def stream_chat_completions(
         self,
@@ -277,14 +183,9 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        self._check_open()
-        bounds: StreamBounds = {
-            "timeout": timeout,
-            "size_limit": size_limit,
-            "silence": silence,
-        }
-        call = self._text.stream_chat(body, bounds)
-        return AsyncTextStream(self._driver, call)
+        return self._text.stream_chat(
+            body, {"timeout": timeout, "size_limit": size_limit, "silence": silence}
+        )
 
     async def messages(
         self,
@@ -308,9 +209,8 @@ class AsyncTextClient:
             InvalidAddress: The path leaves the text base URL's origin.
             MuybridgeError: As `generate_content`.
         """
-        bounds: Bounds = {"timeout": timeout, "size_limit": size_limit}
-        call = self._text.mapping(body, path, bounds, now=self._now())
-        return await self._driver.finish(call)
+        limits: Limits = {"timeout": timeout, "size_limit": size_limit}
+        return await self._text.mapping(body, path, limits)
 
     def stream_messages(
         self,
@@ -333,11 +233,6 @@ class AsyncTextClient:
         Raises:
             MuybridgeError: As `stream_generate_content`.
         """
-        self._check_open()
-        bounds: StreamBounds = {
-            "timeout": timeout,
-            "size_limit": size_limit,
-            "silence": silence,
-        }
-        call = self._text.stream_messages(body, path, bounds)
-        return AsyncTextStream(self._driver, call)
+        return self._text.stream_messages(
+            body, path, {"timeout": timeout, "size_limit": size_limit, "silence": silence}
+        )

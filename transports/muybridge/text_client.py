@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from muybridge.async_text_client import AsyncContentStream, AsyncTextStream
 from muybridge.drivers.blocking import BlockingIterator, run
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.records.json import JsonObject
@@ -18,6 +17,7 @@ from muybridge_protocol.text.defaults import (
 
 if TYPE_CHECKING:
     from muybridge.async_client import AsyncClient
+    from muybridge.drivers.text_calls import AsyncContentStream, AsyncTextStream
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
     from muybridge_protocol.text.responses import (

@@ -1,22 +1,31 @@
-"""The text requests of a client at their beginning, and streams: what every driver shares.
+"""The text requests of a client, whole and streamed, written once for every runtime.
 
 It brings all of the core's text with it, so that a client loads it with its first text request.
+
+A stream is a state machine around two others: `StreamOpening` drives the request as far as the head
+of its reply, and a `StreamReader` of the core turns the body into chunks and says what its end
+means. What stands here is only when to ask for the next piece, and who is told of it. Each step
+leaves the stream so that the next one can be asked for, whatever was raised in between.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Generic, NotRequired, Self, TypedDict, TypeVar, Unpack
 
-from muybridge.credentials import Credentials
 from muybridge.drivers.calls import is_time, warn_caller
+from muybridge.drivers.driver import Driver, StreamOpening
+from muybridge.drivers.interrupts import hide_frames
 from muybridge.drivers.listeners import SilentTracker
+from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.hosts import is_clear_text
-from muybridge_protocol.http import HttpHead, HttpRequest
+from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.service import Service, origin_of
@@ -35,26 +44,150 @@ from muybridge_protocol.text.stream_reader import StreamReader
 T = TypeVar("T")
 
 
-class Bounds(TypedDict):
-    """What one text request may take.
+class AsyncTextStream(Generic[T]):
+    """A streamed reply: a context that sends the request, and an iterator over its chunks.
 
-    Attributes:
-        timeout: Seconds, with all its tries and until the end of its reply.
-        size_limit: Most bytes of the reply, whole or streamed.
+    Leaving the context closes the connection, also in the middle of the answer.
+
+    Args:
+        driver: What it is driven with.
+        operation: Makes the operation that sends the request, for the moment at which it begins.
+        reader: What reads the reply.
     """
 
-    timeout: float
-    size_limit: int
+    def __init__(
+        self, driver: Driver, operation: Callable[[float], OpenStream], reader: StreamReader[T]
+    ) -> None:
+        self._driver = driver
+        self._operation = operation
+        self._reader = reader
+        self._opened = AsyncExitStack()
+        self._pieces: AsyncIterator[bytes]
+        self._tracker: SilentTracker
+        self._chunks: Iterator[T] = iter(())
+        self._entered = False
+        self._ended = False  # no more of the reply is to be read
+        self._left = False
+
+    async def __aenter__(self) -> Self:
+        if self._entered:
+            raise RuntimeError("a stream is opened once; make another to ask, and pay, again")
+        self._entered = True
+        operation = self._operation(self._driver.runtime.now())
+        async with AsyncExitStack() as opening:
+            reply, self._tracker = await StreamOpening(self._driver, operation, opening).open()
+            self._reader.end_is_told = reply.head.tells_end
+            self._pieces = reply.pieces()
+            self._opened = opening.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        outcome = error if self._ended else error or GeneratorExit()
+        self._ended = self._left = True
+        try:
+            await self._opened.aclose()
+        finally:
+            try:
+                if error is None:
+                    self._tracker.tell_end(())
+            except BaseException as raised:  # a listener's
+                outcome = raised
+                raise
+            finally:
+                self._tracker.end(outcome)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        if not self._entered:
+            raise RuntimeError("nothing was asked yet: a stream is read inside its `with` block")
+        interruption = None
+        try:
+            while (chunk := self._next_chunk()) is None and not self._ended:
+                # The piece itself is in no variable, which a traceback might show.
+                self._take(await anext(self._pieces, None))
+            if chunk is not None:
+                return chunk
+        except (TransportError, ServiceError) as error:
+            interruption = self._interruption(error)
+        except self._driver.runtime.cancelled:
+            raise
+        except BaseException as error:
+            error.add_note(TEXT_UNDER_WAY)
+            hide_frames(error)
+            raise
+        self._tracker.tell_end(())
+        # Outside of the handler, so that no frame of a foreign library hangs on the error.
+        if interruption is not None:
+            self._tracker.end(interruption)
+            raise interruption
+        raise StopAsyncIteration
+
+    def received(self) -> tuple[T, ...]:
+        """Return every chunk that has arrived so far, those already iterated over among them."""
+        return tuple(self._reader.received())
+
+    def _next_chunk(self) -> T | None:
+        """Return the next chunk that has arrived, or None where more has to come first.
+
+        Raises:
+            StreamInterrupted: The stream ended, or was left, before the answer was complete.
+        """
+        chunk = next(self._chunks, None)
+        if chunk is None and self._left:
+            self._check_complete()
+        if chunk is None and self._reader.over and not self._ended:
+            self._take(None)  # not to wait for an end that may not come
+            chunk = next(self._chunks, None)
+        if chunk is not None:
+            self._tracker.chunk(chunk)
+        return chunk
+
+    def _take(self, piece: bytes | None) -> None:
+        """Take the next piece of the reply, or None at its end, once no chunk is left."""
+        self._ended = piece is None
+        if piece is not None:
+            self._tracker.piece(len(piece))
+        self._chunks = self._reader.end() if piece is None else self._reader.take(piece)
+
+    def _interruption(self, error: TransportError | ServiceError) -> ServiceError | None:
+        """Return what *error* at the reply's end means: nothing, if the answer is complete.
+
+        It has no traceback yet: the frames of the reader have the reply in their variables.
+        """
+        self._ended = True
+        if isinstance(error, TransportError):
+            failure = self._driver.credentials.redact_failure(error.failure)
+            self._tracker.failed(failure, None)
+            return self._reader.fail(failure)
+        error.__context__ = None
+        return error.with_traceback(None)
+
+    def _check_complete(self) -> None:
+        interruption = self._reader.leave()
+        if interruption is not None:
+            raise interruption
 
 
-class StreamBounds(Bounds):
-    """What a text request with a streamed reply may take.
+class AsyncContentStream(AsyncTextStream[GenerateContentChunk]):
+    """A streamed reply in the native protocol."""
 
-    Attributes:
-        silence: Seconds that may pass without a byte of the reply, or None for no limit.
-    """
+    async def collect(self) -> GenerateContentResponse:
+        """Read what is still to come, and return one response with all that the stream held.
 
-    silence: float | None
+        Raises:
+            StreamInterrupted: The stream ended before the answer was complete.
+        """
+        async for _ in self:
+            pass
+        self._check_complete()
+        return collect(self._reader.received())
 
 
 class Said(TypedDict):
@@ -65,235 +198,129 @@ class Said(TypedDict):
     extra: Mapping[str, Any] | None
 
 
-class StreamCall(Generic[T]):
-    """A text request whose reply is streamed: sent once, and what has come of it so far.
+class Limits(TypedDict):
+    """What a text request may take.
 
-    Args:
-        request: The request as it is sent.
-        dialect: What the events of its reply are.
-        service: Where the service is.
-        credentials: What takes the key out of what the service says.
-        bounds: What it may take.
+    Attributes:
+        timeout: Seconds, with all its tries and until the end of its reply.
+        size_limit: Most bytes of the reply.
+        silence: Seconds that may pass without a byte of a streamed reply, or None for no limit.
     """
 
-    def __init__(
-        self,
-        request: HttpRequest,
-        dialect: Dialect[T],
-        service: Service,
-        credentials: Credentials,
-        bounds: StreamBounds,
-    ) -> None:
-        self._request = request
-        self._service = service
-        self._credentials = credentials
-        self._timeout = bounds["timeout"]
-        self._reader = StreamReader(
-            dialect, event_limit=bounds["size_limit"], clean=credentials.redact_partial
-        )
-        self._chunks: Iterator[T] = iter(())
-        self._started = False
-        self._ended = False
-        self._left = False
-        self._tracker: SilentTracker
-        self._unread = False
-
-    def start(self, now: float) -> OpenStream:
-        """Return the operation that sends it, at its beginning.
-
-        Raises:
-            RuntimeError: That has been done before.
-        """
-        if self._started:
-            raise RuntimeError("a stream is opened once; make another to ask, and pay, again")
-        self._started = True
-        return OpenStream.start(
-            self._request, self._service, now=now, seed=_seed(), timeout=self._timeout
-        )
-
-    def track(self, tracker: SilentTracker, head: HttpHead) -> None:
-        """Tell *tracker* from now on what comes after *head*."""
-        self._tracker = tracker
-        self._reader.end_is_told = head.tells_end
-
-    def check_opened(self) -> None:
-        """Raise `RuntimeError` if the request has not been sent."""
-        if not self._started:
-            raise RuntimeError("nothing was asked yet: a stream is read inside its `with` block")
-
-    @property
-    def ended(self) -> bool:
-        """Whether no more of the reply is to be read."""
-        return self._ended
-
-    def ready(self) -> T | None:
-        """Return the next chunk that has arrived, or None where more has to come first.
-
-        Raises:
-            StreamInterrupted: The stream ended, or was left, before the answer was complete.
-        """
-        chunk = next(self._chunks, None)
-        if chunk is None and self._left:
-            self._check_complete()
-        if chunk is None and self._reader.over and not self._ended:
-            self.take(None)  # not to wait for an end that may not come
-            chunk = next(self._chunks, None)
-        if chunk is not None:
-            self._tracker.chunk(chunk)
-        return chunk
-
-    def take(self, piece: bytes | None) -> None:
-        """Take the next piece of the reply, or None at its end, once no chunk is ready."""
-        self._ended = piece is None
-        if piece is not None:
-            self._tracker.piece(len(piece))
-        self._chunks = self._reader.end() if piece is None else self._reader.take(piece)
-
-    def leave(self) -> None:
-        """Take note that no more of the reply is to be read."""
-        self._unread = not self._ended
-        self._ended = self._left = True
-
-    def tell_end_of_reply(self, interruption: ServiceError | None) -> None:
-        """Tell that the reply has been received, or that the call ends with an *interruption*."""
-        self._tracker.tell_end(())
-        if interruption is not None:
-            self._tracker.end(interruption)
-
-    def tell_end(self, error: BaseException | None) -> None:
-        """Tell that the stream has been left, because of *error* or without one."""
-        if error is None:
-            try:
-                self._tracker.tell_end(())
-            except BaseException as raised:  # a listener's
-                self._tracker.end(raised)
-                raise
-        left = GeneratorExit() if self._unread else None
-        self._tracker.end(error or left)
-
-    def interruption(self, error: TransportError | ServiceError) -> ServiceError | None:
-        """Return what *error* at the reply's end means: nothing, if the answer is complete.
-
-        It has no traceback yet: the frames of the reader have the reply in their variables.
-        """
-        self._ended = True
-        if isinstance(error, TransportError):
-            failure = self._credentials.redact_failure(error.failure)
-            self._tracker.failed(failure, None)
-            return self._reader.fail(failure)
-        error.__context__ = None
-        return error.with_traceback(None)
-
-    def received(self) -> tuple[T, ...]:
-        """Return every chunk that has arrived so far."""
-        return tuple(self._reader.received())
-
-    def collect(self: StreamCall[GenerateContentChunk]) -> GenerateContentResponse:
-        """Return one response with all that the stream held.
-
-        Raises:
-            StreamInterrupted: The answer is not complete.
-        """
-        self._check_complete()
-        return collect(self._reader.received())
-
-    def _check_complete(self) -> None:
-        interruption = self._reader.leave()
-        if interruption is not None:
-            raise interruption
+    timeout: float
+    size_limit: int
+    silence: NotRequired[float | None]
 
 
 class TextCalls:
-    """Begins text requests to one service.
+    """Sends text requests to one service.
 
     Args:
         service: Where the service is.
-        credentials: What takes the key out of what the service says.
+        driver: What they are driven with.
     """
 
-    def __init__(self, service: Service, credentials: Credentials) -> None:
+    def __init__(self, service: Service, driver: Driver) -> None:
         self._service = service
-        self._credentials = credentials
+        self._driver = driver
         self._warned = False
 
-    def generate(
-        self,
-        model: str | Unlisted,
-        contents: Contents,
-        bounds: Bounds,
-        *,
-        now: float,
-        **said: Unpack[Said],
-    ) -> TextCall[GenerateContentResponse]:
-        """Return the operation that generates text and reads it whole."""
+    async def generate(
+        self, model: str | Unlisted, contents: Contents, limits: Limits, **said: Unpack[Said]
+    ) -> GenerateContentResponse:
+        """Generate text, and return it whole."""
         request = GenerateContentRequest.build(model, contents, **said)
-        sent = encode_content(request, self._service, size_limit=bounds["size_limit"])
-        return self._call(sent, GenerateContentResponse, bounds, now)
+        sent = encode_content(request, self._service, size_limit=limits["size_limit"])
+        return await self._finish(sent, GenerateContentResponse, limits)
 
     def stream_generate(
-        self, model: str | Unlisted, contents: Contents, bounds: StreamBounds, **said: Unpack[Said]
-    ) -> StreamCall[GenerateContentChunk]:
-        """Return the call that generates text in chunks."""
+        self, model: str | Unlisted, contents: Contents, limits: Limits, **said: Unpack[Said]
+    ) -> AsyncContentStream:
+        """Return the stream that generates text in chunks."""
         request = GenerateContentRequest.build(model, contents, **said)
         sent = encode_content(
             request,
             self._service,
             stream=True,
-            size_limit=bounds["size_limit"],
-            silence=bounds["silence"],
+            size_limit=limits["size_limit"],
+            silence=limits.get("silence"),
         )
-        return self._stream(sent, NATIVE, bounds)
+        return AsyncContentStream(self._driver, *self._opening(sent, NATIVE, limits))
 
-    def mapping(
-        self, body: Mapping[str, Any], path: str, bounds: Bounds, *, now: float
-    ) -> TextCall[JsonObject]:
-        """Return the operation that sends *body* as it is and reads the whole reply."""
-        sent = encode_mapping(body, self._service, path=path, size_limit=bounds["size_limit"])
-        return self._call(sent, _as_it_is, bounds, now)
+    async def mapping(self, body: Mapping[str, Any], path: str, limits: Limits) -> JsonObject:
+        """Send *body* as it is, and return the whole reply."""
+        sent = encode_mapping(body, self._service, path=path, size_limit=limits["size_limit"])
+        return await self._finish(sent, _as_it_is, limits)
 
-    def stream_chat(self, body: Mapping[str, Any], bounds: StreamBounds) -> StreamCall[JsonObject]:
-        """Return the call that sends *body* to chat completions and streams the reply."""
-        return self._stream(self._streamed(body, CHAT_PATH, bounds), CHAT, bounds)
+    def stream_chat(self, body: Mapping[str, Any], limits: Limits) -> AsyncTextStream[JsonObject]:
+        """Return the stream that sends *body* to chat completions."""
+        return self._stream_mapping(body, CHAT_PATH, CHAT, limits)
 
     def stream_messages(
-        self, body: Mapping[str, Any], path: str, bounds: StreamBounds
-    ) -> StreamCall[JsonObject]:
-        """Return the call that sends *body* to messages at *path* and streams the reply."""
-        return self._stream(self._streamed(body, path, bounds), MESSAGES, bounds)
+        self, body: Mapping[str, Any], path: str, limits: Limits
+    ) -> AsyncTextStream[JsonObject]:
+        """Return the stream that sends *body* to messages at *path*."""
+        return self._stream_mapping(body, path, MESSAGES, limits)
 
-    def _streamed(self, body: Mapping[str, Any], path: str, bounds: StreamBounds) -> HttpRequest:
-        return encode_mapping(
+    def _stream_mapping(
+        self,
+        body: Mapping[str, Any],
+        path: str,
+        dialect: Dialect[JsonObject],
+        limits: Limits,
+    ) -> AsyncTextStream[JsonObject]:
+        sent = encode_mapping(
             body,
             self._service,
             path=path,
             stream=True,
-            size_limit=bounds["size_limit"],
-            silence=bounds["silence"],
+            size_limit=limits["size_limit"],
+            silence=limits.get("silence"),
+        )
+        return AsyncTextStream(self._driver, *self._opening(sent, dialect, limits))
+
+    async def _finish(
+        self, sent: HttpRequest, read: Callable[[JsonObject], T], limits: Limits
+    ) -> T:
+        self._check(**limits)
+        call = TextCall[T].start(
+            sent,
+            read,
+            self._service,
+            now=self._driver.runtime.now(),
+            seed=_seed(),
+            timeout=limits["timeout"],
+        )
+        return await self._driver.finish(call)
+
+    def _opening(
+        self, sent: HttpRequest, dialect: Dialect[T], limits: Limits
+    ) -> tuple[Callable[[float], OpenStream], StreamReader[T]]:
+        """Return what a stream is made of: what sends the request, and what reads the reply."""
+        timeout = limits["timeout"]
+        self._check(**limits)
+        reader = StreamReader(
+            dialect,
+            event_limit=limits["size_limit"],
+            clean=self._driver.credentials.redact_partial,
+        )
+        return (
+            lambda now: OpenStream.start(
+                sent, self._service, now=now, seed=_seed(), timeout=timeout
+            ),
+            reader,
         )
 
-    def _call(
-        self, sent: HttpRequest, read: Callable[[JsonObject], T], bounds: Bounds, now: float
-    ) -> TextCall[T]:
-        _check(bounds["timeout"], bounds["size_limit"])
-        self._warn_of_clear_text()
-        return TextCall[T].start(
-            sent, read, self._service, now=now, seed=_seed(), timeout=bounds["timeout"]
-        )
-
-    def _stream(
-        self, sent: HttpRequest, dialect: Dialect[T], bounds: StreamBounds
-    ) -> StreamCall[T]:
-        _check(bounds["timeout"], bounds["size_limit"])
-        silence = bounds["silence"]
+    def _check(self, timeout: object, size_limit: object, silence: object = None) -> None:
+        """Check what a request may take, and warn once if the key is readable on its way."""
+        if not is_time(timeout):
+            raise ValueError(f"timeout must be a positive number of seconds (got {timeout!r})")
+        if not isinstance(size_limit, int | float) or size_limit < 1:
+            raise ValueError(f"size_limit={size_limit!r} is no size; give bytes above 0")
         if silence is not None and not is_time(silence):
             raise ValueError(
                 f"silence must be a positive number of seconds, or None (got {silence!r})"
             )
-        self._warn_of_clear_text()
-        return StreamCall(sent, dialect, self._service, self._credentials, bounds)
-
-    def _warn_of_clear_text(self) -> None:
-        """Warn once that the key is readable on its way, unless it stays on this machine."""
         url = self._service.text_base_url
         if self._warned or url is None:
             return
@@ -302,13 +329,6 @@ class TextCalls:
             warn_caller(f"The API key travels in clear text to {url}.", PlainHttpWarning)
         # Not before: who makes an error of the warning wants nothing sent the next time either.
         self._warned = True
-
-
-def _check(timeout: object, size_limit: object) -> None:
-    if not is_time(timeout):
-        raise ValueError(f"timeout must be a positive number of seconds (got {timeout!r})")
-    if not isinstance(size_limit, int | float) or size_limit < 1:
-        raise ValueError(f"size_limit={size_limit!r} is no size; give bytes above 0")
 
 
 def _as_it_is(record: JsonObject) -> JsonObject:
