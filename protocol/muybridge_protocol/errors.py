@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -100,6 +100,9 @@ class ServiceError(MuybridgeError):
             can be asked for again.
     """
 
+    _advice: ClassVar[str] = ""
+    """What to do next where there is no task, as a sentence, or ""."""
+
     task: Task | None = None
 
     def __str__(self) -> str:
@@ -128,7 +131,7 @@ class ServiceError(MuybridgeError):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence, or ""."""
-        return "" if self.task is None else "Ask for it again later with its id."
+        return self._advice if self.task is None else "Ask for it again later with its id."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
@@ -167,6 +170,8 @@ class Refused(ServiceError):
         body: The reply's body, at most 64 KiB.
     """
 
+    _advice = "Mend what the service names, then send it again."
+
     status: int
     message: str = ""
     body: bytes = attrs.field(default=b"", repr=False)
@@ -175,11 +180,6 @@ class Refused(ServiceError):
         """Return what happened, as a sentence."""
         said = f": {self.message}" if self.message else ""
         return f"The service refused the request with status {self.status}{said}."
-
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        mend = "Mend what the service names, then send it again."
-        return mend if self.task is None else super().next_step()
 
 
 class Unauthorized(Refused):
@@ -345,6 +345,8 @@ class ServiceUnreachable(ServiceError):
         reason: What happened last, in words.
     """
 
+    _advice = "Check the network and the base URL, then try again."
+
     silent: float
     reason: str
 
@@ -352,11 +354,6 @@ class ServiceUnreachable(ServiceError):
         """Return what happened, as a sentence."""
         length = f" for {self.silent:.0f} s" if self.silent >= 1 else ""
         return f"The service gave no valid reply{length}: {self.reason}."
-
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        check = "Check the network and the base URL, then try again."
-        return check if self.task is None else super().next_step()
 
 
 class TaskNotFound(Refused):
@@ -412,6 +409,8 @@ class ProtocolViolation(ServiceError):
         raw: The reply's body, at most 64 KiB.
     """
 
+    _advice = "Check the base URL, or show the reply to the service's operator."
+
     reason: str
     status: int | None = None
     raw: bytes = attrs.field(default=b"", repr=False)
@@ -419,11 +418,6 @@ class ProtocolViolation(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return f"The service's reply breaks the protocol: {self.reason}."
-
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        check = "Check the base URL, or show the reply to the service's operator."
-        return check if self.task is None else super().next_step()
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
@@ -446,6 +440,8 @@ class AssetDeleteFailed(AssetError):
         msg: The reply's `msg`.
     """
 
+    _advice = "Check its id; deleting it again is harmless."
+
     code: str
     msg: str = ""
 
@@ -453,10 +449,6 @@ class AssetDeleteFailed(AssetError):
         """Return what happened, as a sentence."""
         said = f": {self.msg}" if self.msg else ""
         return f"Asset {shown_id(self.asset_id)} was not deleted (code {self.code}){said}."
-
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return "Check its id; deleting it again is harmless."
 
 
 class AssetDeletePresumed(AssetDeleteFailed):
@@ -482,16 +474,13 @@ class AssetDeleteUnknown(AssetError):
         reason: What happened, in words.
     """
 
-    asset_id: str
+    _advice = "Deleting it again is harmless."
+
     reason: str
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return f"Whether asset {shown_id(self.asset_id)} was deleted is unknown: {self.reason}."
-
-    def next_step(self) -> str:
-        """Return what to do next, as a sentence."""
-        return "Deleting it again is harmless."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)

@@ -71,9 +71,6 @@ class _Families(Mapping[str, Family]):
             self.load(name)
         return self._loaded[name]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._loaded or name in self._names
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 

@@ -15,6 +15,8 @@ from typing import ClassVar, Protocol, TypeGuard, cast
 
 import attrs
 
+from muybridge_protocol.records.json import is_encodable
+
 
 @attrs.frozen
 class Problem:
@@ -344,7 +346,7 @@ def unwritable(wire: object, value: object) -> Problem | None:
 def _is_json(value: object) -> bool:
     match value:
         case str():
-            return value.isascii() or _is_unicode(value)
+            return value.isascii() or is_encodable(value)
         case bool() | None:
             return True
         case int() | float():
@@ -356,15 +358,6 @@ def _is_json(value: object) -> bool:
             return all(isinstance(k, str) and _is_json(k) and _is_json(v) for k, v in items)
         case _:
             return False
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether *text* is free of lone surrogates, which UTF-8 cannot carry."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def either(options: Sequence[object]) -> str:
