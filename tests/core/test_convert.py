@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -14,12 +15,21 @@ import pytest
 
 import muybridge
 import muybridge_protocol
+from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal import Journal
-from muybridge.batch.journal_entries import NewItem
+from muybridge.batch.journal_entries import Entry, NewItem
 from muybridge.batch.runners import KeptReply, ReplySlot
-from muybridge.cli.records import family_record, model_record, task_record
+from muybridge.cli.batch_progress import entry_record, event_record
+from muybridge.cli.records import (
+    answer_record,
+    family_record,
+    model_record,
+    result_record,
+    task_record,
+)
 from muybridge_protocol.emulator import Access, Emulator, ServiceRequest, Timing
 from muybridge_protocol.families import IMGB
+from muybridge_protocol.openapi import openapi_document
 from muybridge_protocol.records import convert
 from muybridge_protocol.records.convert import (
     View,
@@ -31,7 +41,7 @@ from muybridge_protocol.records.convert import (
     wire_names,
 )
 from muybridge_protocol.records.json import InvalidJson
-from muybridge_protocol.records.tasks import Task, read_result, read_task
+from muybridge_protocol.records.tasks import Result, Task, read_result, read_task
 from muybridge_protocol.text.content import GenerationConfig, Part, as_turns
 from muybridge_protocol.text.request import GenerateContentRequest
 from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
@@ -118,12 +128,17 @@ def test_a_view_holds_what_it_lists() -> None:
 
 RECORD = {"id": "task-1", "status": "completed", "model": "imgb-2"}
 TASK = Task(id="task-1", raw=RECORD)
+RESULT = Result(id="task-1", status="completed", raw=RECORD)
+EVENT = BatchEvent(what=What.STATUS, item=1, name="", finished=0, total=1)
 ANSWER: dict[str, Any] = {
     "candidates": [{"content": {"parts": [{"text": "a horse"}]}, "finishReason": "STOP"}],
     "usageMetadata": {"totalTokenCount": 3},
     "promptFeedback": {"blockReason": "SAFETY"},
 }
 ITEM = NewItem(name="", stem="1", family="imgb", body={"model": "imgb-2", "prompt": "a horse"})
+UNKNOWN: dict[str, Any] = dict.fromkeys(attrs.fields_dict(Entry))
+UNKNOWN["state"] = "queued"
+ENTRY = Entry(**UNKNOWN)
 SENT = {"contents": [{"parts": [{"text": "a horse"}]}]}
 
 
@@ -165,6 +180,11 @@ SHAPES: dict[str, Callable[[Path], object]] = {
     "journal, read": entry_of_a_journal,
     "side file": side_file,
     "document of a task": lambda _: task_record(TASK),
+    "document of a result": lambda _: result_record(RESULT),
+    "document of an answer": lambda _: answer_record(GenerateContentResponse(ANSWER)),
+    "document of an event": lambda _: event_record(EVENT),
+    "document of an item": lambda _: entry_record(ENTRY),
+    "schemas": lambda _: openapi_document(),
     "document of a family": lambda _: family_record(IMGB),
     "document of a model": lambda _: model_record(IMGB, IMGB.models[0]),
     "emulated task": lambda _: ask(IMGB.create_path, ITEM.body),
@@ -207,3 +227,27 @@ def test_no_module_converts_by_itself() -> None:
     own = re.compile(r"from_record|to_record|asdict|\bimport cattrs|\bfrom cattrs")
     found = {path for path in SOURCES if own.search(path.read_text("utf-8"))}
     assert found == {Path(convert.__file__)}
+
+
+def copied(node: ast.Dict) -> set[str]:
+    """Return the attributes of one value that *node* copies under their own names."""
+    pairs = [
+        (value.value.id, value.attr)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant)
+        and isinstance(value, ast.Attribute)
+        and isinstance(value.value, ast.Name)
+        and key.value == value.attr
+    ]
+    return {attribute for name, attribute in pairs if [name for name, _ in pairs].count(name) > 1}
+
+
+def test_no_shape_is_written_out() -> None:
+    """No other module copies two attributes of a value into a record under their own names.
+
+    Those for tests may: a fixture gives a client the local service's address so.
+    """
+    own = [path for path in SOURCES if path.parent.name != "testing"]
+    trees = [ast.parse(path.read_text("utf-8")) for path in own]
+    dicts = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Dict)]
+    assert [found for node in dicts if (found := copied(node))] == []

@@ -8,7 +8,7 @@ from muybridge_protocol.families import FAMILIES, Family, Media
 from muybridge_protocol.openapi.bodies import body_schema
 from muybridge_protocol.openapi.examples import PROMPT, examples
 from muybridge_protocol.openapi.records import ASSET_DELETION, result_schema, task_schema
-from muybridge_protocol.openapi.text_schemas import TEXT_REQUEST, TEXT_RESPONSE
+from muybridge_protocol.openapi.text_schemas import text_request_schema, text_response_schema
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.text.defaults import CHAT_PATH, MESSAGES_PATH
 from muybridge_protocol.text.models import TEXT_MODELS
@@ -70,8 +70,8 @@ def openapi_document(
                 **{f"{_title(family)}Task": task_schema(family) for family in FAMILIES.values()},
                 "Result": result_schema(),
                 "AssetDeletion": ASSET_DELETION,
-                "GenerateContentRequest": TEXT_REQUEST,
-                "GenerateContentResponse": TEXT_RESPONSE,
+                "GenerateContentRequest": text_request_schema(),
+                "GenerateContentResponse": text_response_schema(),
             },
             "responses": {
                 "Unauthorized": {"description": "The key is missing, malformed, wrong or revoked."},

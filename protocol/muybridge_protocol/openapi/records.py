@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from muybridge_protocol.families import FAMILIES, IMGB, Family
+from muybridge_protocol.openapi.objects import object_schema
 from muybridge_protocol.operations.delete_asset import SUCCESS
 from muybridge_protocol.records.json import JsonObject
-from muybridge_protocol.records.tasks import Status
+from muybridge_protocol.records.tasks import Result, Status, Task
 
+_REQUIRED: Final = ("id", "object", "created", "model", "status")
 _COMMON: Final[JsonObject] = {
     "id": {"type": "string", "description": "The task's identifier."},
     "created": {"type": "integer", "description": "When it was created, Unix seconds."},
@@ -27,22 +29,18 @@ def task_schema(family: Family) -> JsonObject:
         statuses.append(Status.PROCESSING)
     if family is IMGB or family.omits_error:
         statuses.append(Status.FAILED)
-    required = ["id", "object", "created", "model", "status"]
-    failure = "The failure message; null on success."
+    required, failure = [*_REQUIRED, "error"], "The failure message; null on success."
     if family.omits_error:
+        required.remove("error")
         failure = "The failure message; left out unless the status is failed."
-    else:
-        required.append("error")
-    schema: JsonObject = {
-        "type": "object",
-        "required": required,
-        "properties": {
-            **_COMMON,
-            "object": {"const": family.create_object},
-            "status": {"enum": [status.value for status in statuses]},
-            "error": {"type": ["string", "null"], "description": failure},
-        },
-    }
+    schema = object_schema(
+        Task,
+        required=required,
+        **_COMMON,
+        object={"const": family.create_object},
+        status={"enum": statuses},
+        error={"type": ["string", "null"], "description": failure},
+    )
     if Status.FAILED in statuses:
         schema |= _FAILED_HAS_A_REASON
     return schema
@@ -62,48 +60,39 @@ def result_schema() -> JsonObject:
         if family.result_object is not None
     )
     cancelling = "; cancelled is reported for family vidsa alone"
-    return {
-        "type": "object",
-        "required": ["id", "object", "created", "model", "status"],
-        "properties": {
-            **_COMMON,
-            "object": {
-                "type": "string",
-                "description": f"{shown}; not shown for the other families.",
-            },
-            "status": {
-                "enum": [status.value for status in Status],
-                "description": f"completed, failed and cancelled are terminal{cancelling}.",
-            },
-            "image_url": _link("the image"),
-            "video_url": _link("the MP4 video"),
-            "actualDuration": {
-                "type": "number",
-                "description": "The real length in seconds of a completed video.",
-            },
-            "totalTokens": {
-                "type": ["number", "null"],
-                "description": (
-                    "Tokens that the task consumed, of families vidsb, where it is an integer, "
-                    "and vidd, where it is null until completion."
-                ),
-            },
-            "error": {"type": ["string", "null"], "description": "Why the task failed."},
+    schema = object_schema(
+        Result,
+        required=_REQUIRED,
+        **_COMMON,
+        object={"type": "string", "description": f"{shown}; not shown for the other families."},
+        status={
+            "enum": list(Status),
+            "description": f"completed, failed and cancelled are terminal{cancelling}.",
         },
-        "allOf": [
-            _FAILED_HAS_A_REASON,
-            {
-                "description": "Only a completed task has a URL.",
-                "if": {
-                    "properties": {"status": {"not": {"const": Status.COMPLETED.value}}},
-                    "required": ["status"],
-                },
-                "then": {
-                    "properties": {"image_url": {"type": "null"}, "video_url": {"type": "null"}}
-                },
-            },
-        ],
+        image_url=_link("the image"),
+        video_url=_link("the MP4 video"),
+        actual_duration={
+            "type": "number",
+            "description": "The real length in seconds of a completed video.",
+        },
+        total_tokens={
+            "type": ["number", "null"],
+            "description": (
+                "Tokens that the task consumed, of families vidsb, where it is an integer, and "
+                "vidd, where it is null until completion."
+            ),
+        },
+        error={"type": ["string", "null"], "description": "Why the task failed."},
+    )
+    only_completed = {
+        "description": "Only a completed task has a URL.",
+        "if": {
+            "properties": {"status": {"not": {"const": Status.COMPLETED.value}}},
+            "required": ["status"],
+        },
+        "then": {"properties": {"image_url": {"type": "null"}, "video_url": {"type": "null"}}},
     }
+    return {**schema, "allOf": [_FAILED_HAS_A_REASON, only_completed]}
 
 
 def _link(what: str) -> JsonObject:

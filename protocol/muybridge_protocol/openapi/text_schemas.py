@@ -6,114 +6,69 @@ fields are allowed everywhere.
 
 from __future__ import annotations
 
-from typing import Final
-
+from muybridge_protocol.openapi.objects import array_schema, object_schema
 from muybridge_protocol.records.json import JsonObject
-from muybridge_protocol.text.content import MODEL, ROLES, USER
-from muybridge_protocol.text.responses import FinishReason
+from muybridge_protocol.text.content import MODEL, ROLES, USER, Content, GenerationConfig, Part
+from muybridge_protocol.text.request import GenerateContentRequest
+from muybridge_protocol.text.responses import Candidate, FinishReason, UsageMetadata
 
-_PARTS: Final[JsonObject] = {
-    "type": "array",
-    "minItems": 1,
-    "items": {
-        "type": "object",
+
+def text_request_schema() -> JsonObject:
+    """Return the schema of a text request."""
+    part = {
+        **object_schema(Part, text={"type": "string"}),
         "minProperties": 1,
-        "properties": {"text": {"type": "string"}},
         "description": (
             "A text. Inline images and videos are accepted as well, in a shape that is not shown."
         ),
-    },
-}
-
-TEXT_REQUEST: Final[JsonObject] = {
-    "type": "object",
-    "required": ["contents"],
-    "properties": {
-        "contents": {
-            "type": "array",
-            "minItems": 1,
-            "description": "The turns so far.",
-            "items": {
-                "type": "object",
-                "required": ["parts"],
-                "properties": {
-                    "role": {
-                        "enum": list(ROLES),
-                        "description": f"{USER}, or {MODEL} for an earlier answer.",
-                    },
-                    "parts": _PARTS,
-                },
-            },
-        },
-        "generationConfig": {
-            "type": "object",
-            "properties": {
-                "temperature": {
-                    "type": "number",
-                    "description": "Randomness; lower is more deterministic.",
-                },
-                "topP": {
-                    "type": "number",
-                    "description": "Probability mass of nucleus sampling.",
-                },
-                "maxOutputTokens": {
-                    "type": "integer",
-                    "description": "Most tokens to generate.",
-                },
-            },
-        },
-        "systemInstruction": {
-            "type": "object",
-            "required": ["parts"],
-            "properties": {"parts": _PARTS},
+    }
+    parts = array_schema(part, minItems=1)
+    role = {"enum": list(ROLES), "description": f"{USER}, or {MODEL} for an earlier answer."}
+    return object_schema(
+        GenerateContentRequest,
+        required=["contents"],
+        contents=array_schema(
+            object_schema(Content, required=["parts"], role=role, parts=parts),
+            minItems=1,
+            description="The turns so far.",
+        ),
+        generation_config=object_schema(
+            GenerationConfig,
+            temperature=_described("number", "Randomness; lower is more deterministic."),
+            top_p=_described("number", "Probability mass of nucleus sampling."),
+            max_output_tokens=_described("integer", "Most tokens to generate."),
+        ),
+        system_instruction={
+            **object_schema(Content, required=["parts"], parts=parts),
             "description": "What the model is told about its task.",
         },
-    },
-}
+    )
 
-TEXT_RESPONSE: Final[JsonObject] = {
-    "type": "object",
-    "properties": {
-        "candidates": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "content": {
-                        "type": "object",
-                        "properties": {
-                            "parts": {
-                                "type": "array",
-                                "items": {
-                                    "type": "object",
-                                    "properties": {"text": {"type": "string"}},
-                                },
-                            },
-                            "role": {"type": "string", "description": f"{MODEL}."},
-                        },
-                    },
-                    "finishReason": {
-                        "type": "string",
-                        "description": "Why the generation stopped.",
-                        "examples": [reason.value for reason in FinishReason],
-                    },
-                    "index": {"type": "integer"},
-                },
-            },
+
+def text_response_schema() -> JsonObject:
+    """Return the schema of a whole response."""
+    candidate = object_schema(
+        Candidate,
+        finish_reason={
+            **_described("string", "Why the generation stopped."),
+            "examples": list(FinishReason),
         },
-        "usageMetadata": {
-            "type": "object",
-            "properties": {
-                "promptTokenCount": {
-                    "type": "integer",
-                    "description": "Tokens in contents and system instruction.",
-                },
-                "candidatesTokenCount": {
-                    "type": "integer",
-                    "description": "Tokens in the candidates.",
-                },
-                "totalTokenCount": {"type": "integer", "description": "Prompt plus candidates."},
-            },
-        },
-    },
-}
+        index={"type": "integer"},
+    )
+    candidate["properties"]["content"] = object_schema(
+        Content,
+        parts=array_schema(object_schema(Part, text={"type": "string"})),
+        role=_described("string", f"{MODEL}."),
+    )
+    usage = object_schema(
+        UsageMetadata,
+        prompt_token_count=_described("integer", "Tokens in contents and system instruction."),
+        candidates_token_count=_described("integer", "Tokens in the candidates."),
+        total_token_count=_described("integer", "Prompt plus candidates."),
+    )
+    properties = {"candidates": array_schema(candidate), "usageMetadata": usage}
+    return {"type": "object", "properties": properties}
+
+
+def _described(kind: str, description: str) -> JsonObject:
+    return {"type": kind, "description": description}

@@ -8,6 +8,7 @@ first used.
 - `structure` makes a value of a record. A field without a default must be in it. Where its type
   alone reads a field, a value must be of that very type: null is no text, and true is no number.
 - `unstructure` makes a record of a value, and `partial` one of some fields.
+- `attributes` makes one of some attributes, under their own names, for our own documents.
 - A `View` is another record of the same class, which holds some of its fields: a token is one of a
   task.
 
@@ -84,6 +85,11 @@ def partial(shape: type, **fields: Any) -> JsonObject:
     """Return a record of *shape* that holds *fields*, given by their attributes, and no others."""
     known = wire_names(shape)
     return {known[name]: _converter.unstructure(value) for name, value in fields.items()}
+
+
+def attributes(value: object, *names: str) -> JsonObject:
+    """Return a record of what *value* has under *names*, properties among them, by these names."""
+    return {name: _converter.unstructure(getattr(value, name)) for name in names}
 
 
 def wire(

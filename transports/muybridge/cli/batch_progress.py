@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry
 from muybridge.cli.terminal import document, is_live, say
+from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import is_terminal
 
@@ -143,31 +144,22 @@ def line(event: BatchEvent) -> str:
 
 def event_record(event: BatchEvent) -> dict[str, Any]:
     """Return *event* as programs read it."""
-    told = {
-        "event": event.what,
-        "item": event.item,
-        "name": event.name or None,
-        "detail": event.detail or None,
-        "task": event.task,
-        "path": None if event.path is None else str(event.path),
-        "finished": event.finished,
-        "total": event.total,
-    }
-    return {name: value for name, value in told.items() if value is not None}
+    record = attributes(event, *wire_names(BatchEvent))
+    path = None if event.path is None else str(event.path)
+    return _known({"event": record.pop("what"), **record, "path": path})
 
 
 def entry_record(entry: Entry) -> dict[str, Any]:
     """Return an item of the journal as programs read it."""
-    told = {
-        "number": entry.number,
-        "name": entry.name or None,
-        "family": entry.family,
-        "state": entry.state,
-        "task": entry.task_id,
-        "candidate_id": entry.candidate,
-        "reason": entry.reason,
-        "path": entry.path,
-        "size": entry.size,
-        "sha256": entry.sha256,
-    }
-    return {name: value for name, value in told.items() if value is not None}
+    return _known(
+        {
+            **attributes(entry, "number", "name", "family", "state"),
+            "task": entry.task_id,
+            "candidate_id": entry.candidate,
+            **attributes(entry, "reason", "path", "size", "sha256"),
+        }
+    )
+
+
+def _known(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if value not in (None, "")}

@@ -33,6 +33,7 @@ from muybridge_protocol.errors import (
     TaskEnded,
 )
 from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Result
 from muybridge_protocol.rules.values import Problem
 from muybridge_protocol.service import shown_id
@@ -248,10 +249,9 @@ def _option(family: str, wire: str) -> str:
 
 def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
     return {
-        "field": problem.field,
+        **attributes(problem, "field"),
         "option": _option(family, problem.field) if problem.field else None,
-        "rule": problem.rule,
-        "message": problem.message,
+        **attributes(problem, "rule", "message"),
         "accepted": _accepted(family, problem),
     }
 

@@ -30,6 +30,7 @@ from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Result, Status, Task, is_bare
 from muybridge_protocol.service import shown_id
 
@@ -166,8 +167,7 @@ class Invocation:
             "api_key": api_key,
             "base_url": base_url,
             "text_base_url": text_base_url,
-            "allow_plain_http": self.allow_plain_http,
-            "allow_insecure_downloads": self.allow_insecure_downloads,
+            **attributes(self, "allow_plain_http", "allow_insecure_downloads"),
             "poll_interval": poll_interval,
             "transport": transport,
         }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muybridge_protocol.families import Family, Field, Model
-from muybridge_protocol.records.convert import unstructure
+from muybridge_protocol.records.convert import attributes, unstructure, wire_names
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.rules.values import ValueRule
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 def task_record(task: Task) -> dict[str, Any]:
     """Return the task's record as it came, with its family and the token that carries on."""
-    return {"id": task.id, **task.raw, "family": task.family, "token": task.to_token()}
+    own = {**attributes(task, "family"), "token": task.to_token()}
+    return {**attributes(task, "id"), **task.raw, **own}
 
 
 def result_record(result: Result) -> dict[str, Any]:
     """Return the result's record as it came."""
-    return {"id": result.id, "status": result.status, **result.raw}
+    return {**attributes(result, "id", "status"), **result.raw}
 
 
 def outcome_record(
@@ -52,13 +53,7 @@ def answer_record(answer: GenerateContentResponse) -> dict[str, Any]:
     return {
         "text": answer.candidates[0].text if answer.candidates else "",
         "finish_reason": answer.finish_reason,
-        "usage": None
-        if usage is None
-        else {
-            "prompt_token_count": usage.prompt_token_count,
-            "candidates_token_count": usage.candidates_token_count,
-            "total_token_count": usage.total_token_count,
-        },
+        "usage": None if usage is None else attributes(usage, *wire_names(type(usage))),
         "response": answer.raw,
     }
 
@@ -67,8 +62,7 @@ def text_model_record(model: TextModel) -> dict[str, Any]:
     """Return all that is known of a text *model*."""
     return {
         "family": "text",
-        "name": model.name,
-        "base": model.base,
+        **attributes(model, "name", "base"),
         "variant": model.variant.name.lower(),
     }
 
@@ -76,21 +70,14 @@ def text_model_record(model: TextModel) -> dict[str, Any]:
 def family_record(family: Family) -> dict[str, Any]:
     """Return all that the tables say of *family*."""
     return {
-        "name": family.name,
-        "media": family.media,
-        "create_path": family.create_path,
-        "resolution": family.resolution,
+        **attributes(family, "name", "media", "create_path", "resolution"),
         "duration": family.duration or None,
-        "makes_audio": family.makes_audio,
-        "body_shown": family.body_shown,
-        "pacing": unstructure(family.pacing),
-        "retention": unstructure(family.retention),
+        **attributes(family, "makes_audio", "body_shown", "pacing", "retention"),
         "fields": [_field_record(field) for field in family.fields],
         "relations": [_named_record(relation) for relation in family.relations],
-        "aliases": unstructure(family.aliases),
-        "ineffective": unstructure(family.ineffective),
+        **attributes(family, "aliases", "ineffective"),
         "models": [model_record(family, model) for model in family.models],
-        "notes": list(family.notes),
+        **attributes(family, "notes"),
     }
 
 
@@ -103,8 +90,7 @@ def model_record(family: Family, model: Model) -> dict[str, Any]:
     }
     return {
         "family": family.name,
-        "name": model.name,
-        "note": model.note,
+        **attributes(model, "name", "note"),
         "billing": model.billing or None,
         "limits": {
             field.wire: _rule_records((*field.rules, *model.limits.get(field.wire, ())))
@@ -114,8 +100,7 @@ def model_record(family: Family, model: Model) -> dict[str, Any]:
         "own_limits": sorted(model.limits),
         "defaults": {**defaults, **model.defaults},
         "pacing": unstructure(model.pacing or family.pacing),
-        "retention": unstructure(family.retention),
-        "notes": list(family.notes),
+        **attributes(family, "retention", "notes"),
     }
 
 
@@ -123,15 +108,17 @@ def _field_record(field: Field) -> dict[str, Any]:
     return {
         "name": field.wire,
         "type": field.kind,
-        "required": field.required,
+        **attributes(field, "required"),
         "default": field.service_default,
         "rules": _rule_records(field.rules),
-        "doc": field.doc,
+        **attributes(field, "doc"),
     }
 
 
 def _rule_records(rules: Iterable[ValueRule]) -> list[dict[str, Any]]:
-    return [{"rule": rule.name, **unstructure(rule), "accepted": rule.accepted} for rule in rules]
+    return [
+        {"rule": rule.name, **unstructure(rule), **attributes(rule, "accepted")} for rule in rules
+    ]
 
 
 def _named_record(value: object) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from muybridge.configuration import (
     TEXT_BASE_URL_VARIABLE,
 )
 from muybridge_protocol.hosts import is_loopback
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import check_key
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def serve(
         # The key of a file may be a real one, so that only its place is printed.
         if invocation.json:
             key = service.api_key if api_key_file is None else None
-            urls = {"base_url": service.base_url, "text_base_url": service.text_base_url}
+            urls = attributes(service, "base_url", "text_base_url")
             document({"ok": True, **urls, "api_key": key})
         else:
             shown = (

@@ -26,6 +26,7 @@ from muybridge.cli.terminal import answer_piece, document
 from muybridge.configuration import TEXT_BASE_URL_VARIABLE, find_address
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
 from muybridge_protocol.families import Unlisted
+from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.rules.values import Kind, Problem
 from muybridge_protocol.text.content import GenerationConfig, Part
 from muybridge_protocol.text.request import GenerateContentRequest
@@ -280,9 +281,9 @@ def _counted(answer: GenerateContentResponse) -> str:
     usage = answer.usage_metadata
     if usage is None:
         return ""
-    counts = (
-        ("prompt", usage.prompt_token_count),
-        ("candidates", usage.candidates_token_count),
-        ("total", usage.total_token_count),
+    counts = attributes(usage, *wire_names(type(usage)))
+    return ", ".join(
+        f"{name.removesuffix('_token_count')} {count}"
+        for name, count in counts.items()
+        if count is not None
     )
-    return ", ".join(f"{name} {count}" for name, count in counts if count is not None)

@@ -22,6 +22,7 @@ from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families.family import Media
 from muybridge_protocol.http import without_query
 from muybridge_protocol.operations.download import Part
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import Task
 
@@ -197,8 +198,7 @@ class PartFile:
         self._opened.truncate()
         note = {
             "source": self._source,
-            "validator": part.validator,
-            "total": part.total,
+            **attributes(part, "validator", "total"),
             # So that it speaks of no other file which is put into the part's place.
             "inode": os.fstat(self._opened.fileno()).st_ino,
         }

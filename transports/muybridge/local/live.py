@@ -20,6 +20,7 @@ from muybridge_protocol.emulator.accounts import authenticate
 from muybridge_protocol.emulator.replies import json_reply, media_name
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.http import Headers, HttpResponse
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Status
 
 PAGE = "/"
@@ -51,13 +52,12 @@ class _Described:
         settings = task.settings[:MOST_SETTINGS]
         return cls(
             {
-                "id": task.id,
+                **attributes(task, "id", "created"),
                 "family": task.family.name,
                 "media": task.family.media,
                 "model": _clipped(task.model),
                 "prompt": _clipped(task.prompt),
                 "settings": [[_clipped(name), value] for name, value in settings],
-                "created": task.created,
             }
         )
 
