@@ -109,6 +109,21 @@ class Proxy:
         return cls(host, port or _DEFAULT_PORTS["http"], authorization)
 
 
+def refuse_to_show_key(origin: Origin, authorization: str | None, instead: str) -> None:
+    """Refuse a request to *origin* that a proxy would forward in clear text, key and all.
+
+    Args:
+        origin: Where the request leads.
+        authorization: The value of the `Authorization` header, or None.
+        instead: What the user can do.
+
+    Raises:
+        Fault: The proxy would read the key.
+    """
+    if authorization is not None and origin.scheme == "http":
+        raise Fault(Reason.REFUSED_HERE, f"over plain http the proxy would read the key; {instead}")
+
+
 def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -> None:
     """Check that nothing breaks the request apart.
 
@@ -149,23 +164,9 @@ def check_addresses(request: HttpRequest, addresses: Iterable[str]) -> bool:
             public hosts only.
     """
     addresses = list(addresses)
-    refuse_metadata(addresses)
+    if any(map(is_metadata_address, addresses)):
+        raise Fault(Reason.PRIVATE_ADDRESS, "the host has the address of a metadata service")
     is_public = all(map(is_public_address, addresses))
     if request.public_host_only and not is_public:
         raise Fault(Reason.PRIVATE_ADDRESS, "the host has an address that is not public")
     return is_public
-
-
-def refuse_metadata(addresses: Iterable[str]) -> None:
-    """Refuse to connect to a host that may be the metadata service of a cloud.
-
-    Neither the service nor its media are there, whatever a request allows.
-
-    Args:
-        addresses: What the host's name resolves to.
-
-    Raises:
-        Fault: One of them is that of a metadata service.
-    """
-    if any(map(is_metadata_address, addresses)):
-        raise Fault(Reason.PRIVATE_ADDRESS, "the host has the address of a metadata service")

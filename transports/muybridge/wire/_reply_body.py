@@ -17,7 +17,7 @@ from muybridge.wire.exchange import PIECE, Fault
 from muybridge_protocol.http import HttpHead, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 LARGE_PIECE = 256 * 1024
 """Most bytes of a body of known length that are read at a time: in pieces of 64 KiB a download
@@ -58,46 +58,20 @@ class Framing:
     length: int | None
 
     @classmethod
-    def read(
-        cls,
-        method: str,
-        status: int,
-        *,
-        transfer_encoding: Iterable[str],
-        content_length: Iterable[str],
-    ) -> Framing:
-        """Return what a reply's headers say, given every value of these two.
-
-        Raises:
-            Fault: They contradict each other, or are none that are known.
-        """
-        codings, lengths = _listed(transfer_encoding), _listed(content_length)
-        if codings and (codings != ["chunked"] or lengths):
-            raise Fault(Reason.MALFORMED, "unknown Transfer-Encoding, or one with Content-Length")
-        if lengths and (len(set(lengths)) > 1 or not _LENGTH.fullmatch(lengths[0])):
-            raise Fault(Reason.MALFORMED, "Content-Length is not one number")
-        bodiless = method == "HEAD" or status in _BODILESS
-        chunked = bool(codings) and not bodiless
-        return cls(bodiless, chunked, int(lengths[0]) if lengths else None)
-
-    @classmethod
     def of(cls, method: str, head: HttpHead) -> Framing:
         """Return what the head of a response to a request with *method* says.
 
         Raises:
-            Fault: Its headers contradict each other, or are none that are known.
+            Fault: Its headers contradict each other, or say something unknown.
         """
-        codings: list[str] = []
-        lengths: list[str] = []
-        for name, value in head.headers:
-            match name.lower():
-                case "transfer-encoding":
-                    codings.append(value)
-                case "content-length":
-                    lengths.append(value)
-                case _:
-                    pass
-        return cls.read(method, head.status, transfer_encoding=codings, content_length=lengths)
+        codings, lengths = listed(head, "transfer-encoding"), listed(head, "content-length")
+        if codings and (codings != ["chunked"] or lengths):
+            raise Fault(Reason.MALFORMED, "unknown Transfer-Encoding, or one with Content-Length")
+        if lengths and (len(set(lengths)) > 1 or not _LENGTH.fullmatch(lengths[0])):
+            raise Fault(Reason.MALFORMED, "Content-Length is not one number")
+        bodiless = method == "HEAD" or head.status in _BODILESS
+        chunked = bool(codings) and not bodiless
+        return cls(bodiless, chunked, int(lengths[0]) if lengths else None)
 
     def pieces(self, source: Source) -> Iterator[bytes]:
         """Return the pieces of the body as it was transferred.
@@ -119,8 +93,10 @@ class Framing:
         return not self.bodiless and not self.chunked and self.length is None
 
 
-def _listed(values: Iterable[object]) -> list[str]:
-    return [item.strip().lower() for value in values for item in str(value).split(",")]
+def listed(head: HttpHead, name: str) -> list[str]:
+    """Return the items of all fields called *name*, which is in small letters, as they are."""
+    values = [value for field, value in head.headers if field.lower() == name]
+    return [item.strip().lower() for value in values for item in value.split(",")]
 
 
 def _counted(source: Source, length: int, part: str = "body") -> Iterator[bytes]:
@@ -172,13 +148,13 @@ class Inflation:
         self._decoder: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # no other name
 
     @classmethod
-    def read(cls, content_encoding: Iterable[str]) -> Inflation | None:
-        """Return what undoes the coding that the header's values name, or None for none.
+    def of(cls, head: HttpHead) -> Inflation | None:
+        """Return what undoes the coding that *head* names, or None if it names none.
 
         Raises:
             Fault: There is more than one coding, or one other than gzip and deflate.
         """
-        match [name for name in _listed(content_encoding) if name != "identity"]:
+        match [name for name in listed(head, "content-encoding") if name != "identity"]:
             case []:
                 return None
             case ["gzip" | "x-gzip"]:

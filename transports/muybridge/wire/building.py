@@ -19,6 +19,7 @@ from muybridge.wire._addressing import (
     check_addresses,
     check_fields,
     fields_to_send,
+    refuse_to_show_key,
     split_url,
 )
 from muybridge.wire._environment import checked_proxy
@@ -43,6 +44,7 @@ __all__ = [
     "locate",
     "reason_of",
     "refuse_early_bytes",
+    "refuse_to_show_key",
 ]
 
 
@@ -242,8 +244,7 @@ def _decoded(method: str, opened: Opened) -> Iterator[bytes]:
             reading, it ended early.
     """
     framing = Framing.of(method, opened.head)
-    codings = [value for name, value in opened.head.headers if name.lower() == "content-encoding"]
-    inflation = Inflation.read(codings)
+    inflation = Inflation.of(opened.head)
     whole: Iterator[bytes] = filter(None, opened.pieces)
     if framing.length is not None and not framing.bodiless:
         whole = _counted(whole, framing.length)

@@ -92,8 +92,8 @@ class Httpx2Transport:
 
         request = exchange.request
         origin, target = building.locate(request)
-        if authorization is not None and self._proxy and origin.scheme == "http":
-            raise building.Fault(Reason.REFUSED_HERE, "over http the proxy would read the key")
+        if self._proxy is not None:
+            building.refuse_to_show_key(origin, authorization, "use https")
         host = origin.host.strip("[]")
         timeouts = dict.fromkeys(("connect", "read", "write"), exchange)
         described = httpcore2.Request(

@@ -19,11 +19,10 @@ from collections import deque
 from contextlib import suppress
 from typing import Final, Generic, Protocol, TypeVar
 
-from muybridge.wire._addressing import Origin, Proxy, check_fields, split_url
+from muybridge.wire._addressing import Origin, Proxy, check_fields, refuse_to_show_key, split_url
 from muybridge.wire._certificates import default_context
 from muybridge.wire._environment import proxy_for
-from muybridge.wire.exchange import Fault
-from muybridge_protocol.http import HttpRequest, Reason
+from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.defaults import LONGEST_IDLE
 
 _ROUTES_KEPT: Final = 256
@@ -158,11 +157,12 @@ class Network(Generic[C]):
         check_fields(request.headers, authorization)
         if not route.forwards:
             return route, target
-        if authorization is not None and not self._allow_plain_http_proxy:
-            raise Fault(
-                Reason.REFUSED_HERE,
-                "over plain http the proxy would read the key; name the service's host in "
-                f"NO_PROXY, or say {self._transport}(allow_plain_http_proxy=True)",
+        if not self._allow_plain_http_proxy:
+            refuse_to_show_key(
+                route.origin,
+                authorization,
+                "name the service's host in NO_PROXY, or say "
+                f"{self._transport}(allow_plain_http_proxy=True)",
             )
         return route, f"http://{route.origin.authority}{target}"
 

@@ -86,20 +86,6 @@ class Transport(Protocol):
         ...
 
 
-def beginning(reply: StreamedReply) -> bytes:
-    """Return the first 64 KiB of the body, or less where it ends before.
-
-    Raises:
-        TransportError: It ended early or could not be read.
-    """
-    body = bytearray()
-    for piece in reply.pieces():
-        body += piece
-        if len(body) >= PARTIAL_LIMIT:
-            break
-    return bytes(body[:PARTIAL_LIMIT])
-
-
 def exchange(
     transport: Transport,
     request: HttpRequest,
@@ -118,27 +104,13 @@ def exchange(
     Raises:
         TransportError: There is no whole reply; what had arrived is kept in its failure.
     """
-    stream = transport.stream(request, timeout=timeout, authorization=authorization)
-    return whole(stream, paid=request.paid)
-
-
-def whole(stream: AbstractContextManager[StreamedReply], *, paid: bool) -> HttpResponse:
-    """Enter *stream*, which a transport has returned, and read the whole reply.
-
-    Args:
-        stream: What the transport returned.
-        paid: Whether the request was a paid one, so that all that arrives is kept.
-
-    Raises:
-        TransportError: There is no whole reply; what had arrived is kept in its failure.
-    """
-    with stream as reply:
+    with transport.stream(request, timeout=timeout, authorization=authorization) as reply:
         body = BytesIO()
         try:
             for piece in reply.pieces():
                 body.write(piece)
         except TransportError as error:
-            if paid:
+            if request.paid:
                 error.keep(body.getvalue())
             raise
         return HttpResponse(reply.head.status, reply.head.headers, body.getvalue())

@@ -122,7 +122,7 @@ class Reply:
         self._reader = ResponseReader(self._request.method)
         exchange = self._exchange = Exchange(self._request, self._timeout, clock=self._loop.now)
         try:
-            target = self._find_route(exchange)
+            target = self._find_route()
             await self._connect(exchange)
             # The last moment at which a cancellation is welcome.
             await self._loop.checkpoint()
@@ -149,14 +149,9 @@ class Reply:
             return self._failure(exchange, error, handled)
         return b""
 
-    def _find_route(self, exchange: Exchange) -> str:
+    def _find_route(self) -> str:
         """Find the route, and return the request target."""
-        try:
-            self._route, target = self._network.find(self._request, self._authorization)
-        except Fault as fault:
-            if fault.reason is Reason.REFUSED_HERE:
-                exchange.phase = Phase.PROXY
-            raise
+        self._route, target = self._network.find(self._request, self._authorization)
         if not _METHOD.fullmatch(self._request.method):
             raise Fault(Reason.OTHER, "the request's method is none")
         return target

@@ -15,7 +15,7 @@ bytes are decompressed in small steps.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
@@ -28,7 +28,7 @@ from httptools import (
     HttpResponseParser,
 )
 
-from muybridge.wire._reply_body import LARGE_PIECE, Framing, Inflation
+from muybridge.wire._reply_body import LARGE_PIECE, Framing, Inflation, listed
 from muybridge.wire.exchange import PIECE, Fault
 from muybridge_protocol.http import HttpHead, Reason
 
@@ -160,28 +160,18 @@ class ResponseReader:
         first, *lines = text.split("\r\n")
         if len(lines) > _MOST_FIELDS:
             raise Fault(Reason.MALFORMED, "the reply has too many headers")
-        headers: list[tuple[str, str]] = []
-        named: defaultdict[str, list[str]] = defaultdict(list)
-        for line in lines:
-            name, _, value = line.partition(":")
-            value = value.strip(" \t")
-            headers.append((name, value))
-            named[name.lower()].append(value)
-        framing = self._framing = Framing.read(
-            self._method,
-            status,
-            transfer_encoding=named["transfer-encoding"],
-            content_length=named["content-length"],
-        )
-        self._inflation = Inflation.read(named["content-encoding"])
-        options = [one.strip().lower() for one in ",".join(named["connection"]).split(",")]
+        fields = [line.partition(":") for line in lines]
+        head = HttpHead(status, tuple((name, value.strip(" \t")) for name, _, value in fields))
+        framing = self._framing = Framing.of(self._method, head)
+        self._inflation = Inflation.of(head)
+        options = listed(head, "connection")
         usual = not first.startswith("HTTP/1.0") or "keep-alive" in options
         self.keeps_alive = usual and "close" not in options and not framing.ends_with_connection
         if not framing.chunked:
             self._missing = 0 if framing.bodiless else framing.length
             self._has_ended = self._missing == 0
         self._told.clear()
-        self.head = HttpHead(status, tuple(headers))
+        self.head = head
 
     def _feed_body(self, data: bytes) -> None:
         if self._has_ended:
