@@ -11,8 +11,9 @@ Everything is imported on first use.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from muybridge.lazy_names import Home, LazyNames
 
 if TYPE_CHECKING:
     from muybridge.testing.clock import SkippingClock, VirtualClock
@@ -38,22 +39,20 @@ __all__ = [
     "lost_reply",
     "not_sent",
 ]
-
-_HOMES: Final = {
-    "SkippingClock": "clock",
-    "VirtualClock": "clock",
-    "Peer": "scripted_server",
-    "ScriptedServer": "scripted_server",
-}
+_LAZY: Final = LazyNames(
+    __name__,
+    {
+        "muybridge.testing.clock": Home("SkippingClock VirtualClock"),
+        "muybridge.testing.fake_transport": Home(
+            "AsyncFakeTransport FakeTransport broken_off json_reply lost_reply not_sent"
+        ),
+        "muybridge.testing.scripted_server": Home("Peer ScriptedServer"),
+    },
+)
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _HOMES.get(name, "fake_transport")
-    found: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = found
-    return found
+    return _LAZY.get(name)
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import ClassVar, NoReturn, Self
 
@@ -193,16 +194,26 @@ class AsyncFakeTransport(_Scripted):
             AssertionError.
     """
 
-    def stream(
-        self, request: HttpRequest, *, timeout: float, authorization: str | None = None
-    ) -> AsyncFakeReply:
+    @asynccontextmanager
+    async def stream(
+        self,
+        request: HttpRequest,
+        *,
+        timeout: float,  # noqa: ASYNC109  # nothing takes time here
+        authorization: str | None = None,
+    ) -> AsyncGenerator[AsyncFakeReply]:
         """Answer *request* on entering the context.
 
         Raises:
             TransportError: On entering, if the script says so.
             AssertionError: On entering, if the script has come to its end.
         """
-        return AsyncFakeReply(self._answer, Sent(request, timeout, authorization))
+        # Imported here, so that the blocking half needs no trio.
+        import trio  # noqa: PLC0415
+
+        await trio.lowlevel.checkpoint()
+        with FakeReply(self._answer, Sent(request, timeout, authorization)) as reply:
+            yield AsyncFakeReply(reply)
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -265,20 +276,9 @@ class FakeReply:
 class AsyncFakeReply:
     """One exchange of an `AsyncFakeTransport`."""
 
-    def __init__(self, answer: Callable[[Sent], Answer], sent: Sent) -> None:
-        self._reply = FakeReply(answer, sent)
+    def __init__(self, reply: FakeReply) -> None:
+        self._reply = reply
         self._pieces: Iterator[bytes] = iter(())
-
-    async def __aenter__(self) -> Self:
-        # Imported here, so that the blocking half needs no trio.
-        import trio  # noqa: PLC0415
-
-        await trio.lowlevel.checkpoint()
-        self._reply.__enter__()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
 
     @property
     def head(self) -> HttpHead:
