@@ -9,9 +9,10 @@ import trio
 
 from muybridge import Client, TrioClient, batch
 from muybridge.batch import Report
+from processes import Nursery
 
 from .billing import BillingServer
-from .runner_process import KEY, Nursery
+from .runner_process import KEY
 
 Run = Callable[..., Report]
 
@@ -19,7 +20,7 @@ Run = Callable[..., Report]
 @pytest.fixture(scope="session")
 def nursery() -> Iterator[Nursery]:
     """What forks runners."""
-    with Nursery() as forking:
+    with Nursery("batch.runner_process") as forking:
         yield forking
 
 

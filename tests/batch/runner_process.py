@@ -1,62 +1,21 @@
 """Runners of batches in processes of their own, to be killed.
 
-A nursery process loads the library once and forks a runner whenever it is told to, which takes
-milliseconds. What makes a runner kill itself, retry like others do, or meet a full disk is done
-to it here: the library knows nothing of tests.
+What makes a runner kill itself, retry like others do, or meet a full disk is done to it here: the
+library knows nothing of tests.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-_HERE = Path(__file__).resolve()
-PLACES = [_HERE.parents[1], *(_HERE.parents[2] / name for name in ("protocol", "transports"))]
+from processes import serve
+
 KEY = "sk-canary-77aa10c4"
-
-
-class Nursery:
-    """Forks runners, as long as the context lasts."""
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "batch.runner_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PLACES))},
-        )
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._process.communicate()
-
-    def run(self, **order: Any) -> int:
-        """Run a batch in a new process, and return its exit code, or minus the signal's number.
-
-        Args:
-            **order: The arguments of `_run`.
-        """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
 
 
 def die() -> None:
@@ -64,27 +23,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _main() -> None:
-    for module in (
-        "muybridge.batch",
-        "muybridge.wire.requests_transport",
-        "muybridge.batch.runner",
-    ):
-        import_module(module)  # once, and not in each runner
-    for line in sys.stdin:
-        runner = os.fork()
-        if runner == 0:
-            code = 70
-            try:
-                code = _run(**json.loads(line))
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        _, status = os.waitpid(runner, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201  read by the test
-
-
-def _run(
+def run(
     url: str,
     folder: str,
     items: int | None = None,
@@ -97,7 +36,7 @@ def _run(
     patience: float = 10.0,
     file_limit: int = 0,
 ) -> int:
-    """Run a batch of *items* horses, or go on with the one in *folder*.
+    """Run a batch of *items* horses, or go on with the one in *folder*; return its exit code.
 
     Args:
         url: Where the service is.
@@ -132,12 +71,12 @@ def _run(
         async with TrioClient(KEY, url, poll_interval=0.005) as client:
             return await batch.run_trio(client, source, folder, **options)
 
-    def run() -> batch.Report:
+    def run_blocking() -> batch.Report:
         with Client(KEY, url, poll_interval=0.005) as client:
             return batch.run(client, source, folder, **options)
 
     try:
-        report = trio.run(run_trio) if driver == "trio" else run()
+        report = trio.run(run_trio) if driver == "trio" else run_blocking()
     except batch.JournalUnusable:
         return 6
     return 5 if report.stopped else 0
@@ -238,4 +177,9 @@ STEPS = _steps()
 
 
 if __name__ == "__main__":
-    _main()
+    serve(
+        run,
+        "muybridge.batch",
+        "muybridge.batch.runner",
+        "muybridge.wire.requests_transport",
+    )

@@ -21,9 +21,10 @@ from muybridge import batch
 from muybridge.batch import Report, State
 from muybridge.cli.batch import exit_code_of
 from muybridge.cli.commands import muybridge
+from processes import environment
 
 from .billing import BillingServer, Fault
-from .runner_process import KEY, PLACES, horses
+from .runner_process import KEY, horses
 
 Invoke = Callable[..., Result]
 
@@ -227,28 +228,16 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
                 subprocess.Popen(  # noqa: S603  our own command
                     [sys.executable, "-m", "muybridge", "batch", *words],
                     cwd=tmp_path,
-                    env={
-                        **os.environ,
-                        **_settings(server),
-                        "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
-                        **(env or {}),
-                    },
+                    env=environment(**{**_settings(server), **(env or {})}),
                     stdout=subprocess.PIPE,
                     stderr=stderr,
                     text=True,
-                    # Where tests run in the background, Ctrl-C is ignored, and that is inherited.
-                    preexec_fn=_hear_interrupts,  # noqa: PLW1509  there is no lock to inherit
                 )
             )
             ending.callback(process.kill)
             return process
 
         yield begin
-
-
-def _hear_interrupts() -> None:
-    for number in INTERRUPTIONS:
-        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")

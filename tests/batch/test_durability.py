@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -12,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from processes import environment
+
 from .billing import BillingServer
-from .runner_process import PLACES
 
 STRACE = shutil.which("strace")
 CALLS = "trace=pwrite64,write,fsync,fdatasync,unlink,unlinkat,sendto"
@@ -46,7 +46,7 @@ def traced(folder: Path, *, careless: bool = False) -> tuple[int, list[str]]:
         script = [sys.executable, "-c", SCRIPT, server.url, str(folder / "out"), care]
         done = subprocess.run(  # noqa: S603  our own script
             [STRACE, "-f", "-y", "-s", "64", "-e", CALLS, "-o", str(log), *script],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PLACES))},
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=120,

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from muybridge.batch import State
+from processes import Nursery
 
 from .audit import Audit
 from .billing import BillingServer, Fault, at_random
-from .runner_process import STEPS, Nursery
+from .runner_process import STEPS
 
 if sys.platform == "win32":
     pytest.skip("there is no SIGKILL", allow_module_level=True)

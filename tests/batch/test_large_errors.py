@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from processes import environment
+
 from .billing import BillingServer
 from .poison import poisoning
-from .runner_process import KEY, PLACES, horses
+from .runner_process import KEY, horses
 
 SCRIPT = """
 import atexit, re, sys
@@ -44,12 +45,7 @@ def ran(folder: Path, error: str) -> tuple[str, int]:
         done = subprocess.run(  # noqa: S603  our own script
             [sys.executable, "-c", SCRIPT],
             cwd=folder,
-            env={
-                **os.environ,
-                "MUYBRIDGE_API_KEY": KEY,
-                "MUYBRIDGE_BASE_URL": server.url,
-                "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
-            },
+            env=environment(MUYBRIDGE_API_KEY=KEY, MUYBRIDGE_BASE_URL=server.url),
             capture_output=True,
             text=True,
             timeout=120,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -15,10 +14,11 @@ from typing import Any
 import pytest
 
 from muybridge.batch import State
+from processes import environment
 
 from .billing import PNG, BillingServer
 from .poison import LOST, SURVIVED, poisoning
-from .runner_process import KEY, PLACES, horses
+from .runner_process import KEY, horses
 
 POISONS = {**SURVIVED, **LOST}
 COUNT = 3 * len(POISONS)
@@ -59,12 +59,7 @@ def start(server: BillingServer, tmp_path: Path) -> Start:
         return subprocess.run(  # noqa: S603  our own code
             [sys.executable, *words],
             cwd=tmp_path,
-            env={
-                **os.environ,
-                "MUYBRIDGE_API_KEY": KEY,
-                "MUYBRIDGE_BASE_URL": server.url,
-                "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
-            },
+            env=environment(MUYBRIDGE_API_KEY=KEY, MUYBRIDGE_BASE_URL=server.url),
             capture_output=True,
             text=True,
             timeout=300,

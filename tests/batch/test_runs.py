@@ -24,10 +24,11 @@ from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
 from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ReplyReceived
 from muybridge_protocol.records.tasks import Task
+from processes import Nursery
 
 from .billing import PNG, BillingServer, Fault
 from .conftest import Run
-from .runner_process import KEY, Nursery, horses
+from .runner_process import KEY, horses
 
 
 def faults(*chosen: Fault) -> Callable[[str], Fault]:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from muybridge.cli.commands import muybridge
 from muybridge.local import LocalService
+from processes import environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,15 +59,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
             **more: Any,
         ) -> subprocess.Popen[str]:
             settings: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-            settings |= {"preexec_fn": _hear_interrupts, **more}
+            settings |= more
             command = ["-m", "muybridge"] if program is None else ["-c", program]
             process = ending.enter_context(
                 subprocess.Popen(  # noqa: S603  our own command
                     [sys.executable, *command, *words],
                     cwd=tmp_path,
-                    env={**os.environ, "PYTHONPATH": search_path(), **(env or {})},
+                    env=environment(**(env or {})),
                     text=True,
-                    # Where tests run in the background, Ctrl-C is ignored, and that is inherited.
                     **settings,
                 )
             )
@@ -76,13 +74,3 @@ def start(tmp_path: Path) -> Iterator[Start]:
             return process
 
         yield begin
-
-
-def search_path() -> str:
-    """Where a process of its own finds the packages of this tree."""
-    return os.pathsep.join(str(ROOT / name) for name in ("protocol", "transports"))
-
-
-def _hear_interrupts() -> None:
-    for number in filter(None, (getattr(signal, name, None) for name in ("SIGINT", "SIGHUP"))):
-        signal.signal(number, signal.SIG_DFL)

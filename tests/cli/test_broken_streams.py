@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Start, search_path
+from processes import environment
+
+from .conftest import Start
 from .crooked_service import CrookedService, always, record, reply
 
 CREATE = ("create", "imgb", "--model", "imgb-2", "--prompt", "A horse")
@@ -34,7 +36,7 @@ def redirected(
     shell = ("/bin/sh", "-c", f'exec "$@" {redirection}', "sh")
     return subprocess.run(  # noqa: S603  our own command
         [*shell, sys.executable, "-m", "muybridge", *words],
-        env={**os.environ, "PYTHONPATH": search_path(), **(env or {})},
+        env=environment(**(env or {})),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -12,7 +11,9 @@ import threading
 
 import pytest
 
-from .conftest import Start, search_path
+from processes import environment
+
+from .conftest import Start
 from .crooked_service import CrookedService, always, record, reply
 
 CREATE = ("create", "imgb", "--model", "imgb-2", "--prompt", "A horse")
@@ -166,7 +167,7 @@ def test_while_it_starts_it_ends_quietly(words: tuple[str, ...]) -> None:
     )
     ended = subprocess.run(  # noqa: S603  our own program
         [sys.executable, "-c", program, *words],
-        env={**os.environ, "PYTHONPATH": search_path()},
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from muybridge import __version__
+from processes import environment
 
-from .conftest import Invoke, Start, search_path
+from .conftest import Invoke, Start
 from .crooked_service import CrookedService, always, record, reply
 
 RUN = ("run", "imgb", "--model", "imgb-2", "--prompt", "A horse", "--poll-interval", "0.01")
@@ -178,7 +179,7 @@ def test_a_missing_extra_is_told_with_what_mends_it(missing: str) -> None:
     program = f"import sys; sys.modules[{missing!r}] = None; from muybridge.cli import main; main()"
     ended = subprocess.run(  # noqa: S603  our own program
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": search_path()},
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -205,7 +206,7 @@ def test_a_service_of_ones_own_is_told_with_what_it_needs(
     ended = subprocess.run(  # noqa: S603  our own program
         [sys.executable, "-c", program, *words],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": search_path()},
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -229,7 +230,7 @@ def test_start_up_is_light(words: list[str]) -> None:
     )
     ended = subprocess.run(  # noqa: S603  our own program
         [sys.executable, "-c", program, *words],
-        env={**os.environ, "PYTHONPATH": search_path()},
+        env=environment(),
         capture_output=True,
         text=True,
         check=True,

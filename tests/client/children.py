@@ -9,8 +9,7 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-_HERE = Path(__file__).resolve()
-_PLACES = [_HERE.parents[1], *(_HERE.parents[2] / name for name in ("protocol", "transports"))]
+from processes import environment
 
 
 @contextmanager
@@ -51,7 +50,7 @@ def _start(*arguments: str) -> subprocess.Popen[str]:
         [sys.executable, "-W", "error", "-m", "client.children", *arguments],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PLACES))},
+        env=environment(),
     )
 
 

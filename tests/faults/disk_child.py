@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -10,24 +9,18 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Self
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from client.drivers import DRIVERS
 from muybridge import DownloadFailed
 from muybridge.files import saving
+from processes import Nursery, environment, serve
 
-_HERE = Path(__file__).resolve()
-_PLACES = [_HERE.parents[1], *(_HERE.parents[2] / name for name in ("protocol", "transports"))]
 _THIS = [sys.executable, "-W", "error", "-m", "faults.disk_child"]
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PLACES))}
 
 
 def on_small_disk(url: str, folder: Path) -> dict[str, list[str]]:
@@ -45,14 +38,14 @@ def on_small_disk(url: str, folder: Path) -> dict[str, list[str]]:
     disks = {driver: folder / driver for driver in DRIVERS}
     for disk in disks.values():
         disk.mkdir()
-    child = " ".join([*_THIS, "download", *_orders(url, folder)])
+    child = " ".join([*_THIS, *_orders(url, folder)])
     listed = "; ".join(f"ls {disk} | xargs" for disk in disks.values())
     mounted = " && ".join(f"mount -t tmpfs -o size=16k tmpfs {disk}" for disk in disks.values())
     enlarged = "; ".join(f"mount -o remount,size=1m {disk}" for disk in disks.values())
     script = f"{mounted} || exit 77; {child}; {listed}; {enlarged}; {child}; {listed}"
     done = subprocess.run(  # noqa: S603  our own script
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],  # noqa: S607  that of the system
-        env=_environment(),
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=300,
@@ -83,8 +76,8 @@ def on_failing_disk(call: str, error: str, name: str, url: str, folder: Path) ->
     paths = [f"--trace-path={folder}/{driver}/{name}" for driver in DRIVERS]
     done = subprocess.run(  # noqa: S603  our own script
         [strace, "-f", "-qq", "-o", os.devnull, *paths, "-e", f"trace={call}",
-         "-e", f"inject={call}:error={error}", *_THIS, "download", *_orders(url, folder)],
-        env=_environment(), capture_output=True, text=True, timeout=300, check=False,
+         "-e", f"inject={call}:error={error}", *_THIS, *_orders(url, folder)],
+        env=environment(), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if "ptrace" in done.stderr or "Operation not permitted" in done.stderr:
         pytest.skip("strace may not trace here")
@@ -97,63 +90,27 @@ def _orders(url: str, folder: Path) -> list[str]:
     return [word for driver in DRIVERS for word in (driver, url, str(folder / driver / "film.mp4"))]
 
 
-class Nursery:
-    """Forks downloads that kill themselves, as long as the context lasts."""
+def killed(nursery: Nursery, driver: str, service: str, url: str, target: Path, step: int) -> bool:
+    """Download in a process of *nursery* that dies at a line of saving; return whether it did.
 
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(  # noqa: S603  this very file
-            [*_THIS, "nursery"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=_environment(),
-        )
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._process.communicate()
-
-    def killed(self, driver: str, service: str, url: str, target: str, step: int) -> bool:
-        """Download in a new process that dies at a line of saving; return whether it did.
-
-        Args:
-            driver: Which client to use.
-            service: The service's base URL.
-            url: What to download.
-            target: Where to.
-            step: At which of the lines.
-        """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([driver, service, url, target, step]) + "\n")
-        self._process.stdin.flush()
-        code = int(self._process.stdout.readline())
-        assert code in (0, -signal.SIGKILL), code
-        return code != 0
+    Args:
+        nursery: One of this module.
+        driver: Which client to use.
+        service: The service's base URL.
+        url: What to download.
+        target: Where to.
+        step: At which of the lines.
+    """
+    outcome = nursery.run(driver=driver, service=service, url=url, target=str(target), step=step)
+    assert outcome in (None, -signal.SIGKILL), outcome
+    return outcome is not None
 
 
-def _nursery() -> None:
-    for module in ("muybridge.wire.requests_transport", "muybridge.wire.trio_transport"):
-        import_module(module)  # once, and not in each download
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            code = 70
-            try:
-                driver, service, url, target, step = json.loads(line)
-                _die_at(step, str(saving.__file__))
-                with ExitStack() as closing:
-                    DRIVERS[driver](closing)(service).download(url, target)
-                code = 0
-            finally:
-                os._exit(code)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201  read by the test
+def _dying(driver: str, service: str, url: str, target: str, step: int) -> None:
+    """Download, and die at a line of saving."""
+    _die_at(step, str(saving.__file__))
+    with ExitStack() as closing:
+        DRIVERS[driver](closing)(service).download(url, target)
 
 
 def _die_at(step: int, file: str) -> None:
@@ -186,4 +143,7 @@ def _download(*arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    {"download": _download, "nursery": _nursery}[sys.argv[1]](*sys.argv[2:])
+    if sys.argv[1:]:
+        _download(*sys.argv[1:])
+    else:
+        serve(_dying, "muybridge.wire.requests_transport", "muybridge.wire.trio_transport")

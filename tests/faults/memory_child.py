@@ -1,15 +1,9 @@
-"""A process that forks one of its own for each call, so that its memory can be measured.
-
-It reads orders from its standard input, a JSON object a line, and answers each with another.
-"""
+"""Calls in processes of their own, so that their memory can be measured."""
 
 from __future__ import annotations
 
 import gc
-import json
-import os
 import re
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,6 +13,7 @@ from client.drivers import AnyStream
 from client.requests_made import image
 from muybridge import MuybridgeError
 from muybridge.drivers import text_calls
+from processes import serve
 
 from .bad_variants import VARIANTS
 from .clients import DRIVERS, requests_driver
@@ -36,7 +31,7 @@ def _kilobytes(name: str) -> int:
     return int(found[1])
 
 
-def measured(order: dict[str, Any]) -> dict[str, Any]:
+def measured(**order: Any) -> dict[str, Any]:
     """Make one call, and return what came of it and the bytes that the process grew by."""
     with ExitStack() as closing:
         variant = order.get("variant")
@@ -46,7 +41,7 @@ def measured(order: dict[str, Any]) -> dict[str, Any]:
             if variant
             else driver(closing, None)
         )
-        client = made(order["url"], timeout=order["timeout"]).client
+        client = made(order["url"], timeout=order.get("timeout", 20.0)).client
         client.get(TASK_ID)  # so that what is made once is there
         limit: Any = order.get("size_limit")
 
@@ -81,21 +76,6 @@ def measured(order: dict[str, Any]) -> dict[str, Any]:
     return {"outcome": outcome, "id": candidate, "growth": (peak - before) * 1024}
 
 
-def main() -> None:
-    """Take orders until there are no more."""
-    gc.freeze()
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            try:
-                print(json.dumps(measured(json.loads(line))), flush=True)  # noqa: T201  the answer
-                os._exit(0)
-            except BaseException as error:  # noqa: BLE001  told to the test by its own words
-                print(json.dumps({"outcome": f"{error!r}", "growth": 0}), flush=True)  # noqa: T201  the answer
-            finally:
-                os._exit(1)
-        os.waitpid(child, 0)
-
-
 if __name__ == "__main__":
-    main()
+    gc.freeze()
+    serve(measured)

@@ -1,28 +1,21 @@
 """Programs in processes of their own, which come to a point and are sent a signal there.
 
-A nursery process loads the library once and forks a program whenever it is told to, which takes
-milliseconds. Where no server knows the point, the program sends the signal to itself.
+Where no server knows the point, the program sends the signal to itself.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import ssl
-import subprocess
 import sys
-import traceback
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import attrs
 
-_TESTS = Path(__file__).resolve().parents[1]
-_PLACES = [_TESTS, *(_TESTS.parent / name for name in ("protocol", "transports"))]
+from processes import Nursery, serve
 
 
 @attrs.frozen
@@ -34,26 +27,15 @@ class Ended:
     err: str
 
 
-class Nursery:
-    """Forks programs, one at a time, as long as the context lasts."""
+class Programs:
+    """Runs programs, one at a time.
 
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "faults.terminated_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PLACES))},
-        )
-        return self
+    Args:
+        nursery: What forks them.
+    """
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._process.communicate()
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
 
     def command(
         self,
@@ -72,8 +54,9 @@ class Nursery:
             point: Where it sends itself a signal, or "".
             number: Which one.
         """
-        order = {"words": words, "env": dict(env), "point": point, "number": number}
-        return self._start("command", folder, order)
+        return self._start(
+            "command", folder, words=words, env=dict(env), point=point, number=number
+        )
 
     def trio_batch(self, signal_name: str, url: str, folder: Path, trust: Path) -> int:
         """Start a batch under trio in *folder*, and return its process id.
@@ -84,50 +67,17 @@ class Nursery:
             folder: Where the batch's folder is.
             trust: The file of the authority that it trusts.
         """
-        return self._start(
-            "trio batch", folder, {"signal_name": signal_name, "url": url, "trust": str(trust)}
-        )
+        return self._start("trio batch", folder, signal_name=signal_name, url=url, trust=str(trust))
 
     def wait(self) -> Ended:
         """Wait for the program's end."""
-        code = self._read()
+        code = self._nursery.wait()
         out, err = ((self._folder / name).read_text("utf-8") for name in ("stdout", "stderr"))
         return Ended(code, out, err)
 
-    def _start(self, program: str, folder: Path, order: Mapping[str, object]) -> int:
+    def _start(self, program: str, folder: Path, **order: object) -> int:
         self._folder = folder
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([program, str(folder), order]) + "\n")
-        self._process.stdin.flush()
-        return self._read()
-
-    def _read(self) -> int:
-        assert self._process.stdout is not None
-        return int(self._process.stdout.readline())
-
-
-def _main() -> None:
-    for module in ("muybridge.cli.commands", "faults.striking", "faults.terminated_programs"):
-        import_module(module)  # once, and not in each program
-    # Where tests run in the background, Ctrl-C is ignored, and that is inherited.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    for line in sys.stdin:
-        forked = os.fork()
-        if forked == 0:
-            code = 70
-            try:
-                code = _run(*json.loads(line))
-            except BaseException:  # noqa: BLE001  the test reads it
-                traceback.print_exc()
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(code)
-        print(forked, flush=True)  # noqa: T201  read by the test
-        _, status = os.waitpid(forked, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201  the same
+        return self._nursery.start(program=program, folder=str(folder), order=order)
 
 
 def _run(program: str, folder: str, order: dict[str, Any]) -> int:
@@ -188,4 +138,4 @@ _PROGRAMS: dict[str, Callable[..., int]] = {"command": _command, "trio batch": _
 
 
 if __name__ == "__main__":
-    _main()
+    serve(_run, "muybridge.cli.commands", "faults.striking", "faults.terminated_programs")

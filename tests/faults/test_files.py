@@ -28,9 +28,10 @@ from muybridge.files import saving
 from muybridge.files.locks import lock
 from muybridge_protocol.events import DownloadProgress, Event
 from muybridge_protocol.records.tasks import Result, Status
+from processes import Nursery
 from transport.scripted_server import Peer, ScriptedServer
 
-from .disk_child import Nursery, on_failing_disk, on_small_disk
+from .disk_child import killed, on_failing_disk, on_small_disk
 
 posix = pytest.mark.skipif(os.name != "posix", reason="a matter of posix")
 nightly = pytest.mark.nightly
@@ -342,15 +343,19 @@ def test_a_call_of_the_system_that_fails(call: str, error: str, tmp_path: Path) 
 def test_killed_at_every_line(driver: str, tmp_path: Path, every: int) -> None:
     """Killed at any line of saving, the file is whole or not there, and the next one goes on."""
     film = Film()
-    with ScriptedServer(film) as server, Nursery() as nursery, ExitStack() as closing:
+    with (
+        ScriptedServer(film) as server,
+        Nursery("faults.disk_child") as nursery,
+        ExitStack() as closing,
+    ):
         client = DRIVERS[driver](closing)(server.url)
         url = f"{server.url}/film.mp4"
-        step, killed = 0, True
-        while killed:
+        step, struck = 0, True
+        while struck:
             step += every
             folder = tmp_path / str(step)
             target = folder / "film.mp4"
-            killed = nursery.killed(driver, server.url, url, str(target), step)
+            struck = killed(nursery, driver, server.url, url, target, step)
             left = {path.name for path in folder.iterdir()} if folder.exists() else set[str]()
             assert left <= {
                 "film.mp4",

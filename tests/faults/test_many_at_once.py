@@ -18,7 +18,7 @@ import trio
 
 import muybridge
 from batch.billing import PNG, BillingServer, Fault, at_random
-from batch.runner_process import KEY, PLACES, horses
+from batch.runner_process import KEY, horses
 from client.drivers import DRIVERS, MakeClient
 from client.in_process import World
 from client.requests_made import image
@@ -26,6 +26,7 @@ from muybridge import batch
 from muybridge.batch import JournalUnusable, State
 from muybridge.batch.runners import KeptReply, ReplySlot
 from muybridge_protocol.records.tasks import Task
+from processes import environment
 from trio_client.in_trio import (
     TrioTime,
     at_every_checkpoint,
@@ -315,7 +316,7 @@ import os, sys
 from batch import runner_process
 url, folder, step = sys.argv[1:]
 print(os.getpid(), flush=True)
-sys.exit(runner_process._run(url, folder, 2, concurrency=1, kill_at=step or None))
+sys.exit(runner_process.run(url, folder, 2, concurrency=1, kill_at=step or None))
 """
 
 
@@ -328,7 +329,7 @@ def test_a_process_id_that_is_used_again(tmp_path: Path) -> None:
         child = [sys.executable, "-W", "error", "-c", RUNNER, server.url, str(tmp_path), step]
         done = subprocess.run(  # noqa: S603  our own script
             [*UNSHARE, "sh", "-c", script, "sh", *child],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PLACES))},
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=300,

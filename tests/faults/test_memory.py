@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
+from processes import Nursery
 from transport.scripted_server import Peer, reply_bytes
 
 from .acts import CHUNKED, HEAD, flood, say, steps
@@ -26,46 +23,14 @@ MOST = 8 * MEBIBYTE - 200
 """Bytes of a reply that is just small enough to be read."""
 API_GROWTH = 32 * MEBIBYTE
 DOWNLOAD_GROWTH = 8 * MEBIBYTE
-TESTS = Path(__file__).parent.parent
 
 pytestmark = pytest.mark.skipif(not os.access(RESET, os.W_OK), reason="measures memory by /proc")
 
 
-class Nursery:
-    """A process that makes calls, each in a process of its own."""
-
-    def __enter__(self) -> Self:
-        places = [str(TESTS), *(str(TESTS.parent / name) for name in ("protocol", "transports"))]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "faults.memory_child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
-            text=True,
-        )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait(10)
-
-    def call(self, **order: Any) -> dict[str, Any]:
-        """Make a call, and return its outcome and how many bytes the process grew by."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"timeout": 20.0, **order}) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
-
-
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
-    with Nursery() as forking:
+    """What forks a process for each call."""
+    with Nursery("faults.memory_child") as forking:
         yield forking
 
 
@@ -160,7 +125,7 @@ def check_reply(nursery: Nursery, driver: str, call: str, name: str, **more: Any
     with HostileServer(on_request=REPLIES[name](), warm=True) as server:
         timeout = 0.5 if name in ENDLESS else 20.0
         order = {"driver": driver, "call": call, "url": server.url, "timeout": timeout, **more}
-        answer = nursery.call(folder="", **order)
+        answer = nursery.run(folder="", **order)
     assert answer["outcome"] in {
         "ok", "CreateAmbiguous", "ProtocolViolation", "ServiceUnreachable", "Refused",
         "AssetDeleteUnknown", "AssetDeleteFailed",
@@ -205,7 +170,7 @@ def check_download(nursery: Nursery, driver: str, way: str, size: int, folder: P
             peer.send(b"0\r\n\r\n")
 
     with HostileServer(on_request=act, warm=True) as server:
-        answer = nursery.call(
+        answer = nursery.run(
             driver=driver, call="download", url=server.url, folder=str(folder / "a.mp4")
         )
     assert answer["outcome"] == "ok"
@@ -233,7 +198,7 @@ def test_endless_downloads(nursery: Nursery, driver: str, tmp_path: Path) -> Non
     """A file without end is given up at the caller's limit, and the process does not grow."""
     begin = HEAD + b"Content-Type: video/mp4\r\n\r\n"
     with HostileServer(on_request=without_end(begin, bytes(1024))(), warm=True) as server:
-        answer = nursery.call(
+        answer = nursery.run(
             driver=driver,
             call="download",
             url=server.url,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from muybridge_protocol.text.dialects import Ending
+from processes import Nursery
 from transport.scripted_server import Peer
 
 from .acts import HEAD
@@ -19,7 +20,7 @@ from .clients import DRIVERS, Driven, MakeDriven, MakeDriver, requests_driver
 from .hostile_server import TASK_ID, HostileServer
 from .memory_child import RESET
 from .rows import STREAMED
-from .test_memory import API_GROWTH, RECORD, Nursery, nursery
+from .test_memory import API_GROWTH, RECORD, nursery
 
 __all__ = ["nursery"]
 
@@ -116,7 +117,7 @@ def test_memory(nursery: Nursery) -> None:
         peer.send(b" " * (API_GROWTH * 3 // 4))
 
     with HostileServer(on_request=act, warm=True) as server:
-        answer = nursery.call(
+        answer = nursery.run(
             driver="requests", variant="unbounded content", call="create", url=server.url, folder=""
         )
     assert answer["growth"] > API_GROWTH

@@ -30,10 +30,11 @@ from muybridge import batch
 from muybridge.batch import Report, State
 from muybridge.batch.opening import HOW_TO_GO_ON
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY, accepted
+from processes import Nursery
 from transport.certificates import client_context, server_context
 
 from .striking import BLOCKING, TRIO, HoldingServer, MainThread, Strike, hook, told_by_hook
-from .terminated_process import Ended, Nursery
+from .terminated_process import Ended, Programs
 from .terminated_programs import Program, raised_by
 from .terminations import (
     ALARMS,
@@ -61,10 +62,10 @@ if os.name != "posix":  # pragma: no cover  Windows
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    """What forks programs."""
-    with Nursery() as forking:
-        yield forking
+def programs() -> Iterator[Programs]:
+    """What runs programs in processes of their own."""
+    with Nursery("faults.terminated_process") as nursery:
+        yield Programs(nursery)
 
 
 @attrs.frozen
@@ -240,7 +241,7 @@ def check_rerun(cell: Cell, program: Program, server: HoldingServer) -> None:
 
 
 @pytest.mark.parametrize("cell", _each(lambda c: c.breaks_loop))
-def test_trio_loop(cell: Cell, tmp_path: Path, trust: Trust, nursery: Nursery) -> None:
+def test_trio_loop(cell: Cell, tmp_path: Path, trust: Trust, programs: Programs) -> None:
     """What a handler raises while trio's loop waits comes out; the next run knows what it can."""
     process: Queue[int] = Queue()
 
@@ -248,8 +249,8 @@ def test_trio_loop(cell: Cell, tmp_path: Path, trust: Trust, nursery: Nursery) -
         os.kill(process.get(timeout=10), number_of(cell))
 
     with HoldingServer(cell.point, Strike(strike), trust.of_server(cell)) as server:
-        process.put(nursery.trio_batch(cell.signal, server.url, tmp_path, trust.file))
-        ended = nursery.wait()
+        process.put(programs.trio_batch(cell.signal, server.url, tmp_path, trust.file))
+        ended = programs.wait()
         assert (ended.code, ended.out.split()[0]) == (0, "True"), ended
         server.release()
         assert server.posts <= (cell.point != "handshake")
@@ -268,7 +269,7 @@ LINES = "".join(
 
 
 @pytest.mark.parametrize("cell", _each(lambda c: c.driver in COMMANDS))
-def test_command(cell: Cell, tmp_path: Path, trust: Trust, nursery: Nursery) -> None:
+def test_command(cell: Cell, tmp_path: Path, trust: Trust, programs: Programs) -> None:
     """A signal ends the command with the id and how to resume, and resuming pays nothing."""
     process: Queue[int] = Queue()
     number = number_of(cell)
@@ -288,8 +289,8 @@ def test_command(cell: Cell, tmp_path: Path, trust: Trust, nursery: Nursery) -> 
             "MUYBRIDGE_BASE_URL": server.url,
             "REQUESTS_CA_BUNDLE": str(trust.file),
         }
-        process.put(nursery.command(words, tmp_path, env, cell.point if by_hook else "", number))
-        ended = nursery.wait()
+        process.put(programs.command(words, tmp_path, env, cell.point if by_hook else "", number))
+        ended = programs.wait()
         server.release()
         check_ended(cell, ended)
         assert server.posts == 1
@@ -301,8 +302,8 @@ def test_command(cell: Cell, tmp_path: Path, trust: Trust, nursery: Nursery) -> 
         resume = shlex.split(ended.err.rpartition("to resume: ")[2])
         assert resume[0] == "muybridge"
         quickly = ["--poll-interval", "0.005"] if cell.driver == "create" else []
-        nursery.command([*resume[1:], *quickly], tmp_path, env)
-        resumed = nursery.wait()
+        programs.command([*resume[1:], *quickly], tmp_path, env)
+        resumed = programs.wait()
         assert resumed.code == 0, resumed
         assert server.posts == (2 if cell.driver == "batch run" else 1)
         assert server.doubles == []

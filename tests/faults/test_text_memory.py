@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
+from processes import Nursery
 from transport.scripted_server import Peer
 
 from .acts import DATA, HEAD, say
 from .hostile_server import Act, HostileServer
 from .memory_child import RESET
-from .test_memory import MEBIBYTE, Nursery, answer, nursery, without_end
+from .test_memory import MEBIBYTE, answer, nursery, without_end
 
 __all__ = ["nursery"]
 
@@ -222,7 +223,7 @@ def check(nursery: Nursery, driver: str, call: str, name: str) -> None:
     """Check that a call grows by no more than it may, whatever comes of it."""
     act = (EVERYWHERE | STREAMS)[name](LIMIT)()
     with HostileServer(on_request=act, warm=True) as server:
-        answer = nursery.call(driver=driver, call=call, url=server.url, folder="", size_limit=LIMIT)
+        answer = nursery.run(driver=driver, call=call, url=server.url, folder="", size_limit=LIMIT)
     assert answer["outcome"] in {"ok", "TextAmbiguous", "StreamInterrupted"}, answer
     growth = answer["growth"]
     assert growth <= TIMES * LIMIT + BESIDE, f"{growth / LIMIT:.2f} times the answer"
