@@ -126,7 +126,7 @@ def test_what_families_leave_open() -> None:
     objects = {family.name for family in FAMILIES.values() if family.result_object is None}
     assert families_of("`object` of a result of") == objects
     kept = {family.name for family in FAMILIES.values() if family.retention.seconds is None}
-    assert families_of("how long results are kept where") == kept
+    assert families_of("how long results are kept if") == kept
     hidden = {family.name for family in FAMILIES.values() if not family.body_shown}
     for family in hidden:
         assert f"fields of `{family}`" in {opened for opened, _, _ in ROWS}
@@ -136,7 +136,7 @@ def test_what_families_leave_open() -> None:
 
 def test_lengths() -> None:
     """Lengths that no default is shown for are those that are made."""
-    told = choice("length where none is asked for")
+    told = choice("length if none is requested")
     for seconds, families in re.findall(r"(\d+) s for ([^,]+)", told):
         for family in re.findall(r"`(\w+)`", families):
             assert video_seconds(FAMILIES[family], {}) == int(seconds)
@@ -161,8 +161,8 @@ def test_times() -> None:
         f"an image {timing.image_queued:g} s and {timing.image_processing:g} s, a video "
         f"{timing.video_queued:g} s and {timing.video_processing:g} s, divided by `speed`"
     )
-    assert f"each {timing.text_interval:g} s" in choice("how fast a stream comes")
-    assert choice("how long results are kept where") == f"{ASSUMED_RETENTION // DAY} day"
+    assert f"each {timing.text_interval:g} s" in choice("how fast a stream arrives")
+    assert choice("how long results are kept if") == f"{ASSUMED_RETENTION // DAY} day"
     assert choice("`totalTokens`").startswith(f"{TOKENS_PER_SECOND} for each second")
     assert len(FAILURES) == 4
     assert "one of the four reasons" in choice("when a task fails")
@@ -243,7 +243,7 @@ def test_codes_of_errors() -> None:
 
 def test_what_the_client_decides() -> None:
     """Times, limits and statuses of the client are those of the code."""
-    assert choice("pace for a task of which only the id").endswith(
+    assert choice("pace for a bare id").endswith(
         f"{UNKNOWN_PACING.shortest:g} s growing to {UNKNOWN_PACING.longest:g} s"
     )
     assert choice("pace of such a task while polls fail").endswith(
@@ -256,9 +256,9 @@ def test_what_the_client_decides() -> None:
     assert "after ten minutes" in choice("an outage")
     assert f"that an outage of {OUTAGE:g} s or more held up" in PAGE
     assert f"the {LIMIT:,} tasks" in choice("several waits for one task")
-    assert f"at most {LONGEST_WAIT:g} s are waited" in choice("`next_poll_at` in a far")
+    assert f"the wait is at most {LONGEST_WAIT:g} s" in choice("`next_poll_at` in a far")
     assert f"within {NEWBORN:g} s" in choice("a 404 shortly after")
-    assert f"up to {LONGEST_WAIT:g} s" in choice("a poll that the service answers with `Retry-Af")
+    assert f"up to {LONGEST_WAIT:g} s" in choice("a response to a poll with `Retry-Af")
     refused = [status for status, is_ in CREATE.statuses.items() if is_ is Verdict.REFUSED]
     told = choice("statuses other than 401 and 403")
     assert told.startswith(" ".join(str(s) for s in refused if s not in (401, 403)))
@@ -269,7 +269,7 @@ def test_what_the_client_decides() -> None:
     told = choice("an `error`, `status`, `model` or `object`")
     assert f"{ERROR_LIMIT:,} characters of an error or {NAME_LIMIT} of another" in told
     assert choice("time of an answer").startswith(
-        f"at most {TEXT_TIMEOUT:g} s with all tries, {SILENCE_LIMIT:g} s without"
+        f"at most {TEXT_TIMEOUT:g} s with all attempts, {SILENCE_LIMIT:g} s without"
     )
     assert f"at most {REPLY_LIMIT // MEBIBYTE} MiB" in choice("size of an answer")
     limited = VIDSA.field("duration")
