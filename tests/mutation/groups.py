@@ -35,7 +35,17 @@ _JOURNAL = (
 )
 
 _DRIVEN = ("tests/client/test_money.py", "tests/client/test_lifecycle.py")
-_SENT = ("tests/transport", "tests/testing/test_conformance.py")
+_KIT = "tests/testing/test_conformance.py"
+_SENT = (
+    "tests/transport/test_early_bytes.py",
+    "tests/transport/test_secrets.py",
+    "tests/transport/test_proxies.py",
+    "tests/transport/test_faults.py",
+    "tests/transport/test_connections.py",
+    "tests/transport/test_replies.py",
+    "tests/transport/test_deadlines.py",
+)
+_SENT_BY_TRIO = ("tests/transport/test_trio_transport.py", f"{_KIT}::TestTrioTransport", *_SENT)
 
 _ALL = (
     Group(
@@ -123,15 +133,24 @@ _ALL = (
     Group(
         "transports",
         {
-            "muybridge.wire.exchange": _SENT,
-            "muybridge.wire.building": _SENT,
-            "muybridge.wire.requests_transport": _SENT,
-            "muybridge.wire._requests_connections": _SENT,
-            "muybridge.wire.http1.transport": _SENT,
-            "muybridge.wire.http1.connections": _SENT,
+            "muybridge.wire.exchange": (
+                "tests/testing/test_building.py",
+                f"{_KIT}::TestHttpx2Transport",
+                *_SENT,
+            ),
+            "muybridge.wire.building": (
+                "tests/testing/test_building.py",
+                "tests/testing/test_httpx2.py",
+                f"{_KIT}::TestHttpx2Transport",
+                *_SENT,
+            ),
+            "muybridge.wire.requests_transport": (f"{_KIT}::TestRequestsTransport", *_SENT),
+            "muybridge.wire._requests_connections": (f"{_KIT}::TestRequestsTransport", *_SENT),
+            "muybridge.wire.http1.transport": _SENT_BY_TRIO,
+            "muybridge.wire.http1.connections": _SENT_BY_TRIO,
             "muybridge.wire.http1.response_reader": (
                 "tests/transport/test_response_reader.py",
-                *_SENT,
+                *_SENT_BY_TRIO,
             ),
         },
         sample=15,

@@ -78,7 +78,8 @@ def tried(module: str, path: Path, source: str, tests: Sequence[str], limit: int
         limit: Seconds after which one of them is given up.
     """
     assert module not in sys.modules
-    code = compile(source, str(path), "exec", dont_inherit=True)
+    # Tests that look at tracebacks tell our frames by whole paths.
+    code = compile(source, str(path.resolve()), "exec", dont_inherit=True)
     for test in tests:
         outcome = _tried(module, _Loader(path, code), test, limit)
         if outcome is not Outcome.SURVIVED:
@@ -107,6 +108,8 @@ def _be_tried(module: str, loader: _Loader, test: str, limit: int) -> NoReturn:
     code = _FAILED_TO_START
     try:
         signal.alarm(limit)
+        # Some tests press Ctrl-C, which a shell lets jobs in the background ignore.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         silence = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(silence, stream)
