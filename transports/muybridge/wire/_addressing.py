@@ -108,6 +108,11 @@ class Proxy:
             authorization = "Basic " + base64.b64encode(login.encode()).decode()
         return cls(host, port or _DEFAULT_PORTS["http"], authorization)
 
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """The header fields for the proxy itself."""
+        return () if self.authorization is None else (("Proxy-Authorization", self.authorization),)
+
 
 def refuse_to_show_key(origin: Origin, authorization: str | None, instead: str) -> None:
     """Refuse a request to *origin* that a proxy would forward in clear text, key and all.
@@ -151,6 +156,14 @@ def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]
     if request.body is not None or request.method in _METHODS_WITH_BODY:
         fields.append(("Content-Length", str(len(request.body or b""))))
     return fields
+
+
+def request_head(method: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
+    """Return the head of a request as it goes out."""
+    lines = [f"{method} {target} HTTP/1.1".encode("latin-1")]
+    # An API key can be encoded; it does not let itself be formatted.
+    lines += [b"%s: %s" % (n.encode("latin-1"), v.encode("latin-1")) for n, v in fields]
+    return b"\r\n".join((*lines, b"\r\n"))
 
 
 def check_addresses(request: HttpRequest, addresses: Iterable[str]) -> bool:

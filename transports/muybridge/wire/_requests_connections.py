@@ -20,14 +20,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
-from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse, HTTPSConnectionPool
-from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse
+from urllib3.connection import HTTPConnection
 
 from muybridge.drivers.interrupts import raised_by_handler
-from muybridge.wire._addressing import Proxy, check_addresses
+from muybridge.wire._addressing import Origin, Proxy, check_addresses, request_head
 from muybridge.wire._reply_body import Framing
 from muybridge.wire.exchange import PIECE, Exchange, Fault, refuse_early_bytes
-from muybridge.wire.network import Route
+from muybridge.wire.network import Reusable, Route
 from muybridge_protocol.http import HttpHead, Phase, Reason, TransportFailure
 
 # The email package also lists defects of bodies, which it has not seen here.
@@ -48,28 +48,26 @@ _REFUSALS_OF_MOCKS = frozenset(
 
 
 @attrs.define(eq=False)
-class Link:
+class Link(Reusable):
     """A connected socket, with TLS if the route has it.
 
     Args:
         sock: The socket.
-        peer_is_public: Whether every address of its host is a public one.
     """
 
     sock: socket.socket
-    peer_is_public: bool
-    idle_since: float = 0.0
 
-    def is_quiet(self) -> bool:
-        """Whether the other side has neither closed it nor sent anything unasked."""
-        try:
-            refuse_early_bytes(self.sock)
-        except (OSError, Fault):
-            return False
-        return True
+    def refuse_early_bytes(self) -> None:
+        """Refuse to send a request after something has arrived on the socket.
+
+        Raises:
+            Fault: Bytes have arrived, or the other side has closed the connection.
+            OSError: The connection is broken.
+        """
+        refuse_early_bytes(self.sock)
 
     def close(self) -> None:
-        """Close it at once: no farewell is waited for."""
+        """Close it at once."""
         self.sock.close()
 
 
@@ -325,15 +323,11 @@ class Connection(HTTPConnection):
     def _send(
         self, exchange: RequestsExchange, method: str, fields: Mapping[str, str], body: bytes
     ) -> None:
-        lines = [f"{method} {exchange.target} HTTP/1.1".encode("latin-1")]
-        # An API key does not let itself be formatted.
-        lines += [b"%s: %s" % (n.encode("latin-1"), v.encode("latin-1")) for n, v in fields.items()]
-        proxy = exchange.route.proxy
-        if exchange.route.forwards and proxy is not None and proxy.authorization is not None:
-            lines.append(f"Proxy-Authorization: {proxy.authorization}".encode("latin-1"))
-        head = b"\r\n".join((*lines, b"\r\n"))
-        if not exchange.link or not exchange.link.idle_since:
-            refuse_early_bytes(self.sock)  # an idle one has just been found to be quiet
+        head = request_head(
+            method, exchange.target, (*fields.items(), *exchange.route.proxy_fields)
+        )
+        if exchange.link and not exchange.link.idle_since:
+            exchange.link.refuse_early_bytes()  # an idle one has just been found to be quiet
         exchange.sent = True
         try:
             # To copy a large body takes longer than to send it apart.
@@ -348,28 +342,18 @@ class Connection(HTTPConnection):
             exchange.send_failed(error, self.sock)
 
 
-class TLSConnection(Connection, HTTPSConnection):
-    """The same for https."""
-
-    def connect(self) -> None:
-        """Take an idle link of the route that the request may use, or open one."""
-        super().connect()
-        context = current_exchange().ssl_context
-        # urllib3 warns of a connection whose peer was not verified.
-        self.is_verified = context is not None and context.verify_mode is ssl.CERT_REQUIRED
-
-
 class Pool(HTTPConnectionPool):
-    """Makes connections for exchanges."""
+    """Makes connections for exchanges, with TLS or without: their links have it already.
+
+    urllib3's classes for https would only warn of certificates that they have not seen checked.
+    """
 
     # urllib3's own connections do not fit its protocol: there, `host` is no property.
     ConnectionCls = Connection  # pyright: ignore[reportAssignmentType]
 
-
-class TLSPool(HTTPSConnectionPool):
-    """The same for https."""
-
-    ConnectionCls = TLSConnection  # pyright: ignore[reportAssignmentType]
+    def __init__(self, origin: Origin) -> None:
+        super().__init__(origin.host, origin.port)
+        self.scheme = origin.scheme
 
 
 def _open(exchange: RequestsExchange) -> Link:
@@ -395,7 +379,7 @@ def _open(exchange: RequestsExchange) -> Link:
     except BaseException:
         sock.close()
         raise
-    return Link(sock, is_public)
+    return Link(is_public, sock)
 
 
 def _dial(exchange: RequestsExchange, host: str) -> tuple[socket.socket, bool]:
@@ -433,11 +417,11 @@ def _dial(exchange: RequestsExchange, host: str) -> tuple[socket.socket, bool]:
 
 def _tunnel(exchange: Exchange, sock: socket.socket, authority: str, proxy: Proxy) -> None:
     """Ask the proxy for a tunnel. Nothing of the request itself is in what it is sent."""
-    from muybridge.wire._tunnel import TunnelReply, connect_request  # noqa: PLC0415  most have no proxy
+    from muybridge.wire._tunnel import TunnelReply  # noqa: PLC0415  most have no proxy
 
-    fields = [] if proxy.authorization is None else [("Proxy-Authorization", proxy.authorization)]
+    fields = (("Host", authority), *proxy.fields)
     sock.settimeout(exchange.remaining())
-    sock.sendall(connect_request(authority, fields))
+    sock.sendall(request_head("CONNECT", authority, fields))
     reply, is_open = TunnelReply(), False
     while not is_open:
         sock.settimeout(exchange.remaining())

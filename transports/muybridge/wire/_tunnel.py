@@ -1,27 +1,14 @@
-"""Asking a proxy for a tunnel: what to send it, and what its reply means."""
+"""What a proxy says when it is asked for a tunnel."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import Reason
 
 _HEAD_LIMIT = 64 * 1024
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})[ \r]")
-
-
-def connect_request(authority: str, fields: Iterable[tuple[str, str]]) -> bytes:
-    """Return the CONNECT request. Nothing of the request that the tunnel is for is in it.
-
-    Args:
-        authority: Host and port that the tunnel leads to.
-        fields: Header fields for the proxy.
-    """
-    lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
-    lines += [f"{name}: {value}" for name, value in fields]
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 class TunnelReply:

@@ -15,34 +15,57 @@ from __future__ import annotations
 import os
 import ssl
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
+
+import attrs
 
 from muybridge.wire._addressing import Origin, Proxy, check_fields, refuse_to_show_key, split_url
 from muybridge.wire._certificates import default_context
 from muybridge.wire._environment import proxy_for
+from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.defaults import LONGEST_IDLE
 
 _ROUTES_KEPT: Final = 256
 
 
-class Reusable(Protocol):
-    """A connection that can serve one request after another."""
+@attrs.define(eq=False)
+class Reusable(ABC):
+    """A connection that can serve one request after another.
+
+    Args:
+        peer_is_public: Whether every address of its host is a public one.
+
+    Attributes:
+        idle_since: When its last exchange ended, by the monotonic clock; 0 before the first one.
+    """
 
     peer_is_public: bool
-    """Whether every address of its host is a public one."""
-    idle_since: float
-    """When its last exchange ended, by the monotonic clock."""
+    idle_since: float = attrs.field(default=0.0, init=False)
+
+    @abstractmethod
+    def refuse_early_bytes(self) -> None:
+        """Refuse to send a request after something has arrived on the connection.
+
+        Raises:
+            Fault: Bytes have arrived, or the other side has closed the connection.
+            OSError: The connection is broken.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it at once: no farewell is waited for."""
 
     def is_quiet(self) -> bool:
         """Whether the other side has neither closed it nor sent anything unasked."""
-        ...
-
-    def close(self) -> None:
-        """Close it at once."""
-        ...
+        try:
+            self.refuse_early_bytes()
+        except (OSError, Fault):
+            return False
+        return True
 
 
 C = TypeVar("C", bound=Reusable)
@@ -71,6 +94,11 @@ class Route(Generic[C]):
     def forwards(self) -> bool:
         """Whether a proxy forwards clear text, so that it reads all of it."""
         return self.proxy is not None and self.origin.scheme == "http"
+
+    @property
+    def proxy_fields(self) -> tuple[tuple[str, str], ...]:
+        """The header fields of a request that are for the proxy which forwards it."""
+        return self.proxy.fields if self.proxy is not None and self.forwards else ()
 
     @property
     def has_idle(self) -> bool:

@@ -35,7 +35,6 @@ from muybridge.wire._requests_connections import (
     Link,
     Pool,
     RequestsExchange,
-    TLSPool,
     current_exchange,
     let_go,
 )
@@ -99,9 +98,7 @@ class _Adapter(HTTPAdapter):
         exchange.take_over()
         pool = self._pools.get(exchange.route)
         if pool is None:
-            origin = exchange.route.origin
-            pool = (TLSPool if origin.scheme == "https" else Pool)(origin.host, origin.port)
-            self._pools[exchange.route] = pool
+            pool = self._pools[exchange.route] = Pool(exchange.route.origin)
         return pool
 
     def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:

@@ -9,36 +9,24 @@ from functools import partial
 import attrs
 
 from muybridge.drivers.interrupts import raised_by_handler
-from muybridge.wire._addressing import Origin, Proxy, check_addresses
-from muybridge.wire._tunnel import TunnelReply, connect_request
+from muybridge.wire._addressing import Origin, Proxy, check_addresses, request_head
+from muybridge.wire._tunnel import TunnelReply
 from muybridge.wire.exchange import Exchange, Fault, early_fault
 from muybridge.wire.http1.byte_streams import Address, ByteStream, EventLoop
 from muybridge.wire.http1.tls import TLSStream
-from muybridge.wire.network import Route
+from muybridge.wire.network import Reusable, Route
 from muybridge_protocol.http import Phase, Reason
 
 
 @attrs.define(eq=False)
-class Connection:
+class Connection(Reusable):
     """A connection to an origin, or through a proxy to it.
 
     Args:
         stream: What carries its bytes.
-        peer_is_public: Whether every address of the host is a public one.
-        idle_since: When its last exchange ended, by the monotonic clock.
     """
 
     stream: ByteStream
-    peer_is_public: bool
-    idle_since: float = 0.0
-
-    def is_quiet(self) -> bool:
-        """Whether the other side has neither closed it nor sent anything unasked."""
-        try:
-            self.refuse_early_bytes()
-        except (OSError, Fault):
-            return False
-        return True
 
     def refuse_early_bytes(self) -> None:
         """Refuse to send a request after something has arrived on the connection.
@@ -96,11 +84,11 @@ async def connect(
             exchange.phase = Phase.TLS
             secured = TLSStream(stream, ssl_context, host.rstrip("."))
             await secured.handshake()
-            return Connection(secured, public)
+            return Connection(public, secured)
     except BaseException:
         stream.close()
         raise
-    return Connection(stream, public)
+    return Connection(public, stream)
 
 
 async def first_that_answers(
@@ -127,8 +115,8 @@ async def first_that_answers(
 async def _tunnel(stream: ByteStream, origin: Origin, proxy: Proxy) -> None:
     """Ask the proxy for a tunnel. Nothing of the request itself is in what it is sent."""
     authority = f"{origin.host}:{origin.port}"
-    fields = [] if proxy.authorization is None else [("Proxy-Authorization", proxy.authorization)]
-    rest = memoryview(connect_request(authority, fields))
+    fields = (("Host", authority), *proxy.fields)
+    rest = memoryview(request_head("CONNECT", authority, fields))
     while rest:
         rest = rest[await stream.send(rest) :]
     reply, is_open = TunnelReply(), False

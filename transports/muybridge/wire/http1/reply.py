@@ -21,7 +21,7 @@ from typing import NoReturn, Self, TypeVar
 
 import attrs
 
-from muybridge.wire._addressing import fields_to_send
+from muybridge.wire._addressing import fields_to_send, request_head
 from muybridge.wire._network_errors import network_error
 from muybridge.wire.exchange import PIECE, Exchange, Fault
 from muybridge.wire.http1.byte_streams import EventLoop
@@ -189,7 +189,10 @@ class Reply:
         connection = self._in_use()
         # Taken away, so that nothing keeps the key once it has been sent.
         authorization, self._authorization = self._authorization, None
-        head = _head_of(self._request, self._route, target, authorization)
+        fields = [*fields_to_send(self._request, self._route.origin), *self._route.proxy_fields]
+        if authorization is not None:
+            fields.append(("Authorization", authorization))
+        head = request_head(self._request.method, target, fields)
         rest = memoryview(head + (self._request.body or b""))
         exchange.begin()
         try:
@@ -253,17 +256,3 @@ class Reply:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-
-def _head_of(
-    request: HttpRequest, route: Route[Connection], target: str, authorization: str | None
-) -> bytes:
-    """Return the head of *request* as it goes out, the secrets last."""
-    fields = fields_to_send(request, route.origin)
-    if route.forwards and route.proxy is not None and route.proxy.authorization is not None:
-        fields.append(("Proxy-Authorization", route.proxy.authorization))
-    lines = [f"{request.method} {target} HTTP/1.1", *map(": ".join, fields), ""]
-    head = "\r\n".join(lines).encode("latin-1")
-    if authorization is not None:  # which shows itself to nobody but an encoder
-        head += b"Authorization: %s\r\n" % authorization.encode("latin-1")
-    return head + b"\r\n"
