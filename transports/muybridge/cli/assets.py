@@ -7,7 +7,7 @@ import sys
 import click
 
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import connection_options, json_option, timeout_option
+from muybridge.cli.options import CONNECTION, JSON, timeout
 from muybridge.cli.terminal import document, say
 
 
@@ -18,9 +18,9 @@ def asset() -> None:
 
 @asset.command(
     params=[
-        json_option(),
-        timeout_option("Seconds that one exchange may take [default: 60]"),
-        *connection_options(),
+        JSON,
+        timeout("Seconds that one exchange may take [default: 60]"),
+        *CONNECTION,
     ]
 )
 @click.argument("asset_id", metavar="ID")

@@ -12,7 +12,7 @@ import click
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.sheet import NAME as SHEET
-from muybridge.cli.batch_progress import choose_reporter, entry_record
+from muybridge.cli.batch_progress import entry_record, telling
 from muybridge.cli.errors import (
     AMBIGUOUS,
     DONE,
@@ -26,12 +26,12 @@ from muybridge.cli.errors import (
 )
 from muybridge.cli.invocation import PERMISSIONS, Invocation, pass_invocation
 from muybridge.cli.options import (
-    LOCAL,
-    connection_options,
-    insecure_downloads_option,
-    json_option,
-    poll_interval_option,
-    timeout_option,
+    CONNECTION,
+    INSECURE_DOWNLOADS,
+    JSON,
+    local,
+    poll_interval,
+    timeout,
 )
 from muybridge.cli.terminal import answer, document, long_document, say
 from muybridge.drivers.interrupts import ignoring_signals
@@ -67,11 +67,11 @@ def batch() -> None:
 
 @batch.command(
     params=[
-        json_option(),
-        poll_interval_option("Seconds between result queries [default: the service's pace]"),
-        timeout_option("Seconds to wait for each task, which goes on afterwards [default: 3600]"),
-        insecure_downloads_option(),
-        *connection_options(),
+        JSON,
+        poll_interval("Seconds between result queries [default: the service's pace]"),
+        timeout("Seconds to wait for each task, which goes on afterwards [default: 3600]"),
+        INSECURE_DOWNLOADS,
+        *CONNECTION,
     ]
 )
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
@@ -84,7 +84,7 @@ def batch() -> None:
     metavar="N",
     help="How many tasks there may be at once.",
 )
-@click.option("--local", **LOCAL)
+@local
 @pass_invocation
 @click.pass_context
 def run(
@@ -141,7 +141,7 @@ def _run(invocation: Invocation, file: str | None, out: str, *, concurrency: int
         except LocalError as error:
             _check_file_too(file, error)
             raise
-        tell = stack.enter_context(choose_reporter(json=invocation.json))
+        tell = stack.enter_context(telling(json=invocation.json))
         stack.enter_context(invocation.log())
         return batches.run(
             client,
@@ -149,7 +149,7 @@ def _run(invocation: Invocation, file: str | None, out: str, *, concurrency: int
             out,
             concurrency=concurrency,
             timeout=WAIT_TIMEOUT if invocation.timeout is None else invocation.timeout,
-            on_event=tell.event,
+            on_event=tell,
             local=invocation.local,
         )
 
@@ -169,7 +169,7 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
         raise interrupt from None
 
 
-@batch.command(params=[json_option()])
+@batch.command(params=[JSON])
 @click.argument("folder", metavar="DIR", type=click.Path())
 @pass_invocation
 @click.pass_context
@@ -185,7 +185,7 @@ def status(context: click.Context, invocation: Invocation, folder: str) -> None:
     _finish(context, invocation, report, again=None)
 
 
-@batch.command(params=[json_option()])
+@batch.command(params=[JSON])
 @click.argument("folder", metavar="DIR", type=click.Path())
 @click.argument("item", metavar="ITEM")
 @click.option("--adopt", metavar="ID", help="It was accepted, and this is the task: wait for it.")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry
@@ -22,35 +22,13 @@ _QUIET = frozenset({What.SENDING, What.COMPLETED})
 """What is seen on a bar, and needs no line."""
 
 
-class Reporter:
-    """Tells each event in a plain line on stderr."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pass
-
-    def event(self, event: BatchEvent) -> None:
-        """Tell *event*."""
-        if event.what not in _QUIET and not is_terminal(event.detail):
-            say(line(event))
+def _say(event: BatchEvent) -> None:
+    """Tell *event* in a plain line on stderr."""
+    if event.what not in _QUIET and not is_terminal(event.detail):
+        say(line(event))
 
 
-class JsonReporter(Reporter):
-    """Tells each event as a JSON object on a line of stdout."""
-
-    def event(self, event: BatchEvent) -> None:
-        """Tell *event*."""
-        document(event_record(event))
-
-
-class LiveReporter(Reporter):
+class _Bars:
     """Shows a bar for the batch and one for each item at work; what goes wrong stays in a line."""
 
     def __init__(self) -> None:
@@ -63,7 +41,7 @@ class LiveReporter(Reporter):
             TimeElapsedColumn,
         )
 
-        self._progress: Progress = Progress(
+        self.progress: Progress = Progress(
             # No markup: a name is the user's, and a status the service's.
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
@@ -74,24 +52,12 @@ class LiveReporter(Reporter):
             # Data goes to stdout, and nothing of it through the bars.
             redirect_stdout=False,
         )
-        self._whole: TaskID = self._progress.add_task("batch", total=None)
+        self._whole: TaskID = self.progress.add_task("batch", total=None)
         self._rows: dict[int, TaskID] = {}
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def event(self, event: BatchEvent) -> None:
         """Tell *event*."""
-        self._progress.update(self._whole, completed=event.finished, total=event.total)
+        self.progress.update(self._whole, completed=event.finished, total=event.total)
         match event.what:
             case What.DOWNLOADED:
                 self._drop(event.item)
@@ -106,15 +72,15 @@ class LiveReporter(Reporter):
         text = f"  {label}: {_STEPS.get(event.what, readable(event.detail, 60))}"
         row = self._rows.get(event.item)
         if row is None:
-            self._rows[event.item] = self._progress.add_task(text, total=_LAST_STEP)
+            self._rows[event.item] = self.progress.add_task(text, total=_LAST_STEP)
         else:
             step = _STEP_NUMBERS.get(event.what)
-            self._progress.update(row, description=text, completed=step)
+            self.progress.update(row, description=text, completed=step)
 
     def _drop(self, item: int) -> None:
         row = self._rows.pop(item, None)
         if row is not None:
-            self._progress.remove_task(row)
+            self.progress.remove_task(row)
 
 
 _STEPS = {
@@ -126,13 +92,17 @@ _STEP_NUMBERS = {What.SENDING: 0, What.SUBMITTED: 1, What.STATUS: 2, What.COMPLE
 _LAST_STEP = 4
 
 
-def choose_reporter(*, json: bool) -> AbstractContextManager[Reporter]:
-    """Return what suits stderr, or what tells JSON."""
+@contextmanager
+def telling(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, None]:
+    """Give what tells each event: as JSON, or as it suits stderr."""
     if json:
-        return JsonReporter()
-    if is_live():
-        return LiveReporter()
-    return Reporter()
+        yield lambda event: document(event_record(event))
+    elif is_live():
+        bars = _Bars()
+        with bars.progress:
+            yield bars.event
+    else:
+        yield _say
 
 
 def line(event: BatchEvent) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import connection_options, json_option, waiting_options
+from muybridge.cli.options import CONNECTION, JSON, WAITING
 from muybridge.cli.records import outcome_record
 from muybridge.cli.results import check_target
 from muybridge.cli.terminal import answer_path, document
@@ -35,7 +35,7 @@ REQUESTS: tuple[MediaRequest, ...] = (
 )
 
 
-@click.command(params=[json_option(), *waiting_options(), *connection_options()])
+@click.command(params=[JSON, *WAITING, *CONNECTION])
 @click.option(
     "--out", metavar="DIR", default="muybridge-demo", show_default=True, help="Where to save both."
 )

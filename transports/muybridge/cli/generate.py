@@ -10,16 +10,16 @@ import click
 from muybridge.cli.family_help import FamilyCommand
 from muybridge.cli.invocation import as_argument, invocation_of, say_next_command
 from muybridge.cli.options import (
-    connection_options,
+    CONNECTION,
+    INSECURE_DOWNLOADS,
+    JSON,
+    LOCAL,
+    WAITING,
     family_options,
-    insecure_downloads_option,
-    json_option,
-    local_option,
-    output_option,
-    poll_interval_option,
+    output,
+    poll_interval,
     read_request,
-    timeout_option,
-    waiting_options,
+    timeout,
 )
 from muybridge.cli.records import outcome_record
 from muybridge.cli.results import check_target, tell_result
@@ -53,13 +53,13 @@ class FamilyGroup(click.Group):
 def _create_command(family: Family) -> click.Command:
     options = [
         *family_options(family),
-        json_option(),
-        poll_interval_option("Passed on to the command that is suggested to wait for the task"),
-        timeout_option(
+        JSON,
+        poll_interval("Passed on to the command that is suggested to wait for the task"),
+        timeout(
             "Seconds that the exchange may take; too few leave it open whether it was accepted "
             "[default: 60]"
         ),
-        *connection_options(),
+        *CONNECTION,
     ]
 
     @click.pass_context
@@ -80,12 +80,12 @@ def _create_command(family: Family) -> click.Command:
 def _run_command(family: Family) -> click.Command:
     options = [
         *family_options(family),
-        output_option(),
-        insecure_downloads_option(),
-        local_option(),
-        json_option(),
-        *waiting_options(),
-        *connection_options(),
+        output(),
+        INSECURE_DOWNLOADS,
+        LOCAL,
+        JSON,
+        *WAITING,
+        *CONNECTION,
     ]
 
     @click.pass_context

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TextIO, Typ
 import attrs
 import click
 
-from muybridge.cli.progress import Progress, choose_progress
+from muybridge.cli.progress import Progress, showing_progress
 from muybridge.cli.terminal import say
-from muybridge.cli.watching import WatchedClock, WatchedTransport
+from muybridge.clock import SystemClock
 from muybridge_protocol.errors import (
     DownloadFailed,
     IgnoredSetting,
@@ -27,6 +27,8 @@ from muybridge_protocol.errors import (
 )
 from muybridge_protocol.events import Ambiguous, Polled
 from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.http import Reason
+from muybridge_protocol.observations import ExchangeFailed, ReplyReceived, RequestSent
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -129,17 +131,15 @@ class Invocation:
         self.text = text
         with ExitStack() as stack:
             settings = self.client_settings(stack, text=text)
-            transport = WatchedTransport(settings.pop("transport"), self)
             client = Client(
                 **settings,
                 on_submitted=self._submitted,
                 on_event=self._noticed,
                 timeout=API_TIMEOUT if exchange_timeout is None else exchange_timeout,
-                transport=transport,
-                clock=WatchedClock(self),
+                clock=_WatchedClock(self),
             )
             stack.enter_context(client)
-            self.progress = stack.enter_context(choose_progress() if spinner else Progress())
+            self.progress = stack.enter_context(showing_progress(spinner=spinner))
             stack.enter_context(self.log())
             yield client
 
@@ -315,13 +315,35 @@ class Invocation:
         self.progress.say(f"task {shown_id(task.id)}")
 
     def _noticed(self, event: AnyEvent) -> None:
-        self.ambiguous = self.ambiguous or isinstance(event, Ambiguous)
+        match event:
+            case Ambiguous():
+                self.ambiguous = True
+            case RequestSent(method=method):
+                self.unanswered = method != "GET"
+            case ExchangeFailed(reason=Reason.INTERRUPTED, sent=True):
+                pass  # it may have been accepted
+            case ReplyReceived() | ExchangeFailed():
+                self.unanswered = False
+            case _:
+                pass
         # A single query is answered on stdout.
         if self.verb == "wait" or not isinstance(event, Polled):
             self.progress.event(event)
 
     def _updated(self, result: Result) -> None:
         self.result = result
+
+
+class _WatchedClock(SystemClock):
+    """This machine's clock, which tells the progress when the client waits."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for *seconds*."""
+        self._invocation.progress.waiting(seconds)
+        super().sleep(seconds)
 
 
 def _option(attribute: str) -> str:

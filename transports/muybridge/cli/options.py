@@ -24,6 +24,8 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _METAVARS = {Kind.INTEGER: "INTEGER", Kind.NUMBER: "NUMBER", Kind.STRING: "TEXT"}
 
+Command = Callable[..., Any]
+
 UNLISTED = "unlisted_model"
 EXTRA = "extra"
 
@@ -86,129 +88,14 @@ def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
     return family.parse(body, extra=extra)
 
 
-def json_option() -> click.Option:
-    """Return `--json`."""
-    return _flag("--json", "Print one JSON document on stdout.")
-
-
-def connection_options() -> list[click.Parameter]:
-    """Return the options that say where the service is and who asks."""
-    return [
-        key_option(),
-        _value("--base-url", "URL", "Where the service is, instead of MUYBRIDGE_BASE_URL."),
-        _flag(
-            "--allow-plain-http",
-            "Send the key in clear text, if the base URL is http: on another machine.",
-        ),
-        plain_http_proxy_option(),
-        verbose_option(),
-    ]
-
-
-def insecure_downloads_option() -> click.Option:
-    """Return `--allow-insecure-downloads`."""
-    return _flag(
-        "--allow-insecure-downloads",
-        "Download results by plain http and from private hosts, too.",
-    )
-
-
-def verbose_option() -> click.Option:
-    """Return `-v`."""
-    meaning = "Tell each request and reply on stderr, without keys, prompts and signatures."
-    return _flag("--verbose", meaning, short="-v")
-
-
-def key_option() -> click.Option:
-    """Return `--api-key-file`."""
-    return _value(
-        "--api-key-file", "FILE", "Read the API key from FILE, and not from MUYBRIDGE_API_KEY."
-    )
-
-
-def plain_http_proxy_option() -> click.Option:
-    """Return `--allow-plain-http-proxy`."""
-    return _flag(
-        "--allow-plain-http-proxy",
-        "Send the key in clear text through the environment's proxy, if the URL is http:.",
-    )
-
-
-def text_base_url_option() -> click.Option:
-    """Return `--text-base-url`."""
-    meaning = "Where text is, instead of MUYBRIDGE_TEXT_BASE_URL."
-    return _value("--text-base-url", "URL", meaning)
-
-
-def local_option() -> click.Option:
-    """Return `--local`."""
-    return click.Option(["--local"], **LOCAL)
-
-
-def waiting_options() -> list[click.Parameter]:
-    """Return the options of commands that wait for a task."""
-    return [
-        poll_interval_option("Seconds between result queries [default: the service's pace]"),
-        timeout_option("Seconds to wait in all; the task goes on afterwards [default: 3600]"),
-    ]
-
-
-def poll_interval_option(meaning: str) -> click.Option:
-    """Return `--poll-interval` with a *meaning* of the command's own."""
-    return _value("--poll-interval", "S", f"{meaning}.", read=_read_seconds)
-
-
-def timeout_option(meaning: str) -> click.Option:
-    """Return `--timeout` with a *meaning* of the command's own."""
-    return _value("--timeout", "S", f"{meaning}.", read=_read_seconds)
-
-
-def output_option(*, required: bool = False) -> click.Option:
-    """Return `-o`."""
-    meaning = "Save the result there: a file, or a folder, where the name is made from the id."
-    return _value("--output", "PATH", meaning, short="-o", required=required)
-
-
 def _store(context: click.Context, parameter: click.Parameter, value: object) -> None:
     """Keep an option's value in the attribute of the command's invocation that has its name."""
     assert parameter.name is not None  # noqa: S101  an option has a name
     setattr(invocation_of(context), parameter.name, value)
 
 
-LOCAL: Mapping[str, Any] = {
-    "is_flag": True,
-    "expose_value": False,
-    "callback": _store,
-    "help": "Use a service that is started for this command: no key, nothing is charged.",
-}
-"""What makes the option `--local`."""
-
-
-def _flag(name: str, meaning: str, *, short: str | None = None) -> click.Option:
-    names = [short, name] if short else [name]
-    return click.Option(names, is_flag=True, expose_value=False, callback=_store, help=meaning)
-
-
-def _value(
-    name: str,
-    metavar: str,
-    meaning: str,
-    *,
-    short: str | None = None,
-    required: bool = False,
-    read: Callable[[str], object] = str,
-) -> click.Option:
-    def store(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        _store(context, parameter, None if value is None else read(value))
-
-    return click.Option(
-        [short, name] if short else [name],
-        metavar=metavar,
-        required=required,
-        expose_value=False,
-        callback=store,
-        help=meaning,
-    )
+def _option(*names: str, **how: Any) -> click.Option:
+    return click.Option(names, expose_value=False, callback=_store, **how)
 
 
 def _read_seconds(text: str) -> float:
@@ -217,6 +104,77 @@ def _read_seconds(text: str) -> float:
         if math.isfinite(seconds) and seconds > 0:
             return seconds
     raise click.BadParameter(f"{text!r} is not a number of seconds above 0")
+
+
+def poll_interval(meaning: str) -> click.Option:
+    """Return `--poll-interval` with a *meaning* of the command's own."""
+    return _option("--poll-interval", metavar="S", type=_read_seconds, help=f"{meaning}.")
+
+
+def timeout(meaning: str) -> click.Option:
+    """Return `--timeout` with a *meaning* of the command's own."""
+    return _option("--timeout", metavar="S", type=_read_seconds, help=f"{meaning}.")
+
+
+def output(*, required: bool = False) -> click.Option:
+    """Return `-o`."""
+    meaning = "Save the result there: a file, or a folder, where the name is made from the id."
+    return _option("-o", "--output", metavar="PATH", required=required, help=meaning)
+
+
+JSON: click.Option = _option("--json", is_flag=True, help="Print one JSON document on stdout.")
+_LOCAL: Mapping[str, Any] = {
+    "is_flag": True,
+    "expose_value": False,
+    "callback": _store,
+    "help": "Use a service that is started for this command: no key, nothing is charged.",
+}
+LOCAL: click.Option = click.Option(["--local"], **_LOCAL)
+local: Callable[[Command], Command] = click.option("--local", **_LOCAL)
+"""The same behind the options of the command's own."""
+KEY_FILE: click.Option = _option(
+    "--api-key-file",
+    metavar="FILE",
+    help="Read the API key from FILE, and not from MUYBRIDGE_API_KEY.",
+)
+TEXT_BASE_URL: click.Option = _option(
+    "--text-base-url", metavar="URL", help="Where text is, instead of MUYBRIDGE_TEXT_BASE_URL."
+)
+PLAIN_HTTP_PROXY: click.Option = _option(
+    "--allow-plain-http-proxy",
+    is_flag=True,
+    help="Send the key in clear text through the environment's proxy, if the URL is http:.",
+)
+INSECURE_DOWNLOADS: click.Option = _option(
+    "--allow-insecure-downloads",
+    is_flag=True,
+    help="Download results by plain http and from private hosts, too.",
+)
+VERBOSE: click.Option = _option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Tell each request and reply on stderr, without keys, prompts and signatures.",
+)
+CONNECTION: tuple[click.Option, ...] = (
+    KEY_FILE,
+    _option(
+        "--base-url", metavar="URL", help="Where the service is, instead of MUYBRIDGE_BASE_URL."
+    ),
+    _option(
+        "--allow-plain-http",
+        is_flag=True,
+        help="Send the key in clear text, if the base URL is http: on another machine.",
+    ),
+    PLAIN_HTTP_PROXY,
+    VERBOSE,
+)
+"""Where the service is, and who asks."""
+WAITING: tuple[click.Option, ...] = (
+    poll_interval("Seconds between result queries [default: the service's pace]"),
+    timeout("Seconds to wait in all; the task goes on afterwards [default: 3600]"),
+)
+"""For commands that wait for a task."""
 
 
 def _field_option(field: Field) -> click.Option:

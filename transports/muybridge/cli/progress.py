@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from muybridge.cli.terminal import is_live, say
 from muybridge_protocol.events import (
@@ -32,17 +33,6 @@ class Progress:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pass
 
     @property
     def elapsed(self) -> str:
@@ -87,25 +77,13 @@ class LiveProgress(Progress):
         self._status = "sending"
         self._next: float | None = None
         self._spinner: Spinner = Spinner("dots" if utf8 else "line")
-        self._live: Live = Live(
+        self.live: Live = Live(
             get_renderable=self._rendered,
             console=Console(stderr=True, highlight=False, markup=False, emoji=False),
             transient=True,
             # Data goes to stdout, and nothing of it through the spinner.
             redirect_stdout=False,
         )
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._live.stop()
 
     def event(self, event: AnyEvent) -> None:
         """Tell what became known."""
@@ -137,8 +115,12 @@ class LiveProgress(Progress):
         return self._spinner
 
 
-def choose_progress() -> Progress:
-    """Return what suits stderr."""
-    if is_live():
-        return LiveProgress()
-    return Progress()
+@contextmanager
+def showing_progress(*, spinner: bool) -> Generator[Progress, None, None]:
+    """Give what suits stderr, without a *spinner* even on a terminal if there is to be none."""
+    if spinner and is_live():
+        progress = LiveProgress()
+        with progress.live:
+            yield progress
+    else:
+        yield Progress()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import json_option
+from muybridge.cli.options import JSON
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import answer, document, say
 from muybridge.configuration import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from muybridge.local import LocalService
 
 
-@click.command(params=[json_option()])
+@click.command(params=[JSON])
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True,

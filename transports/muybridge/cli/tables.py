@@ -17,7 +17,7 @@ from muybridge.cli.family_help import (
     summary,
 )
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import default_of, json_option, option_name
+from muybridge.cli.options import JSON, default_of, option_name
 from muybridge.cli.records import family_record, model_record, text_model_record
 from muybridge.cli.terminal import answer_path, document, show
 from muybridge_protocol.families import FAMILIES, Family, find_family
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-@click.command(params=[json_option()])
+@click.command(params=[JSON])
 @pass_invocation
 def families(invocation: Invocation) -> None:
     """Show the families: what they make, how long that takes and is kept.
@@ -60,7 +60,7 @@ def families(invocation: Invocation) -> None:
     show([table])
 
 
-@click.command(params=[json_option()])
+@click.command(params=[JSON])
 @click.argument("family", required=False)
 @pass_invocation
 def models(invocation: Invocation, family: str | None) -> None:

@@ -9,13 +9,13 @@ import click
 
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
-    connection_options,
-    insecure_downloads_option,
-    json_option,
-    output_option,
-    poll_interval_option,
-    timeout_option,
-    waiting_options,
+    CONNECTION,
+    INSECURE_DOWNLOADS,
+    JSON,
+    WAITING,
+    output,
+    poll_interval,
+    timeout,
 )
 from muybridge.cli.records import outcome_record
 from muybridge.cli.results import check_target, expiry, tell_result
@@ -47,7 +47,7 @@ class NotCompleted(ServiceError):
 _TIMEOUT = "Seconds that one exchange may take [default: 60]"
 
 
-@click.command(params=[json_option(), timeout_option(_TIMEOUT), *connection_options()])
+@click.command(params=[JSON, timeout(_TIMEOUT), *CONNECTION])
 @click.argument("task", metavar="ID|TOKEN")
 @pass_invocation
 def get(invocation: Invocation, task: str) -> None:
@@ -69,11 +69,11 @@ def get(invocation: Invocation, task: str) -> None:
 
 @click.command(
     params=[
-        output_option(),
-        insecure_downloads_option(),
-        json_option(),
-        *waiting_options(),
-        *connection_options(),
+        output(),
+        INSECURE_DOWNLOADS,
+        JSON,
+        *WAITING,
+        *CONNECTION,
     ]
 )
 @click.argument("task", metavar="ID|TOKEN")
@@ -96,12 +96,12 @@ def wait(invocation: Invocation, task: str) -> None:
 
 @click.command(
     params=[
-        output_option(required=True),
-        insecure_downloads_option(),
-        json_option(),
-        timeout_option("Seconds that the download may take [default: 3600]"),
-        poll_interval_option("Passed on to the command that waits for a task without a result"),
-        *connection_options(),
+        output(required=True),
+        INSECURE_DOWNLOADS,
+        JSON,
+        timeout("Seconds that the download may take [default: 3600]"),
+        poll_interval("Passed on to the command that waits for a task without a result"),
+        *CONNECTION,
     ]
 )
 @click.argument("source", metavar="ID|TOKEN|URL")

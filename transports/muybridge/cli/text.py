@@ -11,15 +11,15 @@ import click
 
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
-    LOCAL,
-    json_option,
-    key_option,
-    plain_http_proxy_option,
+    JSON,
+    KEY_FILE,
+    PLAIN_HTTP_PROXY,
+    TEXT_BASE_URL,
+    VERBOSE,
+    local,
     read_number,
     read_stdin,
-    text_base_url_option,
-    timeout_option,
-    verbose_option,
+    timeout,
 )
 from muybridge.cli.records import answer_record
 from muybridge.cli.terminal import answer_piece, document
@@ -102,12 +102,12 @@ class _Question:
 
 @click.command(
     params=[
-        json_option(),
-        timeout_option(_TIMEOUT),
-        key_option(),
-        text_base_url_option(),
-        plain_http_proxy_option(),
-        verbose_option(),
+        JSON,
+        timeout(_TIMEOUT),
+        KEY_FILE,
+        TEXT_BASE_URL,
+        PLAIN_HTTP_PROXY,
+        VERBOSE,
     ]
 )
 @click.argument("model", metavar="MODEL")
@@ -125,7 +125,7 @@ class _Question:
 @click.option("--max-output-tokens", metavar="INTEGER", help="Most tokens to generate.")
 @click.option("--unlisted-model", is_flag=True, help="Send MODEL although it is not listed.")
 @click.option("--no-stream", is_flag=True, help="Ask for the whole answer in one reply.")
-@click.option("--local", **LOCAL)
+@local
 @pass_invocation
 def text(
     invocation: Invocation,
