@@ -10,8 +10,8 @@ import click
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import CONNECTION, JSON, WAITING
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_target
-from muybridge.cli.terminal import answer_path, document
+from muybridge.cli.results import check_target, tell_document
+from muybridge.cli.terminal import answer_path
 from muybridge.configuration import BASE_URL_VARIABLE, KEY_VARIABLE
 from muybridge_protocol.families import ImgbRequest, MediaRequest, VidsbRequest
 
@@ -69,8 +69,7 @@ def demo(invocation: Invocation, out: str, *, real: bool) -> None:
             for number, request in enumerate(REQUESTS, start=2)
         ]
     if invocation.json:
-        noted = {"warnings": invocation.warnings} if invocation.warnings else {}
-        document({"ok": True, "results": results, **noted})
+        tell_document(invocation, {"results": results})
     else:
         for result in results:
             answer_path(result["path"])
@@ -84,9 +83,7 @@ def _make(
     invocation.progress.say(f"{number}. {_source(request)}")
     task = invocation.create(client, request)
     result, path = invocation.wait_and_save(client, task)
-    record = outcome_record(task, result, path)
-    del record["ok"]
-    return record
+    return outcome_record(task, result, path)
 
 
 def _source(request: MediaRequest) -> str:

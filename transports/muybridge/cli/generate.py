@@ -22,8 +22,8 @@ from muybridge.cli.options import (
     timeout,
 )
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_target, tell_result
-from muybridge.cli.terminal import answer, document
+from muybridge.cli.results import check_target, tell_document, tell_result
+from muybridge.cli.terminal import answer
 from muybridge_protocol.families import FAMILIES, Family, find_family
 
 
@@ -70,7 +70,7 @@ def _create_command(family: Family) -> click.Command:
             task = invocation.create(client, request)
         say_next_command(invocation)
         if invocation.json:
-            document(outcome_record(task, warnings=invocation.warnings))
+            tell_document(invocation, outcome_record(task))
         else:
             answer(as_argument(task))
 

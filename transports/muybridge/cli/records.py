@@ -31,10 +31,9 @@ def outcome_record(
     task: Task | None,
     result: Result | None = None,
     path: Path | None = None,
-    warnings: Iterable[str] = (),
 ) -> dict[str, Any]:
     """Return what a command that was done says of a task."""
-    told: dict[str, Any] = {"ok": True}
+    told: dict[str, Any] = {}
     if task is not None:
         told["task"] = task_record(task)
     if result is not None:
@@ -42,8 +41,6 @@ def outcome_record(
         told["expires_at"] = result.expires_at
     if path is not None:
         told["path"] = str(path)
-    if noted := list(warnings):
-        told["warnings"] = noted
     return told
 
 

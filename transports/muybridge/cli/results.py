@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,10 +15,16 @@ from muybridge.cli.terminal import answer, answer_path, document, say
 from muybridge_protocol.records.tasks import Result
 
 
+def tell_document(invocation: Invocation, record: dict[str, Any]) -> None:
+    """Print *record* as the one JSON document of a command that was done."""
+    noted = {"warnings": invocation.warnings} if invocation.warnings else {}
+    document({"ok": True, **record, **noted})
+
+
 def tell_result(invocation: Invocation, result: Result, path: Path | None) -> None:
     """Print where the result is: the path it was saved to, or its URL and how long that works."""
     if invocation.json:
-        document(outcome_record(invocation.task, result, path, invocation.warnings))
+        tell_document(invocation, outcome_record(invocation.task, result, path))
     elif path is not None:
         answer_path(path)
     else:

@@ -18,8 +18,8 @@ from muybridge.cli.options import (
     timeout,
 )
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_target, expiry, tell_result
-from muybridge.cli.terminal import answer, answer_path, document
+from muybridge.cli.results import check_target, expiry, tell_document, tell_result
+from muybridge.cli.terminal import answer, answer_path
 from muybridge_protocol.errors import ResultIncomplete, ServiceError, TaskCancelled, TaskFailed
 from muybridge_protocol.records.convert import View, unstructure
 from muybridge_protocol.records.tasks import Result, Status, Task, as_task
@@ -61,7 +61,7 @@ def get(invocation: Invocation, task: str) -> None:
     with invocation.client(exchange_timeout=invocation.timeout) as client:
         invocation.result = client.get(invocation.task)
     if invocation.json:
-        document(outcome_record(invocation.task, invocation.result, None, invocation.warnings))
+        tell_document(invocation, outcome_record(invocation.task, invocation.result))
         return
     for name, value in _lines(invocation.result):
         answer(f"{name:<16}{value}")
@@ -127,7 +127,7 @@ def download(invocation: Invocation, source: str) -> None:
             client, invocation.result or source, output, timeout=invocation.timeout
         )
     if invocation.json:
-        document(outcome_record(invocation.task, invocation.result, path, invocation.warnings))
+        tell_document(invocation, outcome_record(invocation.task, invocation.result, path))
     else:
         answer_path(path)
 

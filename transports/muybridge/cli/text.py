@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import click
 
 from muybridge.cli.invocation import Invocation, pass_invocation
@@ -22,7 +21,8 @@ from muybridge.cli.options import (
     timeout,
 )
 from muybridge.cli.records import answer_record
-from muybridge.cli.terminal import answer_piece, document
+from muybridge.cli.results import tell_document
+from muybridge.cli.terminal import answer_piece
 from muybridge.configuration import TEXT_BASE_URL_VARIABLE, find_address
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
 from muybridge_protocol.families import Unlisted
@@ -38,66 +38,9 @@ from muybridge_protocol.text.responses import (
 )
 
 if TYPE_CHECKING:
-    from muybridge import Client, ContentStream
+    from muybridge import ContentStream
 
 _TIMEOUT = "Seconds that the answer may take; giving up may cost as much [default: 600]"
-
-
-@attrs.frozen(kw_only=True)
-class _Question:
-    """What is asked, and how the client is to ask it.
-
-    Args:
-        model: A model.
-        prompt: What the user says.
-        images: What the user shows.
-        system: What the model is told about its task, or None.
-        config: Settings for the answer.
-        timeout: Seconds that it may take, or None for the library's choice.
-    """
-
-    model: str | Unlisted
-    prompt: str
-    images: tuple[Part, ...]
-    system: str | None
-    config: GenerationConfig
-    timeout: float | None
-
-    def check(self) -> None:
-        """Refuse what the service would not accept, before it is looked for or started.
-
-        Raises:
-            InvalidRequest: It has problems; all are listed.
-        """
-        problems: list[Problem] = []
-        if not self.prompt.strip():
-            blank = Problem("contents", self.prompt, "required", "is blank", "ask something")
-            problems.append(blank)
-        try:
-            GenerateContentRequest.build(
-                self.model,
-                self.prompt,
-                system_instruction=self.system,
-                generation_config=self.config,
-            )
-        except InvalidRequest as error:
-            problems += error.problems
-        if problems:
-            raise InvalidRequest("text", problems)
-
-    def ask(self, client: Client) -> GenerateContentResponse:
-        """Return the answer, which comes in one piece."""
-        return client.generate_content(self.model, [*self.images, self.prompt], **self._arguments())
-
-    def stream(self, client: Client) -> ContentStream:
-        """Return the context in which the answer comes in chunks."""
-        return client.stream_generate_content(
-            self.model, [*self.images, self.prompt], **self._arguments()
-        )
-
-    def _arguments(self) -> dict[str, Any]:
-        given = {"system_instruction": self.system, "generation_config": self.config}
-        return given if self.timeout is None else {**given, "timeout": self.timeout}
 
 
 @click.command(
@@ -162,15 +105,17 @@ def text(
     With --json: {ok, text, finish_reason, usage, response: {the reply's fields}}.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("text_base_url", "api_key_file")
-    question = _Question(
-        model=_unlisted(model) if unlisted_model else model,
-        images=tuple(map(_load, images)),
-        prompt=read_stdin() if prompt == "-" else prompt,
-        system=system,
-        config=_config(temperature, top_p, max_output_tokens),
-        timeout=invocation.timeout,
-    )
-    question.check()
+    asked = _unlisted(model) if unlisted_model else model
+    files = tuple(map(_load, images))
+    if prompt == "-":
+        prompt = read_stdin()
+    settings: dict[str, Any] = {
+        "system_instruction": system,
+        "generation_config": _config(temperature, top_p, max_output_tokens),
+    }
+    _check(asked, prompt, settings)
+    if invocation.timeout is not None:
+        settings["timeout"] = invocation.timeout
     if (
         not invocation.local
         and find_address(invocation.text_base_url, TEXT_BASE_URL_VARIABLE) is None
@@ -183,11 +128,28 @@ def text(
     with invocation.client(text=True, spinner=not printing) as client:
         invocation.pays = True
         if no_stream:
-            invocation.answer = question.ask(client)
+            invocation.answer = client.generate_content(asked, [*files, prompt], **settings)
         else:
-            with question.stream(client) as stream:
+            with client.stream_generate_content(asked, [*files, prompt], **settings) as stream:
                 invocation.answer = _read(invocation, stream, printing=printing)
     _tell(invocation, invocation.answer, printed=printing)
+
+
+def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None:
+    """Refuse what the service would not accept, before it is looked for or started.
+
+    Raises:
+        InvalidRequest: The request has problems; all are listed.
+    """
+    problems: list[Problem] = []
+    if not prompt.strip():
+        problems.append(Problem("contents", prompt, "required", "is blank", "ask something"))
+    try:
+        GenerateContentRequest.build(model, prompt, **settings)
+    except InvalidRequest as error:
+        problems += error.problems
+    if problems:
+        raise InvalidRequest("text", problems)
 
 
 def _unlisted(model: str) -> str | Unlisted:
@@ -272,8 +234,7 @@ def _tell(invocation: Invocation, answer: GenerateContentResponse, *, printed: b
         message = answer.candidates[0].finish_message
         invocation.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
     if invocation.json:
-        noted = {"warnings": invocation.warnings} if invocation.warnings else {}
-        document({"ok": True, **answer_record(answer), **noted})
+        tell_document(invocation, answer_record(answer))
 
 
 def _counted(answer: GenerateContentResponse) -> str:
