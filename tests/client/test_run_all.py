@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -449,6 +451,39 @@ def test_ctrl_c_waits_for_paid_replies_and_tells_their_ids(
     assert slow.posts.total() == len(slow.accepted) == 3
     assert len(outcomes.unsent) == 17
     assert "ids" in capsys.readouterr().err
+
+
+class PressedAgain(io.StringIO):
+    """A screen whose reader presses Ctrl-C once more on being told what is waited for."""
+
+    def write(self, text: str, /) -> int:
+        if "Ctrl-C again" in text:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().write(text)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends itself no SIGINT")
+def test_a_second_ctrl_c_ends_the_run_at_once(
+    slow: SlowServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second Ctrl-C waits for no paid response, and says how many may have been accepted."""
+    monkeypatch.setattr(sys, "stderr", PressedAgain())
+    with Client(KEY, slow.url) as client:
+        pressing = at_once_when_posts_are_under_way(
+            slow, 3, lambda: os.kill(os.getpid(), signal.SIGINT)
+        )
+        with (
+            pytest.raises(KeyboardInterrupt) as caught,
+            client.run_all([HORSE] * 20, concurrency=3) as outcomes,
+        ):
+            list(outcomes)
+        assert not slow.accepted
+        slow.go_on.set()
+        pressing.join()
+    (note,) = caught.value.__notes__
+    assert "3 under way: they may be accepted" in note
+    assert "17 not sent" in note
+    assert slow.posts.total() <= 3
 
 
 def test_a_server_that_says_429_slows_everything_and_loses_nothing() -> None:

@@ -14,6 +14,7 @@ from trio.testing import trio_test
 
 import muybridge
 from client.requests_made import image
+from muybridge.drivers.on_trio import TrioTeam
 from muybridge_protocol.records.tasks import Task
 from transport.scripted_server import Peer, ScriptedServer, hang, reply_bytes
 
@@ -63,6 +64,57 @@ def test_many_creates_at_once() -> None:
     assert isinstance(interrupt, KeyboardInterrupt)
     assert "task-" in interrupt.__notes__[0]
     assert signal.getsignal(signal.SIGINT) is usual
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_many_creates_of_a_run(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """However often Ctrl-C is pressed, a run ends once its paid responses are in, and tells them.
+
+    trio delivers it to the main task alone, and nothing can break the shields of the others.
+    """
+    numbers = count(1)
+    together = threading.Barrier(MANY)
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        together.wait(5)
+        number = next(numbers)
+        if number == 1:
+            ctrl_c()
+        assert over.wait(5)
+        peer.send(record(number))
+        peer.hang()
+
+    over = threading.Event()
+    told: list[Task] = []
+
+    @trio.lowlevel.enable_ki_protection
+    async def close(team: TrioTeam, error: BaseException | None) -> None:
+        for _ in range(times - 1):
+            ctrl_c()
+        over.set()
+        await as_ever(team, error)
+
+    as_ever = TrioTeam.close
+    monkeypatch.setattr(TrioTeam, "close", close)
+
+    async def run_all() -> None:
+        async with (
+            muybridge.TrioClient("key", server.url, on_submitted=told.append) as client,
+            client.run_all([image()] * MANY * 2, concurrency=MANY) as outcomes,
+        ):
+            async for _ in outcomes:
+                pass
+
+    with ScriptedServer(script) as server, pytest.raises(KeyboardInterrupt) as caught:
+        trio.run(run_all)
+    ids = {f"task-{n + 1}" for n in range(MANY)}
+    assert {task.id for task in told} == ids
+    interruptions = (caught.value, caught.value.__context__)
+    notes = "\n".join(n for one in interruptions for n in getattr(one, "__notes__", ()))
+    assert ids <= set(notes.replace(",", " ").split())
+    assert f"{MANY} not sent" in notes
+    assert server.posts == MANY
 
 
 def test_cancelled_before_the_first_byte() -> None:

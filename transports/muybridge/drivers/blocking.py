@@ -76,9 +76,12 @@ class BlockingRuntime:
     async def checkpoint(self) -> None:
         """Do nothing: other threads run at any time."""
 
-    async def unbroken(self, exchange: Awaitable[T]) -> T:
+    async def unbroken(self, exchange: Awaitable[T], sent: Callable[[], bool]) -> T:  # noqa: ARG002  as said
         """Await *exchange*: threads are not cancelled."""
         return await exchange
+
+    async def raise_cancellation(self) -> None:
+        """Do nothing, for the same reason."""
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do *work* in the caller's thread."""

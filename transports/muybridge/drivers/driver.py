@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
@@ -139,15 +140,22 @@ class Driver:
                 authorization=self.credentials.authorization_for(request),
             )
             reading = read(stream)
-            return await (self.runtime.unbroken(reading) if request.shielded else reading)
+            if not request.shielded:
+                return await reading
+            return await self.runtime.unbroken(reading, partial(_may_be_sent, stream))
         except TransportError as error:
             return self.credentials.redact_failure(error.failure)
         except BaseException as error:  # noqa: BLE001  whoever called raises it again
             # A shielded request is cancelled before its first byte, or not at all.
             unsent = request.shielded and isinstance(error, self.runtime.cancelled)
-            failure = interruption_of(error, sent=bool(getattr(stream, "sent", not unsent)))
+            failure = interruption_of(error, sent=_may_be_sent(stream, not unsent))
             hide_frames(error)
             return BrokenOff(error, failure)
+
+
+def _may_be_sent(stream: Stream | None, unless_told: bool = True) -> bool:  # noqa: FBT001, FBT002  as getattr has it
+    """Whether any byte of a request may have been sent, as far as its *stream* tells."""
+    return bool(getattr(stream, "sent", unless_told))
 
 
 class Drive(Generic[Op]):
@@ -225,6 +233,7 @@ class Drive(Generic[Op]):
             raise
         if held.seen:
             raise interrupted(operation, held)
+        await runtime.raise_cancellation()
         self._operation, self.events = operation, operation.events
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:

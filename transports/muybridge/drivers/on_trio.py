@@ -47,9 +47,12 @@ class TrioRuntime:
         """Let other tasks run, and be cancelled if the caller has been."""
         await trio.lowlevel.checkpoint()
 
-    async def unbroken(self, exchange: Awaitable[T]) -> T:
+    async def unbroken(self, exchange: Awaitable[T], sent: Callable[[], bool]) -> T:  # noqa: ARG002  as said
         """Await *exchange*: under trio the transport shields it, from its very first byte on."""
         return await exchange
+
+    async def raise_cancellation(self) -> None:
+        """Do nothing: trio raises it at the caller's next checkpoint, after the outcome."""
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do *work* in a thread."""

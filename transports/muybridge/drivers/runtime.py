@@ -64,10 +64,23 @@ class Runtime(Protocol):
         """Let others run, and be cancelled if the caller has been."""
         ...
 
-    async def unbroken(self, exchange: Awaitable[T]) -> T:
-        """Await a shielded *exchange* to its end from its first byte on, whoever is cancelled.
+    async def unbroken(self, exchange: Awaitable[T], sent: Callable[[], bool]) -> T:
+        """Await *exchange* to its end, whoever is cancelled, once any of it is *sent*.
 
-        A cancellation that comes meanwhile takes effect at the caller's next checkpoint.
+        Under trio the transport shields it. An event loop whose shields do not hold runs it in a
+        task of its own. What cancels the caller before anything is sent cancels the exchange. What
+        comes later waits for `raise_cancellation`, or for the caller's next checkpoint.
+
+        Args:
+            exchange: A coroutine: what sends a request and reads its response.
+            sent: Tells whether any byte of the request may have been sent.
+        """
+        ...
+
+    async def raise_cancellation(self) -> None:
+        """Raise the cancellation that `unbroken` has held back, where no checkpoint would raise it.
+
+        What the exchange led to is known by then: the caller notes it with what comes out.
         """
         ...
 

@@ -1,0 +1,183 @@
+"""The driver serves any event loop, even one whose cancellation no shield holds back."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+import pytest
+
+from muybridge.async_client import AsyncClient
+from muybridge.credentials import Credentials
+from muybridge.drivers.calls import Calls
+from muybridge.drivers.driver import Driver
+from muybridge.drivers.listeners import Listeners
+from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.service import Service
+from transport.scripted_server import (
+    Peer,
+    Script,
+    ScriptedServer,
+    hang,
+    read_request,
+    reply_bytes,
+    send,
+)
+from transport.test_event_loops import AsyncioTransport
+
+from .in_process import KEY
+from .requests_made import image
+
+T = TypeVar("T")
+
+CREATED = reply_bytes(200, b'{"id": "task-1", "status": "queued", "created": 1}')
+
+
+class AsyncioRuntime:
+    """As much of a binding to asyncio as these tests need: single calls."""
+
+    cancelled = asyncio.CancelledError
+
+    def __init__(self) -> None:
+        self._held_back: WeakSet[asyncio.Task[Any]] = WeakSet()
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def wall(self) -> float:
+        return time.time()
+
+    async def sleep_until(self, moment: float) -> None:
+        await asyncio.sleep(max(0.0, moment - self.now()))
+
+    async def checkpoint(self) -> None:
+        await asyncio.sleep(0)
+
+    async def unbroken(self, exchange: Awaitable[T], sent: Callable[[], bool]) -> T:
+        running, caller = asyncio.ensure_future(exchange), asyncio.current_task()
+        assert caller is not None
+        while not running.done():
+            try:
+                await asyncio.wait([running])
+            except asyncio.CancelledError:
+                if sent():
+                    self._held_back.add(caller)
+                else:
+                    running.cancel()
+        return running.result()
+
+    async def raise_cancellation(self) -> None:
+        caller = asyncio.current_task()
+        if caller is not None and caller in self._held_back:
+            self._held_back.discard(caller)
+            raise asyncio.CancelledError
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        raise NotImplementedError
+
+    def team(self, size: int) -> Any:
+        raise NotImplementedError
+
+
+def client_of(url: str, told: list[Task]) -> AsyncClient:
+    service = Service(base_url=url)
+    calls = Calls(service=service, timeout=5, poll_interval=None)
+    driver = Driver(
+        AsyncioTransport(),
+        Credentials(KEY, service),
+        Listeners(told.append, None),
+        AsyncioRuntime(),
+        calls.next_polls,
+    )
+    return AsyncClient(calls, driver, owns_transport=True)
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """What came of a create that was cancelled."""
+
+    error: BaseException
+    notes: str
+    told: list[str]
+    posts: int
+
+
+class Cancelling:
+    """Cancels a create while a server has its request, or before that."""
+
+    def __init__(self) -> None:
+        self._may_cancel = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._done = threading.Event()
+
+    def strike(self, _: Peer) -> None:
+        """In the server's thread: have the call cancelled, and wait until it has been."""
+        self._loop.call_soon_threadsafe(self._may_cancel.set)
+        assert self._done.wait(20)
+
+    async def by_timeout(self, call: Awaitable[object]) -> None:
+        async with asyncio.timeout(None) as limit:
+
+            async def expire() -> None:
+                await self._may_cancel.wait()
+                limit.reschedule(self._loop.time())
+                self._loop.call_soon(self._done.set)  # after the expiry, which is due at once
+
+            expiring = asyncio.ensure_future(expire())
+            await call
+        await expiring
+
+    async def by_task(self, call: Awaitable[object]) -> None:
+        task = asyncio.ensure_future(call)
+        await self._may_cancel.wait()
+        task.cancel()
+        self._loop.call_soon(self._done.set)  # after the task has heard of it
+        await task
+
+
+def cancelled(way: str, script: Callable[[Cancelling], Script], scheme: str) -> Cancelled:
+    """Return what comes of a create that is cancelled as *script* has it."""
+    told: list[Task] = []
+
+    async def create() -> tuple[BaseException, int]:
+        cancelling = Cancelling()
+        with ScriptedServer(script(cancelling), scheme=scheme) as server:
+            async with client_of(server.url, told) as client:
+                try:
+                    await getattr(cancelling, way)(client.create(image()))
+                except BaseException as error:  # noqa: BLE001  it is looked at
+                    await asyncio.sleep(0)  # a cancellation that is left over comes here
+                    return error, server.posts
+        raise AssertionError("nothing was cancelled")
+
+    error, posts = asyncio.run(create())
+    causes = (error, error.__cause__ or error)
+    notes = "\n".join(note for one in causes for note in getattr(one, "__notes__", ()))
+    return Cancelled(error, notes, [task.id for task in told], posts)
+
+
+@pytest.mark.parametrize("way", ["by_timeout", "by_task"])
+def test_a_paid_exchange_is_not_broken_off(way: str) -> None:
+    """A create whose request is out is heard to its end, and the cancellation tells the id."""
+    done = cancelled(
+        way, lambda cancelling: [read_request, cancelling.strike, send(CREATED)], "http"
+    )
+    assert isinstance(done.error, TimeoutError if way == "by_timeout" else asyncio.CancelledError)
+    assert "task-1" in done.notes
+    assert done.told == ["task-1"]
+    assert done.posts == 1
+
+
+@pytest.mark.parametrize("way", ["by_timeout", "by_task"])
+def test_what_is_not_sent_is_cancelled_at_once(way: str) -> None:
+    """A create that is cancelled before its first byte is not sent, and says so."""
+    done = cancelled(way, lambda cancelling: [cancelling.strike, hang], "https")
+    assert isinstance(done.error, TimeoutError if way == "by_timeout" else asyncio.CancelledError)
+    assert "was not sent" in done.notes
+    assert done.told == []
+    assert done.posts == 0
