@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages: `sphinx-build -n -W --keep-going -b html docs OUT`."""
+"""Sphinx configuration: `sphinx-build -n -W --keep-going -b html docs OUT`."""
 
 import sys
 from pathlib import Path
@@ -20,12 +20,12 @@ extensions = [
 exclude_patterns = ["_build", "**/__pycache__"]
 nitpicky = True
 nitpick_ignore = [
-    # Foreign types that the source imports by name. Only names with their module are known to be
-    # foreign, and nothing is fetched to find out.
+    # Types of other libraries that the source imports by name. Only names with their module are
+    # recognised as foreign, and nothing is downloaded to find out.
     ("py:class", "SSLContext"),
     ("py:class", "TracerProvider"),
-    # Ours, in public signatures, but not public by name: programs have such values, or give one
-    # that fits, without naming the type.
+    # Our own types in public signatures whose names are not public: programs have such values, or
+    # pass one that fits, without naming the type.
     ("py:class", "AsyncOutcomes"),
     ("py:class", "Clock"),
     ("py:class", "Driver"),
@@ -42,7 +42,7 @@ nitpick_ignore = [
     ("py:class", "muybridge.testing.fake_transport.FakeReply"),
     ("py:class", "muybridge.testing.fake_transport.Sent"),
     ("py:class", "muybridge.wire.http1.reply.Reply"),
-    # Raised by a function of the core that the clients turn into errors of their own.
+    # Raised by a function of the core; the clients convert it to their own errors.
     ("py:exc", "InvalidJson"),
 ]
 
@@ -50,9 +50,9 @@ nitpick_ignore_regex = [
     ("py:class", r"(.*\.)?(K|T|T_co)"),  # type variables
 ]
 
-# Markdown: an anchor for each heading, as code hosts make them.
+# Markdown: an anchor for each heading, as code hosts create them.
 myst_heading_anchors = 4
-smartquotes_action = "D"  # dashes alone: code hosts show quotes as they are written, too
+smartquotes_action = "D"  # dashes only: code hosts do not change quotes either
 
 # The library's docstrings.
 default_role = "py:obj"

@@ -1,6 +1,6 @@
-"""What Sphinx needs to build these pages: parts made from the library's tables, and its docstrings.
+"""The Sphinx extension of these pages: it generates parts from tables and adapts docstrings.
 
-A line `<!-- generated: NAME -->` on a page is replaced by what `generated` makes under that name.
+A line `<!-- generated: NAME -->` on a page is replaced by the part that `generated` has under NAME.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Tell Sphinx what is done here, and when."""
+    """Register the hooks with Sphinx."""
     from muybridge_docs import docstrings, links  # noqa: PLC0415  only Sphinx needs them
     from muybridge_docs.generated import fill  # noqa: PLC0415  the same
 

@@ -1,4 +1,4 @@
-"""The texts that stand below assignments, where `help()` does not see them."""
+"""The docstrings below assignments, which `help()` does not show."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from types import ModuleType
 
 
 def said_of(module: ModuleType) -> Mapping[str, str]:
-    """Return the text below each assignment in *module*; those in a class as `Class.NAME`."""
+    """Return the docstring below each assignment in *module*; those in a class as `Class.NAME`."""
     return dict(_said(ast.parse(inspect.getsource(module)), ""))
 
 
 def where(module: ModuleType, name: str) -> ModuleType:
-    """Return the module that assigns *name*, which *module* may only pass on."""
+    """Return the module that assigns *name*, which *module* may only re-export."""
     for node in ast.parse(inspect.getsource(module)).body:
         match node:
             case ast.ImportFrom(str(origin), names) if name in {alias.name for alias in names}:

@@ -1,4 +1,4 @@
-"""Every command with its options, and the exit codes, from the command itself."""
+"""All commands with their options, and the exit codes, read from the command itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPTION: Final = re.compile(r"(?<![`\w-])(--[a-z-]+)")
 
 
 def commands() -> str:
-    """Return every command with what it is for, its arguments and options."""
+    """Return all commands with their purpose, arguments and options."""
     return "\n\n".join(_sections(muybridge, "muybridge"))
 
 
@@ -31,7 +31,7 @@ def _sections(command: click.Command, path: str) -> Iterator[str]:
     families = [each for each in inner if isinstance(each, FamilyCommand)]
     if families:
         yield from _section(f"{path} FAMILY", command, _shared(families))
-        yield "Besides, there is an option for each field: see [Families and models](families.md)."
+        yield "There is also an option for each field: see [Families and models](families.md)."
         return
     for each in inner:
         if each is not None:
@@ -47,7 +47,7 @@ def _section(path: str, command: click.Command, params: Iterable[click.Parameter
 
 
 def _shared(families: list[FamilyCommand]) -> list[click.Parameter]:
-    """Return the options of *families* that are not their fields'."""
+    """Return the options of *families* that are not fields."""
     fields = {field.name for family in FAMILIES.values() for field in family.fields}
     shared = {_shown(p): p for each in families for p in each.params if p.name not in fields}
     return list(shared.values())
@@ -82,9 +82,9 @@ def _help(param: click.Parameter) -> str:
 
 
 def exit_codes() -> str:
-    """Return what each exit code says, and the errors that end with it."""
+    """Return the meaning of each exit code, and the errors that lead to it."""
     return table(
-        ("Code", "Meaning", "After"),
+        ("Code", "Meaning", "Errors"),
         (
             (
                 code(number),

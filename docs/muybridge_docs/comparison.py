@@ -1,4 +1,4 @@
-"""What the benchmarks have found beside other libraries, read from docs/benchmarks.md."""
+"""Comparisons with other libraries, read from docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PEERS: Final = re.compile(r"^The peers: (.+)\.$", re.MULTILINE)
 
 @attrs.frozen
 class Comparison:
-    """What Muybridge needs of what another library needs.
+    """The cost of Muybridge relative to another library.
 
     Args:
         benchmark: The benchmark's name, as `python -m benchmarks` knows it.
         measured: What it measures.
-        ours: Which part of Muybridge took part.
-        ratio: The quotient, as it is printed.
-        theirs: What it was compared with.
+        ours: The contestant from Muybridge.
+        ratio: The quotient, as printed.
+        theirs: The other contestant.
     """
 
     benchmark: str
@@ -38,7 +38,7 @@ class Comparison:
 
 
 def comparisons() -> Iterator[Comparison]:
-    """Yield each comparison with another library, in the order of the page of benchmarks."""
+    """Yield each comparison with another library, in the order of the page."""
     text = PAGE.read_text("utf-8")
     peers = [name for line in _PEERS.findall(text) for name in re.findall(r"([\w.-]+) \d", line)]
     for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
@@ -56,7 +56,7 @@ def _names(theirs: str, peers: list[str]) -> bool:
 
 
 def comparison() -> str:
-    """Return all comparisons, a table for each benchmark."""
+    """Return all comparisons, with a table for each benchmark."""
     by_benchmark: dict[str, list[Comparison]] = {}
     for each in comparisons():
         by_benchmark.setdefault(each.benchmark, []).append(each)

@@ -1,4 +1,4 @@
-"""What a failure or a status means, from the tables that operations decide by."""
+"""The meaning of failures and statuses, from the tables by which operations decide."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ COLUMNS: Mapping[str, tables.Delivery] = {
 
 
 def delivery() -> str:
-    """Return what becomes of each kind of request, and the words that it is told in."""
+    """Return the verdicts for each kind of request, and what the verdicts mean."""
     meanings = said_of(tables)
     words = table(
-        ("Word", "Meaning"),
+        ("Verdict", "Meaning"),
         ((word(verdict), meanings[f"Verdict.{verdict.name}"]) for verdict in Verdict),
     )
-    return f"{table(('What came', *COLUMNS), _rows())}\n\n{words}"
+    return f"{table(('What happened', *COLUMNS), _rows())}\n\n{words}"
 
 
 def word(verdict: Verdict) -> str:
-    """Return how *verdict* is shown: a create that may have been accepted stands out."""
+    """Return *verdict* as it is shown: a create that may have been accepted stands out."""
     shown = verdict.name.lower().replace("_", " ")
     return f"**{shown}**" if verdict is Verdict.AMBIGUOUS else shown
 
@@ -51,14 +51,14 @@ def _rows() -> Iterator[tuple[str, ...]]:
 
 
 def _failures() -> Mapping[str, list[TransportFailure]]:
-    """Return every failure that there is, under what is told of it."""
+    """Return every possible failure, by its description."""
     unsent = [TransportFailure(phase=Phase.CONNECT, sent=False, reason=why) for why in Reason]
     lasting = [each for each in unsent if CREATE.judge_failure(each) is Verdict.NOT_SENT]
     reasons = codes(each.reason for each in lasting)
     return {
         "no byte was sent": [each for each in unsent if each not in lasting],
-        f"no byte was sent, and none would be again: {reasons}": lasting,
-        "any byte was sent, and no whole reply came": [
+        f"no byte was sent, and a retry would not help: {reasons}": lasting,
+        "a byte was sent, but no complete response came": [
             TransportFailure(phase=phase, sent=True, reason=why)
             for phase in Phase
             for why in Reason
@@ -67,7 +67,7 @@ def _failures() -> Mapping[str, list[TransportFailure]]:
 
 
 def _only(kind: tables.Delivery, failures: list[TransportFailure]) -> Verdict:
-    """Return the one verdict on all *failures*."""
+    """Return the verdict that all *failures* share."""
     (verdict,) = {kind.judge_failure(failure) for failure in failures}
     return verdict
 
@@ -77,11 +77,11 @@ def _words(verdicts: tuple[Verdict, ...]) -> tuple[str, ...]:
 
 
 def tries() -> str:
-    """Return how often things are tried, and how long is waited: each constant of the core."""
+    """Return the core's constants for retries and waits."""
     rows: list[tuple[str, ...]] = []
     for module in (tables, operation, create, poll, download):
         for name, meaning in said_of(module).items():
             value = getattr(module, name, None)
             if name.isupper() and isinstance(value, int | float):
-                rows.append((code(name), f"{value:,g}" if value < 1e7 else f"{value:,}", meaning))  # noqa: PLR2004  beyond that, digits are lost
+                rows.append((code(name), f"{value:,g}" if value < 1e7 else f"{value:,}", meaning))  # noqa: PLR2004  larger values lose digits
     return table(("Constant", "Value", "Meaning"), rows)

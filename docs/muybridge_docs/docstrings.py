@@ -1,4 +1,4 @@
-"""Docstrings, which are written for `help()`, as Sphinx is to read them."""
+"""Adapt docstrings, which are written for `help()`, to Sphinx."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 _EXAMPLE = re.compile(r"    +\S")
 _NO_LITERAL = re.compile(r"=(NOTHING\b|<[^,)]*>+)")
-"""A default that attrs makes anew for each value, or a function."""
+"""A default that attrs creates for each value, or a function."""
 _COLON = "\ue000"
-"""Stands for the colon before which napoleon would see an attribute's type."""
+"""Replaces a colon that napoleon would take for the end of an attribute's type."""
 
 
 def show_examples(
     _app: Sphinx, what: str, _name: str, _value: Any, _options: Any, lines: list[str]
 ) -> None:
-    """Let an indented stretch be shown as code. It comes before napoleon."""
+    """Mark indented blocks as code, before napoleon runs."""
     lines[:] = with_examples(lines)
     if what in ("attribute", "data", "property") and lines:
         lines[0] = lines[0].replace(":", _COLON)
@@ -27,14 +27,14 @@ def show_examples(
 def end_sentences(
     _app: Sphinx, _what: str, _name: str, _value: Any, _options: Any, lines: list[str]
 ) -> None:
-    """Give an attribute's first line its colon back. It comes after napoleon."""
+    """Restore the colon in the first line of attributes, after napoleon has run."""
     lines[:] = [line.replace(_COLON, ":") for line in lines]
 
 
 def with_examples(lines: list[str]) -> list[str]:
-    """Return *lines* with what is indented after an empty line marked as code.
+    """Return *lines* with indented blocks after an empty line marked as code.
 
-    And `data:` URIs as words, which reStructuredText takes for links.
+    `data:` URIs are escaped, because reStructuredText takes them for links.
     """
     marked: list[str] = []
     inside = False
@@ -64,9 +64,9 @@ def shorten_signature(
     signature: str | None,
     returns: str | None,
 ) -> tuple[str | None, str | None] | None:
-    """Let a default that cannot be written down be shown as three dots."""
+    """Show defaults that cannot be written down as three dots."""
     if signature is None:
         return None
     if what == "class" and signature in ("(*args, **kwargs)", "(value)"):
-        return "", returns  # protocols are not called, and of an enumeration there are its members
+        return "", returns  # protocols are not called, and enumerations show their members
     return _NO_LITERAL.sub("=...", signature), returns

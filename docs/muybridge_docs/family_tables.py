@@ -1,4 +1,4 @@
-"""Families, models, limits, pacing and retention, from the tables that requests are checked by."""
+"""Tables of families, models, limits, pacing and retention, from those that check requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muybridge_protocol.text.models import VARIANTS
 
 
 def families() -> str:
-    """Return what each family makes and how it is asked."""
+    """Return what each family makes and how to request it."""
     return table(
         ("Family", "Request", "Makes", "Sound", "Models", "`POST` to"),
         (
@@ -31,9 +31,9 @@ def families() -> str:
 
 
 def models() -> str:
-    """Return every model with what holds for it alone."""
+    """Return every model with its own limits."""
     return table(
-        ("Family", "Model", "What sets it apart", "Billed"),
+        ("Family", "Model", "Limits and notes", "Billed"),
         (
             (
                 code(family.name),
@@ -56,9 +56,9 @@ def _limits(model: Model) -> Iterator[str]:
 
 
 def pacing() -> str:
-    """Return how often results are asked for."""
+    """Return the poll intervals."""
     return table(
-        ("Family", "Models", "Every", "Never below", ""),
+        ("Family", "Models", "Poll interval", "Minimum", ""),
         [
             *(row for family in FAMILIES.values() for row in _paces(family)),
             ("a bare id", "", pace_of(UNKNOWN_PACING), "", _assumed(UNKNOWN_PACING)),
@@ -117,7 +117,7 @@ def _default(field: Field) -> str:
 
 
 def _in_fields(sentence: str, family: Family) -> str:
-    """Return *sentence*, which speaks of options, with the names of the fields."""
+    """Return *sentence*, which names options, with the names of the fields."""
     named = {alias.legacy: alias.legacy for alias in family.aliases}
     named |= {field.wire: field.name for field in family.fields} | {"extra": "extra"}
     for wire in sorted(named, key=lambda name: len(option_name(name)), reverse=True):

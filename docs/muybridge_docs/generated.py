@@ -1,4 +1,4 @@
-"""The parts of pages that are made from the library's own tables, by name."""
+"""The parts of pages that are generated from the library's tables, by name."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "comparison": comparison.comparison,
     **{f"module {name}": partial(module_reference, name) for name in MODULES},
 }
-"""What each part is made by."""
+"""The function that generates each part."""
 
 _MARK = re.compile(r"^<!-- generated: (.+) -->$", re.MULTILINE)
 
 
 def fill(text: str, page: str) -> str:
-    """Return *text* with each mark replaced by what it stands for.
+    """Return *text* with each mark replaced by its generated part.
 
     Args:
         text: A page in Markdown.
-        page: What the page is called, for the message.
+        page: The name of the page, for the message.
 
     Raises:
-        ValueError: Nothing is made under that name.
+        ValueError: A mark has an unknown name.
     """
 
     def made(mark: re.Match[str]) -> str:
@@ -60,5 +60,5 @@ def fill(text: str, page: str) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names of the parts that *text* asks for."""
+    """Return the names of the parts that *text* includes."""
     return _MARK.findall(text)

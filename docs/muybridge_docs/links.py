@@ -1,4 +1,4 @@
-"""What the names in docstrings and annotations lead to."""
+"""Resolve the names in docstrings and annotations to links."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @cache
 def _by_name() -> dict[str, str]:
-    """Return under which name each is explained; a value of a young module is known there alone."""
+    """Return the documented name of each public name.
+
+    Values of young modules are known only within their module.
+    """
     return {
         public.name: public.shown
         for module, all_of in explained().items()
@@ -29,7 +32,7 @@ def _by_name() -> dict[str, str]:
 
 
 def _full_name(target: str) -> str | None:
-    """Return under which name *target* is explained: a public name, or a part of a class."""
+    """Return the documented name of *target*: a public name, or a member of a class."""
     owner, _, name = target.rpartition(".")
     if name in _by_name():
         return _by_name()[name]
@@ -40,11 +43,11 @@ def _full_name(target: str) -> str | None:
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
 ) -> nodes.Element | None:
-    """Return what *node* leads to, where Sphinx itself has not found it.
+    """Return the link for *node* that Sphinx itself has not found.
 
-    Annotations hold bare names, as they stand in the source. A word in single backticks is a link
-    if there is such a name, and else plain code. Nothing of the standard library or of other
-    people's is linked: that would need their indexes, and nothing is fetched here.
+    Annotations contain bare names, as in the source. A word in single backticks becomes a link if
+    such a name exists, and plain code otherwise. Names of the standard library and of other
+    libraries are not linked: that would mean downloading their indexes.
     """
     if node.get("refdomain") != "py":
         return None
@@ -63,7 +66,7 @@ def resolve(
 
 
 def _is_literal(target: str) -> bool:
-    """Whether it is a value that stands in an annotation."""
+    """Whether *target* is a literal value in an annotation."""
     return target[:1] in ("'", '"') or target.isdigit()
 
 

@@ -1,4 +1,4 @@
-"""What the local service makes, from the code that decides it."""
+"""A table of what the local service makes, from the code that decides it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muybridge_protocol.families.family import HOUR
 
 
 def results() -> str:
-    """Return what each family makes when nothing but the required fields is sent."""
+    """Return what each family makes if only the required fields are sent."""
     return table(
         ("Family", "Pixels", "Seconds", "Frames per second", "Sound", "Kept"),
         [(code(family.name), *_result(family), _kept(family)) for family in FAMILIES.values()],

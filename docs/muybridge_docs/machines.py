@@ -1,7 +1,7 @@
-"""The state machines as pictures: read from the table of statuses, and walked through in the core.
+"""Diagrams of the state machines, from the table of statuses and by running the operations.
 
-A walk asks an operation what it wants and tells it each thing that may come, again and again, until
-it settles; what it does then is what is drawn. So a picture cannot say what the code does not do.
+A walk gives an operation the same input again and again until it settles, and the diagram shows
+what the operation did. So a diagram cannot show what the code does not do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SERVICE = Service(base_url="https://service.test")
 TASK = Task(id="task-1", family=IMGA.name, model="imga", status=Status.QUEUED, submitted_at=0.0)
 
 Input = HttpResponse | TransportFailure
-"""What may come of an exchange."""
+"""The possible results of an exchange."""
 
 
 def _record(**fields: object) -> HttpResponse:
@@ -71,7 +71,7 @@ AFTER_POLL: Mapping[str, Input] = {
 
 
 def task_states() -> str:
-    """Return the picture of a task's statuses."""
+    """Return the diagram of a task's statuses."""
     edges = [
         Edge(str(before) if before else "create call", str(after))
         for before, afters in TRANSITIONS.items()
@@ -83,35 +83,35 @@ def task_states() -> str:
 
 
 def create_machine() -> str:
-    """Return the picture of a create call."""
-    return fan("What comes of a create call", list(walk(new_create, AFTER_CREATE)))
+    """Return the diagram of a create call."""
+    return fan("Outcomes of a create call", list(walk(new_create, AFTER_CREATE)))
 
 
 def poll_machine() -> str:
-    """Return the picture of waiting for a result."""
-    return fan("What comes of waiting for a result", list(walk(new_poll, AFTER_POLL)))
+    """Return the diagram of waiting for a result."""
+    return fan("Outcomes of waiting for a result", list(walk(new_poll, AFTER_POLL)))
 
 
 def new_create() -> Operation[Any]:
-    """Return a create call at its beginning."""
+    """Return a new create call."""
     request = ImgaRequest(model="imga", prompt="a horse")
     return Create.start(request, SERVICE, now=0.0, wall=0.0, seed=0)
 
 
 def new_poll() -> Operation[Any]:
-    """Return the wait for a result at its beginning."""
+    """Return a new wait for a result."""
     return Poll.start(TASK, SERVICE, now=0.0, wall=0.0, seed=0)
 
 
 @attrs.frozen
 class Step:
-    """What comes of an input.
+    """How an operation responds to an input.
 
     Args:
-        label: What came, in words.
-        first: What the operation wants next: `Wait`, or the outcome.
-        last: The outcome, if the same comes again and again.
-        tries: How many requests were sent by then.
+        label: The input, in words.
+        first: The next action: `Wait`, or the outcome.
+        last: The outcome if the same input repeats.
+        tries: The number of requests sent by then.
     """
 
     label: str
@@ -121,11 +121,11 @@ class Step:
 
 
 def walk(start: Callable[[], Operation[Any]], inputs: Mapping[str, Input]) -> Iterator[Step]:
-    """Yield what comes of each of *inputs*, and of the same again and again.
+    """Yield how an operation responds to each of *inputs*, once and repeatedly.
 
     Args:
-        start: Makes the operation at its beginning.
-        inputs: What may come of an exchange, by what it is called.
+        start: Creates the operation.
+        inputs: The possible results of an exchange, by label.
     """
     for label, given in inputs.items():
         reached: list[str] = []
@@ -142,7 +142,7 @@ _ENDLESS = 10_000
 
 
 def _told(operation: Operation[Any], given: Input, now: float) -> tuple[Operation[Any], float]:
-    """Return the operation after *given*, and when that was: it waits before it sends."""
+    """Return the operation after *given*, and the time, which includes any wait before sending."""
     match operation.next_action(now):
         case Wait(until):
             return _told(operation, given, until)

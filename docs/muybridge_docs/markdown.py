@@ -1,4 +1,4 @@
-"""Markdown from values."""
+"""Write values as Markdown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table.
 
     Args:
-        headings: The words above its columns.
-        rows: Its cells, which may hold Markdown.
+        headings: The column headings.
+        rows: The cells, which may contain Markdown.
     """
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
@@ -22,7 +22,7 @@ def code(text: object) -> str:
 
 
 def codes(texts: Iterable[object], joint: str = ", ") -> str:
-    """Return *texts* as code, one after the other."""
+    """Return *texts* as code, joined by *joint*."""
     return joint.join(map(code, texts))
 
 

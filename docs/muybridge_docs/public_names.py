@@ -1,4 +1,4 @@
-"""What is public, from the table of docs/api.md, and its reference as directives of autodoc."""
+"""The public names, from the table in docs/api.md, and their reference as autodoc directives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ YOUNG: Final = (
     "muybridge.testing.conformance",
     "muybridge.wire.building",
 )
-"""Public, too, but not yet in the table of what is stable."""
+"""Modules that are public but not yet in the table of stable ones."""
 
 STABLE: Final = tuple(
     re.findall(r"^\| `(muybridge[a-z0-9_.]*)` \|", PAGE.read_text("utf-8"), re.MULTILINE)
@@ -36,13 +36,13 @@ _OURS: Final = ("muybridge", "muybridge_protocol")
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Return what *module* offers, as docs/api.md says, in the order of its source."""
+    """Return the public names of *module*, as docs/api.md defines them, in source order."""
     defined = list(_defined(module))
     offered = getattr(module, "__all__", [name for name in defined if not name.startswith("_")])
     names = [
         name
         for name in cast("list[str]", offered)
-        # A type variable means something only where it is used.
+        # A type variable only has a meaning where it is used.
         if not name.startswith("__") and not isinstance(getattr(module, name), TypeVar)
     ]
     return sorted(names, key=lambda name: defined.index(name) if name in defined else len(defined))
@@ -64,10 +64,10 @@ class Public:
     """A public name.
 
     Args:
-        module: The public module on whose page it is explained.
+        module: The public module on whose page it is documented.
         name: Its name there.
-        shown: The name under which it is explained, which is the shortest to import it by.
-        value: What it stands for.
+        shown: The name under which it is documented, the shortest to import it by.
+        value: The object itself.
     """
 
     module: str
@@ -87,13 +87,13 @@ class Public:
 
     @property
     def is_callable(self) -> bool:
-        """Whether it is a class or a function, and not a value."""
+        """Whether it is a class or a function rather than a value."""
         return self.is_class or self.is_function
 
 
 @cache
 def explained() -> Mapping[str, tuple[Public, ...]]:
-    """Return what is explained on the page of each public module, everything once."""
+    """Return the names documented on the page of each public module, each name once."""
     homes: dict[str, list[Public]] = {module: [] for module in MODULES}
     seen: set[tuple[str, str]] = set()
     for module in MODULES:
@@ -113,12 +113,12 @@ def _in_order(module: str, names: Iterable[Public]) -> list[Public]:
 
 
 def _home(module: str, name: str, value: Any) -> str:
-    """Return the public module that *value* belongs to, which *module* offers as *name*."""
+    """Return the public module that documents *value*, which *module* exports as *name*."""
     origin = getattr(value, "__module__", None)
     if isinstance(origin, str) and is_ours(origin) and hasattr(value, "__qualname__"):
         while origin not in MODULES and "." in origin:
             origin = origin.rpartition(".")[0]
-        # A package offers what is defined in its modules only if it says so.
+        # A package exports what its modules define only if it says so.
         if origin in MODULES and name in public_names(import_module(origin)):
             return origin
         return module
@@ -140,19 +140,19 @@ def _shown(home: str, name: str, value: Any) -> str:
 
 
 def is_ours(module: str) -> bool:
-    """Whether *module* is of this library."""
+    """Whether *module* belongs to this library."""
     return module.partition(".")[0] in _OURS
 
 
 def module_reference(name: str) -> str:
-    """Return the reference of the public module *name*, as Markdown with directives of autodoc."""
+    """Return the reference of the public module *name*, as Markdown with autodoc directives."""
     module = import_module(name)
     here = explained()[name]
     names = {public.name for public in here}
     parts = [_module(module)]
     elsewhere = [other for other in public_names(module) if other not in names]
     if elsewhere:
-        parts.append(f"`{name}` also offers {_linked(elsewhere)}.")
+        parts.append(f"`{name}` also exports {_linked(elsewhere)}.")
     parts += ["\n".join(["```{eval-rst}", *_directive(public), "```"]) for public in here]
     return "\n\n".join(parts)
 
@@ -168,7 +168,7 @@ def _module(module: ModuleType) -> str:
 
 
 def _text(value: Any) -> list[str]:
-    from muybridge_docs.docstrings import with_examples  # noqa: PLC0415  it asks for names here
+    from muybridge_docs.docstrings import with_examples  # noqa: PLC0415  it imports this module
 
     return with_examples(inspect.cleandoc(value.__doc__ or "").splitlines())
 
@@ -195,7 +195,7 @@ def _options(public: Public) -> Iterator[str]:
     if issubclass(kind, enum.Enum):
         yield ":undoc-members:"
     elif private:
-        # What a private class brings is explained here, where it is used.
+        # Members of a private base class are documented here, where users meet them.
         yield f":inherited-members: {', '.join(_strangers(kind))}"
     elif kind.__bases__ != (object,):
         yield ":show-inheritance:"
@@ -205,7 +205,7 @@ def _options(public: Public) -> Iterator[str]:
         if not name.startswith("_")
         and any(name in vars(base) for base in ours if base not in private)
     )
-    if repeated:  # what a public base explains is not explained again
+    if repeated:  # members of a public base class are documented there
         yield f":exclude-members: {', '.join(repeated)}"
 
 
@@ -227,7 +227,7 @@ def _is_short(value: object) -> bool:
 
 
 def _said_of_data(public: Public) -> list[str]:
-    """Return the text that stands below the assignment of a name, or what it is."""
+    """Return the docstring below the assignment of a name, or its type."""
     text = said_of(where(import_module(public.module), public.name)).get(public.name)
     if text is not None:
         return text.splitlines()

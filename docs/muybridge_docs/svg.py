@@ -1,4 +1,4 @@
-"""Simple pictures of boxes and arrows, in the colour of the text around them."""
+"""Simple diagrams of boxes and arrows, in the colour of the surrounding text."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class _Box:
 
 
 def layers(title: str, edges: Sequence[Edge], ends: Iterable[str]) -> str:
-    """Return a picture in which arrows lead from the left to the right.
+    """Return a diagram whose arrows lead from left to right.
 
     Args:
-        title: What it shows, for those who do not see it.
-        edges: The arrows. There is no circle in them.
-        ends: Boxes after which nothing comes.
+        title: A description for screen readers.
+        edges: The arrows, without cycles.
+        ends: The final boxes.
     """
     depth = _depths(edges)
     columns: dict[int, list[str]] = {}
@@ -86,7 +86,7 @@ def _depths(edges: Sequence[Edge]) -> Mapping[str, int]:
 
 
 def _outside(names: Sequence[str], skipped: set[str]) -> list[str]:
-    """Return *names* with those outside that arrows reach around other boxes."""
+    """Return *names*, with those on the outside that arrows reach around other boxes."""
     reached = [name for name in names if name in skipped]
     others = [name for name in names if name not in skipped]
     return [*reached[::2], *others, *reached[1::2]]
@@ -115,15 +115,15 @@ _WAIT_WIDTH: Final = 64.0
 _END_X: Final = 700.0
 _END_WIDTH: Final = 160.0
 _FEW: Final = 4
-"""Tries that are counted. Beyond that, it is time that decides."""
+"""The largest number of attempts to show. Above that, time decides."""
 
 
 def fan(title: str, steps: Sequence[Step]) -> str:
-    """Return a picture of an operation: what it waits after, and what it ends with.
+    """Return a diagram of an operation: the inputs after which it waits, and how it ends.
 
     Args:
-        title: What it shows, for those who do not see it.
-        steps: What comes of each input.
+        title: A description for screen readers.
+        steps: How it responds to each input.
     """
     again = [step for step in steps if step.first == "Wait"]
     ends: dict[str, list[str]] = {}
@@ -160,7 +160,7 @@ def _left(again: Sequence[Step], height: float) -> Iterator[str]:
         yield _text((_SEND_X + box.x + box.width) / 2, y - 9, step.label, "middle")
     y = top + (len(again) + 0.7) * _ROW
     yield _arrow(f"M{box.x + box.width:g},{y:g} L{_SEND_X - 2:g},{y:g}")
-    yield _text((_SEND_X + box.x + box.width) / 2, y - 9, "the time has come", "middle")
+    yield _text((_SEND_X + box.x + box.width) / 2, y - 9, "when it is due", "middle")
 
 
 def _right(ends: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _arrow(path: str) -> str:
 def _picture(
     title: str, said: str, width: float, height: float, drawn: Iterable[str]
 ) -> str:  # fmt: skip
-    """Return the picture as HTML within Markdown."""
+    """Return the diagram as HTML within Markdown."""
     marker = f"arrow-{title.lower().replace(' ', '-')}"
     parts = "\n".join(drawn).replace("MARKER", marker)
     return (

@@ -168,7 +168,10 @@ def test_delivery() -> None:
         row = rows[named or (classed if classed in rows else "any other status")]
         verdicts = [kind.judge_status(status) for kind in COLUMNS.values()]
         assert row == [word(verdict) for verdict in verdicts], status
-    assert rows["any byte was sent, and no whole reply came"] == ["**ambiguous**", *["retry"] * 3]
+    assert rows["a byte was sent, but no complete response came"] == [
+        "**ambiguous**",
+        *["retry"] * 3,
+    ]
     assert rows["no byte was sent"] == ["retry"] * 4
     assert rows["`404`"] == ["refused", "missing", "missing", "missing"]
     assert rows["`405`, `413`, `415`, `425`"] == ["refused", "retry", "refused", "refused"]
