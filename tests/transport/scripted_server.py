@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
+
 from muybridge.testing.scripted_server import (
+    PATIENCE,
     Peer,
     Script,
     ScriptedServer,
     Step,
     closed_port,
-    connect_proxy,
     hang,
     in_turn,
     read_request,
@@ -35,3 +39,23 @@ __all__ = [
     "send",
     "serve",
 ]
+
+
+def connect_proxy(peer: Peer) -> None:
+    """Be a proxy that makes the tunnel it is asked for by CONNECT."""
+    line = peer.read_head().split(b" ")
+    host, _, port = line[1].decode().rpartition(":")
+    with socket.create_connection((host.strip("[]"), int(port)), PATIENCE) as onward:
+        peer.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        back = threading.Thread(target=_copy, args=(onward, peer.sock), daemon=True)
+        back.start()
+        _copy(peer.sock, onward)
+        back.join(PATIENCE)
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)

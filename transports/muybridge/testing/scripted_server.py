@@ -57,10 +57,7 @@ class Peer:
     def read_head(self) -> bytes:
         """Read one request as far as its blank line."""
         while b"\r\n\r\n" not in self._unread:
-            data = self.receive()
-            if not data:
-                raise ConnectionResetError("the client went away")
-            self._unread += data
+            self._read_more()
         head, _, self._unread = self._unread.partition(b"\r\n\r\n")
         return head + b"\r\n\r\n"
 
@@ -70,12 +67,15 @@ class Peer:
         length = re.search(rb"(?i)\r\ncontent-length: *([0-9]+)", head)
         missing = int(length[1]) if length else 0
         while len(self._unread) < missing:
-            data = self.receive()
-            if not data:
-                raise ConnectionResetError("the client went away")
-            self._unread += data
+            self._read_more()
         body, self._unread = self._unread[:missing], self._unread[missing:]
         return head + body
+
+    def _read_more(self) -> None:
+        data = self.receive()
+        if not data:
+            raise ConnectionResetError("the client went away")
+        self._unread += data
 
     def send(self, data: bytes) -> None:
         """Send *data*."""
@@ -308,26 +308,6 @@ def in_words(script: Script) -> str:
 def _shown(data: bytes) -> str:
     rest = len(data) - _SHOWN
     return repr(data) if rest <= 0 else f"{data[:_SHOWN]!r} and {rest} bytes more"
-
-
-def connect_proxy(peer: Peer) -> None:
-    """Be a proxy that makes the tunnel it is asked for by CONNECT."""
-    line = peer.read_head().split(b" ")
-    host, _, port = line[1].decode().rpartition(":")
-    with socket.create_connection((host.strip("[]"), int(port)), PATIENCE) as onward:
-        peer.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        back = threading.Thread(target=_copy, args=(onward, peer.sock), daemon=True)
-        back.start()
-        _copy(peer.sock, onward)
-        back.join(PATIENCE)
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            target.sendall(data)
-    with contextlib.suppress(OSError):
-        target.shutdown(socket.SHUT_WR)
 
 
 def closed_port() -> int:

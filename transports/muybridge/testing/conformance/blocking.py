@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import trio
 
@@ -15,6 +15,7 @@ from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport
 from muybridge_protocol.http import HttpHead, HttpRequest
 
 T = TypeVar("T")
+Inner = TypeVar("Inner")
 
 
 class TrioThread:
@@ -42,33 +43,28 @@ class TrioThread:
         return trio.from_thread.run(function, trio_token=self._token)
 
 
-class BlockingReply:
-    """One exchange of a `BlockingTransport`."""
+class _Face(Generic[Inner]):
+    """The blocking face of an asynchronous thing, which is what the checks are about."""
 
-    def __init__(
-        self,
-        thread: TrioThread,
-        transport: AsyncTransport,
-        request: HttpRequest,
-        timeout: float,
-        authorization: str | None,
-    ) -> None:
-        self._thread = thread
-        self.inner: AbstractAsyncContextManager[AsyncStreamedReply] = transport.stream(
-            request, timeout=timeout, authorization=authorization
-        )
+    def __init__(self, thread: TrioThread, inner: Inner) -> None:
+        self.thread = thread
+        self.inner = inner
 
     def __repr__(self) -> str:
         return repr(self.inner)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _as_it_is, (self.inner,)  # what a check is about is the exchange itself
+        return _as_it_is, (self.inner,)
 
     def __copy__(self) -> object:
         return copy.copy(self.inner)
 
+
+class BlockingReply(_Face[AbstractAsyncContextManager[AsyncStreamedReply]]):
+    """One exchange of a `BlockingTransport`."""
+
     def __enter__(self) -> Self:
-        self._entered: AsyncStreamedReply = self._thread.run(self.inner.__aenter__)
+        self._entered: AsyncStreamedReply = self.thread.run(self.inner.__aenter__)
         return self
 
     def __exit__(
@@ -77,7 +73,7 @@ class BlockingReply:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._thread.run(lambda: self.inner.__aexit__(kind, error, traceback))
+        self.thread.run(lambda: self.inner.__aexit__(kind, error, traceback))
 
     @property
     def head(self) -> HttpHead:
@@ -95,30 +91,17 @@ class BlockingReply:
         async def step() -> bytes:
             return await anext(iterator, b"")
 
-        while piece := self._thread.run(step):
+        while piece := self.thread.run(step):
             yield piece
 
 
-class BlockingTransport:
+class BlockingTransport(_Face[AsyncTransport]):
     """An asynchronous transport that blocks; a `Transport`.
 
     Args:
         thread: Where it works.
         inner: The transport.
     """
-
-    def __init__(self, thread: TrioThread, inner: AsyncTransport) -> None:
-        self.thread = thread
-        self.inner = inner
-
-    def __repr__(self) -> str:
-        return repr(self.inner)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _as_it_is, (self.inner,)  # what a check is about is the transport itself
-
-    def __copy__(self) -> object:
-        return copy.copy(self.inner)
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
@@ -128,7 +111,8 @@ class BlockingTransport:
         Raises:
             TransportError: On entering, as the transport itself.
         """
-        return BlockingReply(self.thread, self.inner, request, timeout, authorization)
+        stream = self.inner.stream(request, timeout=timeout, authorization=authorization)
+        return BlockingReply(self.thread, stream)
 
     def close(self) -> None:
         """Close every idle connection."""

@@ -104,22 +104,19 @@ class Checks:
 
     def _smoke(self) -> None:
         """Exchange one GET and one POST, and let every exception out as it is."""
-        made = self.make_transport(client_context(authority()))
-        try:
-            with serving(serve(200, b"{}")) as server:
-                for request in (get(server.url), post(server.url)):
-                    try:
-                        response = exchange(
-                            made, request, timeout=ENOUGH, authorization=AUTHORIZATION
-                        )
-                    except TransportError as error:
-                        SMOKE.refuse("a whole response", f"TransportError, {shown(error.failure)}")
-                    came = (response.status, response.body)
-                    expected = "status 200 with the body b'{}'"
-                    found = f"status {response.status} with the body {response.body[:_SHOWN]!r}"
-                    SMOKE.require(came == (200, b"{}"), expected, found)
-        finally:
-            made.close()
+        with (
+            contextlib.closing(self.make_transport(client_context(authority()))) as made,
+            serving(serve(200, b"{}")) as server,
+        ):
+            for request in (get(server.url), post(server.url)):
+                try:
+                    response = exchange(made, request, timeout=ENOUGH, authorization=AUTHORIZATION)
+                except TransportError as error:
+                    SMOKE.refuse("a whole response", f"TransportError, {shown(error.failure)}")
+                came = (response.status, response.body)
+                expected = "status 200 with the body b'{}'"
+                found = f"status {response.status} with the body {response.body[:_SHOWN]!r}"
+                SMOKE.require(came == (200, b"{}"), expected, found)
 
     def _require_smoke(self, request: pytest.FixtureRequest) -> None:
         """End a check in one line if the smoke check fails, which says why.

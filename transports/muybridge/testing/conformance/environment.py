@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Generator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +125,9 @@ class Environment(Checks):
             expect(failure, GIVEN, sent=False, reason=Reason.CERTIFICATE)
             GIVEN.require(server.received == b"", "nothing sent", server.received[:80])
 
-    @contextlib.contextmanager
-    def _made(self) -> Generator[Transport]:
+    def _made(self) -> AbstractContextManager[Transport]:
         """Make a transport now, because some read the environment when they are made."""
-        made = self.make_transport(client_context(authority()))
-        try:
-            yield made
-        finally:
-            made.close()
+        return contextlib.closing(self.make_transport(client_context(authority())))
 
 
 def _exchanged(transport: Transport, url: str) -> HttpResponse | TransportError:

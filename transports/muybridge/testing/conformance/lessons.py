@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable
-from typing import NoReturn, Protocol, Self, TypeVar, cast
+from typing import NoReturn, Protocol, TypeVar, cast
 
 import attrs
 import pytest
@@ -190,27 +189,3 @@ UNKNOWN = Lesson(
     "what is around the library's calls, on entering the context, in `pieces` and in `close`: "
     "whatever they raise has to become a TransportError; muybridge.wire.building.Reply does it",
 )
-
-
-class Kept(logging.Handler):
-    """Keeps what every logger is told."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.told: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep *record*, with every argument that it was given."""
-        self.told.append(f"{record.name}: {record.getMessage()} {record.args!r}")
-
-    def __enter__(self) -> Self:
-        root = logging.getLogger()
-        self._level = root.level
-        root.addHandler(self)
-        root.setLevel(logging.DEBUG)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        root = logging.getLogger()
-        root.removeHandler(self)
-        root.setLevel(self._level)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import http.client
+import logging
 import pickle
 import traceback
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from muybridge.testing.conformance.calling import (
     serving,
 )
 from muybridge.testing.conformance.lessons import KEY as MONEY
-from muybridge.testing.conformance.lessons import WHOLE, Kept, Lesson, promises
+from muybridge.testing.conformance.lessons import WHOLE, Lesson, promises
 from muybridge.testing.scripted_server import (
     Script,
     read_request,
@@ -74,28 +75,31 @@ class Secrets(Checks):
         self,
         transport: Transport,
         capfd: pytest.CaptureFixture[str],
+        caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """At DEBUG, no logger is told the key or a URL's query, whatever goes wrong."""
-        self._check_logs(transport, [*_FAULTS.values(), serve()], capfd, monkeypatch)
+        self._check_logs(transport, [*_FAULTS.values(), serve()], capfd, caplog, monkeypatch)
 
     @promises("hides_echoes")
     def test_logs_of_echoes(
         self,
         transport: Transport,
         capfd: pytest.CaptureFixture[str],
+        caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Nor if a server repeats it in the head of its reply."""
         echo = reply(200, b"{}", x_echo=AUTHORIZATION)
         scripts = [*_ECHOES.values(), *_IN_DOUBT.values(), [read_request, echo]]
-        self._check_logs(transport, scripts, capfd, monkeypatch)
+        self._check_logs(transport, scripts, capfd, caplog, monkeypatch)
 
     def _check_logs(
         self,
         transport: Transport,
         scripts: list[Script],
         capfd: pytest.CaptureFixture[str],
+        caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         lesson = Lesson(
@@ -105,10 +109,12 @@ class Secrets(Checks):
         )
         monkeypatch.setattr(http.client.HTTPConnection, "debuglevel", 1)
         for script in scripts:
-            with serving(script) as server, Kept() as kept:
+            caplog.clear()
+            with serving(script) as server, caplog.at_level(logging.DEBUG):
                 with contextlib.suppress(TransportError), only_transport_errors():
                     _exchange(transport, f"{server.url}/v1?{_QUERY}")
-                lines = [*kept.told, *"".join(capfd.readouterr()).splitlines()]
+                lines = [f"{r.name}: {r.getMessage()} {r.args!r}" for r in caplog.records]
+                lines += "".join(capfd.readouterr()).splitlines()
                 for secret in (KEY, _QUERY):
                     telling = [line for line in lines if secret in line]
                     lesson.require(not telling, f"nothing that shows {secret}", telling)
