@@ -1,4 +1,4 @@
-"""The pure core of Muybridge: requests, replies and their rules as values.
+"""The pure core of Muybridge: requests, responses and their rules as values.
 
 It does no I/O, knows no clock, draws no random number and holds no key.
 """

@@ -1,9 +1,15 @@
-"""What a failure or a status means: what may be sent again, and what must not be.
+"""What a failure or a status means: what may be resent, and what must not be.
 
-Two facts decide. No byte of a request handed to the network means that it was not sent; any byte
-means, until a whole valid reply has been read, that it may have been accepted. And a create costs
-money, so that it is never sent twice when it may have been accepted. `CREATE`, `POLL`, `DELETE`
-and `DOWNLOAD` say it for each kind of request, as data.
+Two facts decide:
+
+- If no byte of a request was handed to the network, it was not sent. From the first byte on, until
+  a whole valid response has been read, it may have been accepted.
+- A create costs money, so it is never resent if it may have been accepted. Polls, deletes and
+  downloads are harmless to repeat.
+
+The class of an exception tells nothing about the first fact, because libraries raise the same
+`ConnectionError` before and after the first byte; `TransportFailure.sent` does. `CREATE`, `POLL`,
+`DELETE` and `DOWNLOAD` hold the verdicts for each kind of request, as data.
 """
 
 from __future__ import annotations
@@ -30,26 +36,26 @@ from muybridge_protocol.records.tasks import Task
 
 
 class Verdict(Enum):
-    """What becomes of an operation after a failure or a reply."""
+    """How an operation continues after a failure or a response."""
 
     ANSWER = auto()
-    """The reply answers the request: read it."""
+    """The response answers the request: read it."""
     RETRY = auto()
-    """Send it again after a while: it did nothing, or doing it twice is harmless."""
+    """Retry after a delay: the request did nothing, or repeating it is harmless."""
     NOT_SENT = auto()
-    """It was not sent, and trying again would not help."""
+    """It was not sent, and a retry would fail in the same way."""
     AMBIGUOUS = auto()
-    """It may have been accepted and must not be sent again."""
+    """It may have been accepted and must not be resent."""
     REFUSED = auto()
-    """The service answered, and refused."""
+    """The service refused the request."""
     THROTTLED = auto()
-    """The service asked to slow down; the request did nothing."""
+    """The service asks to slow down; the request did nothing."""
     MISSING = auto()
     """The service does not know what was asked for."""
     REDIRECT = auto()
-    """The reply points elsewhere, and that may be followed."""
+    """The response points elsewhere, and may be followed."""
     VIOLATION = auto()
-    """The reply is none that the protocol has."""
+    """The response violates the protocol."""
 
 
 @attrs.frozen(kw_only=True)
@@ -57,8 +63,8 @@ class Delivery:
     """What failures and statuses mean for one kind of request.
 
     Args:
-        unsent: It failed before a byte of it was handed to the network.
-        sent: It failed later.
+        unsent: It failed before its first byte was handed to the network.
+        sent: It failed after that.
         redirect: Any status from 300 to 399.
         statuses: Single statuses.
         other: Every status that is not listed.
@@ -71,13 +77,13 @@ class Delivery:
     other: Verdict
 
     def judge_failure(self, failure: TransportFailure) -> Verdict:
-        """Return what an exchange without a whole reply means."""
+        """Return what the failure of an exchange means."""
         if failure.sent:
             return self.sent
         return Verdict.NOT_SENT if failure.reason in _LASTING else self.unsent
 
     def judge_status(self, status: int) -> Verdict:
-        """Return what a reply with *status* means."""
+        """Return what a response with *status* means."""
         if 200 <= status <= 299:  # noqa: PLR2004  the class of success
             return Verdict.ANSWER
         if 300 <= status <= 399:  # noqa: PLR2004  the class of redirects
@@ -86,7 +92,7 @@ class Delivery:
 
 
 _LASTING = frozenset({Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS, Reason.REFUSED_HERE})
-"""Reasons that a second try would meet again."""
+"""Reasons for which a retry would fail in the same way."""
 
 _REFUSALS: Mapping[int, Verdict] = dict.fromkeys(
     (400, 401, 402, 403, 404, 405, 413, 415, 422, 425), Verdict.REFUSED
@@ -129,24 +135,24 @@ DOWNLOAD = Delivery(
 )
 
 UNSENT_TRIES = 3
-"""How often a request is tried that never reaches the service."""
+"""Attempts in all for a request that never reaches the service."""
 THROTTLED_TRIES = 4
-"""How often a create is tried that is answered 429."""
+"""Attempts in all for a create that is answered with 429."""
 RETRIES = 4
-"""How often a harmless request is tried in all."""
+"""Attempts in all for a request that is harmless to repeat."""
 LONGEST_WAIT = 120.0
-"""Seconds that a Retry-After may ask for before a create stops waiting, and most that a poll
-obeys."""
+"""Longest Retry-After, in seconds: a create does not wait longer, and a poll waits no more than
+this."""
 LONGEST_BACKOFF = 20.0
-"""Seconds that the wait between tries grows to."""
+"""Longest delay between attempts, in seconds."""
 
 
 def backoff(seed: int, attempt: int) -> float:
-    """Return the seconds to wait before the next try: full jitter over 1 s, 2 s, 4 s, ... 20 s.
+    """Return the seconds to wait before the next attempt: full jitter over 1, 2, 4, ... 20 s.
 
     Args:
-        seed: Any number; the same one gives the same waits.
-        attempt: How many tries have failed, from 1.
+        seed: Any number; the same seed gives the same delays.
+        attempt: How many attempts have failed, from 1.
     """
     ceiling = min(LONGEST_BACKOFF, 2.0 ** min(attempt - 1, 10))
     return ceiling * fraction(seed + attempt)
@@ -164,10 +170,10 @@ _MASK = (1 << 64) - 1
 
 
 def retry_after(reply: HttpResponse | HttpHead) -> float | None:
-    """Return the seconds that the reply asks to wait, or None.
+    """Return the seconds that the response asks to wait, or None.
 
-    `Retry-After` is whole seconds, or an HTTP date measured against the reply's own `Date`, so
-    that no clock of this machine takes part.
+    `Retry-After` is whole seconds, or an HTTP date. A date is compared with the response's own
+    `Date`, so that this machine's clock does not matter.
     """
     asked = (reply.header("Retry-After") or "").strip()
     if re.fullmatch(r"[0-9]{1,10}", asked, re.ASCII):
@@ -204,7 +210,7 @@ _REFUSAL_TYPES: Mapping[int, type[Refused]] = {
 
 
 def refusal(response: HttpResponse, task: Task | None = None) -> Refused:
-    """Return the error that a refusing reply stands for."""
+    """Return the error for a response that refuses the request."""
     kind = _REFUSAL_TYPES.get(response.status, Refused)
     if kind is TaskNotFound and task is None:
         kind = Refused
@@ -223,10 +229,10 @@ _PAYMENT_REQUIRED = 402
 
 
 def concerns_every_request(error: ServiceError) -> bool:
-    """Whether every other request would end with *error* too, and this one did nothing.
+    """Whether *error* would end every other request too, and this request did nothing.
 
-    The network, the key, the balance or the pace is to blame, and not the request: it may be sent
-    again as it is once that has changed.
+    The cause is the network, the key, the balance or the rate limit, not the request. Once that is
+    fixed, the request can be sent again unchanged.
     """
     if isinstance(error, Refused) and error.status == _PAYMENT_REQUIRED:
         return True

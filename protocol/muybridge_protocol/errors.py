@@ -1,13 +1,14 @@
-"""What can go wrong, told apart by what its reader has to do next.
+"""Errors and warnings, one class for each thing that their reader may have to do next.
 
-Local mistakes (`InvalidRequest`, `InvalidKey`, `InvalidIdentifier`, `InvalidAddress`) are found
-before anything is sent. Everything else is a `ServiceError`: something happened on the way to
-the service, or the service said so. Errors of a task carry the task, and `Task.to_token` keeps it.
+Local mistakes (`InvalidRequest`, `InvalidKey`, `InvalidIdentifier`, `InvalidAddress`) are raised
+before anything is sent. Everything else is a `ServiceError`: the request failed on its way to the
+service, or the service reported a problem. An error about a task carries the task, which
+`Task.to_token` can save.
 
-A `ServiceError` is an attrs class whose fields say what happened, and whose message is made of
-three sentences: what happened, to which task, what to do next. It equals itself alone, and can be
-pickled and copied. Fields with `repr=False` are replies of the service, with whatever links they
-hold: they stand neither in `repr` nor in `args`.
+A `ServiceError` is an attrs class. Its fields say what happened, and its message has three
+sentences: what happened, to which task, and what to do next. Each error equals only itself, and
+can be pickled and copied. Fields with `repr=False` hold responses of the service, which may
+contain signed links, so that neither `repr` nor `args` shows them.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from muybridge_protocol.rules.values import Problem
 
 _SENTENCE_LIMIT = 2_000
-"""Most characters of a sentence in a message, because the service's own words may be in it."""
+"""Longest sentence in a message, in characters: it may quote the service."""
 
 
 class MuybridgeError(Exception):
-    """Every error that this library raises on purpose."""
+    """Base class of every error that this library raises on purpose."""
 
 
 class IgnoredSetting(UserWarning):
@@ -40,7 +41,7 @@ class IgnoredSetting(UserWarning):
 
 
 class PlainHttpWarning(UserWarning):
-    """The API key travels in clear text."""
+    """The API key is sent in clear text."""
 
 
 class PollingTooOften(UserWarning):
@@ -48,11 +49,11 @@ class PollingTooOften(UserWarning):
 
 
 class LocalError(MuybridgeError, ValueError):
-    """A mistake found on this machine: nothing was sent."""
+    """The mistake was found on this machine, and nothing was sent."""
 
 
 class InvalidRequest(LocalError):
-    """The service would not accept the request.
+    """The service would reject the request.
 
     Args:
         family: The request's family.
@@ -72,19 +73,19 @@ class InvalidRequest(LocalError):
 
 
 class UnknownFamily(LocalError):
-    """The service has no family of that name."""
+    """The service has no family with that name."""
 
 
 class InvalidKey(LocalError):
-    """The API key is missing or cannot be sent as it is. The message never shows it."""
+    """The API key is missing, or cannot be sent as it is. The message never contains it."""
 
 
 class InvalidIdentifier(LocalError):
-    """A task id, asset id or model name cannot stand in a path."""
+    """A task id, asset id or model name cannot be part of a path."""
 
 
 class InvalidAddress(LocalError):
-    """A base URL, path or download URL is not one that may be used."""
+    """A base URL, path or download URL cannot be used."""
 
 
 class InvalidToken(LocalError):
@@ -93,15 +94,14 @@ class InvalidToken(LocalError):
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class ServiceError(MuybridgeError):
-    """Something happened on the way to the service, or the service said so.
+    """The request failed on its way to the service, or the service reported a problem.
 
     Args:
-        task: The task that it happened to, or None where there is none. It is safe: its result
-            can be asked for again.
+        task: The task that is affected, or None. It is not lost: its result can still be queried.
     """
 
     _advice: ClassVar[str] = ""
-    """What to do next where there is no task, as a sentence, or ""."""
+    """What to do next if no task is affected, as a sentence, or ""."""
 
     task: Task | None = None
 
@@ -110,20 +110,20 @@ class ServiceError(MuybridgeError):
         return " ".join(readable(part, _SENTENCE_LIMIT) for part in parts if part)
 
     def __attrs_post_init__(self) -> None:
-        # Not what attrs makes `args` of, which is everything: replies hold signed links.
+        # attrs would put every field into `args`, but responses may contain signed links.
         shown = (field.name for field in attrs.fields(type(self)) if field.repr)
         self.args: tuple[Any, ...] = tuple(getattr(self, name) for name in shown)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
-        return partial(type(self), **values), (), self.__dict__  # with the notes
+        return partial(type(self), **values), (), self.__dict__  # keeps the notes
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return "The service could not be used."
 
     def about(self) -> str:
-        """Return which task it happened to, as a sentence, or ""."""
+        """Return which task is affected, as a sentence, or ""."""
         if self.task is None:
             return ""
         model = f" ({self.task.model})" if self.task.model else ""
@@ -138,11 +138,11 @@ class ServiceError(MuybridgeError):
 class NotSent(ServiceError):
     """The request never reached the service: no byte of it was handed to the network.
 
-    Sending it again is safe.
+    It is safe to send it again.
 
     Args:
-        failure: What stood in the way.
-        attempts: How often it was tried.
+        failure: Why it could not be sent.
+        attempts: How often it was attempted.
     """
 
     failure: TransportFailure
@@ -156,21 +156,21 @@ class NotSent(ServiceError):
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         here = self.failure.reason is Reason.REFUSED_HERE
-        mend = "mend that" if here else "check the address and the network"
-        return f"Nothing was charged; {mend}, then send it again."
+        fix = "fix that" if here else "check the address and the network"
+        return f"Nothing was charged; {fix}, then send it again."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class Refused(ServiceError):
-    """The service answered, and refused.
+    """The service refused the request.
 
     Args:
         status: The HTTP status.
-        message: What the service said, at most 500 characters.
-        body: The reply's body, at most 64 KiB.
+        message: The service's own message, at most 500 characters.
+        body: The response's body, at most 64 KiB.
     """
 
-    _advice = "Mend what the service names, then send it again."
+    _advice = "Fix what the service reports, then send it again."
 
     status: int
     message: str = ""
@@ -206,10 +206,10 @@ class Forbidden(Refused):
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class RateLimited(Refused):
-    """The service asks to slow down (status 429), for longer than it is worth waiting.
+    """The service asks to slow down (status 429), and retrying did not help or takes too long.
 
     Args:
-        retry_after: Seconds that the service asks to wait, or None.
+        retry_after: Seconds to wait, as the service asks, or None if it does not say.
     """
 
     retry_after: float | None = None
@@ -224,15 +224,15 @@ class RateLimited(Refused):
 class CreateAmbiguous(ServiceError):
     """A request that costs money may or may not have been accepted. It was not sent again.
 
-    This error is deliberately of no timeout or connection class, so that a general retry does
-    not catch it and pay twice.
+    This error deliberately inherits from no timeout or connection class: a generic retry decorator
+    would catch it and pay twice.
 
     Args:
         reason: What happened, in words.
-        failure: How the exchange failed, or None where a reply was read.
-        status: The reply's status, or None where none was read.
-        raw: What had arrived of the reply, at most 64 KiB.
-        candidate_id: A task id that the response seems to hold, as it came, or None.
+        failure: How the exchange failed, or None if a response was read.
+        status: The response's status, or None if none was read.
+        raw: The part of the response that arrived, at most 64 KiB.
+        candidate_id: A task id that the response seems to contain, unchanged, or None.
     """
 
     reason: str
@@ -244,7 +244,7 @@ class CreateAmbiguous(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return (
-            f"The request may have been accepted and charged, but its reply is missing or "
+            f"The request may have been accepted and charged, but the response is missing or "
             f"unusable: {self.reason}. It was not sent again."
         )
 
@@ -264,13 +264,13 @@ class CreateAmbiguous(ServiceError):
 class TextAmbiguous(CreateAmbiguous):
     """A text request may or may not have been answered and charged. It was not sent again.
 
-    A reply that was read to its end, but not understood, is in `raw` as a whole.
+    If a whole response was read but not understood, `raw` contains all of it.
     """
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         if self.raw and self.status is not None and 200 <= self.status <= 299:  # noqa: PLR2004  the class of success
-            return "What came of its answer is in the error's `raw`; asking again may cost again."
+            return "What arrived of it is in the error's `raw`; asking again may cost again."
         return "Its answer is lost; asking again may cost again."
 
 
@@ -285,7 +285,7 @@ class TaskEnded(ServiceError):
     result: Result
 
     def about(self) -> str:
-        """Return nothing: the sentence before names the task."""
+        """Return "": the first sentence already names the task."""
         return ""
 
     def next_step(self) -> str:
@@ -294,7 +294,7 @@ class TaskEnded(ServiceError):
 
 
 class TaskFailed(TaskEnded):
-    """The service could not generate what was asked for (status `failed`)."""
+    """The service could not generate the result (status `failed`)."""
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
@@ -312,12 +312,12 @@ class TaskCancelled(TaskEnded):
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class WaitTimeout(ServiceError):
-    """The task did not end within the time given to wait.
+    """The task did not end before the timeout of the wait.
 
     Args:
-        waited: Seconds that were waited.
-        status: The last status seen, or None.
-        silent: Seconds without a valid response at the end, or None if the last poll got one.
+        waited: Seconds waited.
+        status: The last known status, or None.
+        silent: Seconds since the last valid response, or None if the last poll got one.
     """
 
     waited: float
@@ -337,15 +337,15 @@ class WaitTimeout(ServiceError):
 class ServiceUnreachable(ServiceError):
     """A query got no valid response, or the service cannot be reached at all.
 
-    Waiting for a task does not end with it because of an outage, however long, but where retrying
-    would fail in the same way, such as with an invalid certificate.
+    Waiting for a task continues through an outage of any length. It ends with this error only if
+    every retry would fail in the same way, for example because of an invalid certificate.
 
     Args:
         silent: Seconds without a valid response.
-        reason: What happened last, in words.
+        reason: The last failure, in words.
     """
 
-    _advice = "Check the network and the base URL, then try again."
+    _advice = "Check the network and the base URL, then retry."
 
     silent: float
     reason: str
@@ -353,7 +353,7 @@ class ServiceUnreachable(ServiceError):
     def what(self) -> str:
         """Return what happened, as a sentence."""
         length = f" for {self.silent:.0f} s" if self.silent >= 1 else ""
-        return f"The service gave no valid reply{length}: {self.reason}."
+        return f"There was no valid response{length}: {self.reason}."
 
 
 class TaskNotFound(Refused):
@@ -373,20 +373,20 @@ class TaskNotFound(Refused):
 
 
 class ResultExpired(TaskNotFound):
-    """The task's record is gone: the service keeps it for a limited time."""
+    """The service has deleted the task's record after its retention time."""
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return "The service has deleted the task: its retention time is over (status 404)."
+        return "The service has deleted the task after its retention time (status 404)."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "What is deleted stays deleted: create another task."
+        return "It cannot be restored: create another task."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class ResultIncomplete(ServiceError):
-    """The task is completed, but its result has no URL, however often it was asked for.
+    """The task is completed, but its result still has no URL after several queries.
 
     Args:
         result: The last result record.
@@ -401,15 +401,15 @@ class ResultIncomplete(ServiceError):
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class ProtocolViolation(ServiceError):
-    """The service's reply breaks the protocol.
+    """The response violates the protocol.
 
     Args:
         reason: What is wrong with it, in words.
-        status: The reply's status.
-        raw: The reply's body, at most 64 KiB.
+        status: The response's status.
+        raw: The response's body, at most 64 KiB.
     """
 
-    _advice = "Check the base URL, or show the reply to the service's operator."
+    _advice = "Check the base URL, or send the response to the service's operator."
 
     reason: str
     status: int | None = None
@@ -417,7 +417,7 @@ class ProtocolViolation(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"The service's reply breaks the protocol: {self.reason}."
+        return f"The response violates the protocol: {self.reason}."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
@@ -436,8 +436,8 @@ class AssetDeleteFailed(AssetError):
     """The service did not delete the asset: `code` is not the string 0.
 
     Args:
-        code: The reply's `code`.
-        msg: The reply's `msg`.
+        code: The response's `code`.
+        msg: The response's `msg`.
     """
 
     _advice = "Check its id; deleting it again is harmless."
@@ -452,23 +452,23 @@ class AssetDeleteFailed(AssetError):
 
 
 class AssetDeletePresumed(AssetDeleteFailed):
-    """The service did not delete the asset now, after an earlier try whose reply was lost.
+    """The service did not delete the asset, but an earlier attempt may have.
 
-    That try may have deleted it.
+    The response to that attempt was lost.
     """
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
         return (
-            f"Asset {shown_id(self.asset_id)} may be deleted already: the reply to an earlier try "
-            f"was lost, and to the last one the service answered {self.code} {self.msg}".rstrip()
+            f"Asset {shown_id(self.asset_id)} may already be deleted: the response to an earlier "
+            f"attempt was lost, and the last one returned {self.code} {self.msg}".rstrip()
             + "."
         )
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class AssetDeleteUnknown(AssetError):
-    """Whether the asset was deleted could not be learnt. Deleting it again is harmless.
+    """It is unknown whether the asset was deleted. Deleting it again is harmless.
 
     Args:
         reason: What happened, in words.
@@ -480,17 +480,17 @@ class AssetDeleteUnknown(AssetError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        return f"Whether asset {shown_id(self.asset_id)} was deleted is unknown: {self.reason}."
+        return f"Asset {shown_id(self.asset_id)} may or may not be deleted: {self.reason}."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class DownloadFailed(ServiceError):
-    """A result could not be saved. It is not lost.
+    """A result could not be downloaded. It is not lost.
 
     Args:
         reason: What happened, in words.
         status: The HTTP status, or None.
-        lasting: Whether downloading again from there would meet the same.
+        lasting: Whether another download from the same link would fail in the same way.
     """
 
     reason: str
@@ -504,13 +504,13 @@ class DownloadFailed(ServiceError):
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         if self.lasting:
-            return "Trying again would meet the same: look at the link and what it leads to."
-        return "Download it again: what has arrived is kept and the rest is fetched."
+            return "A retry would fail in the same way: check the link and where it leads."
+        return "Download it again: it resumes where it stopped."
 
 
 class LinkExpired(DownloadFailed):
-    """The result's link does not work any more, and no fresh one is to be had."""
+    """The result's link has expired, and there is no fresh one."""
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "A link works for a limited time; ask for the result again, if its id is known."
+        return "Links work for a limited time; if you know the task's id, query its result again."

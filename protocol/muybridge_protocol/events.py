@@ -1,7 +1,7 @@
-"""What an operation makes known after a transition, for hooks, progress bars and journals.
+"""Events that an operation reports after a transition, for hooks, progress bars and journals.
 
-An operation knows nothing of others. It is a driver that puts in which call an event belongs to;
-what else drivers make known, request by request, is in `observations`.
+An operation knows nothing about other operations, so the driver adds the call that an event belongs
+to. What drivers report themselves, request by request, is in `observations`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Submitted:
 
     Args:
         task: The task.
-        call: Which call it belongs to, or None where no driver has said so.
+        call: The call that it belongs to, or None if no driver has added it.
     """
 
     task: Task
@@ -31,12 +31,12 @@ class Submitted:
 
 @attrs.frozen
 class Polled:
-    """A valid reply to a result query.
+    """A poll got a valid response.
 
     Args:
-        result: What the service says.
-        changed: Whether the status differs from the one before.
-        call: Which call it belongs to, or None where no driver has said so.
+        result: The result record.
+        changed: Whether the status differs from the previous one.
+        call: The call that it belongs to, or None if no driver has added it.
     """
 
     result: Result
@@ -46,15 +46,15 @@ class Polled:
 
 @attrs.frozen
 class WillRetry:
-    """An exchange failed and will be repeated.
+    """An exchange failed and will be retried.
 
     Args:
-        what: What was tried, such as `create` or `poll`.
+        what: What failed, such as `create` or `poll`.
         reason: What happened, in words.
-        delay: Seconds until the next try.
-        attempt: How many tries have failed in a row.
-        call: Which call it belongs to, or None where no driver has said so.
-        cause: The reason in words of this library alone, fit for any log. A driver puts it in.
+        delay: Seconds until the retry.
+        attempt: How many attempts have failed in a row.
+        call: The call that it belongs to, or None if no driver has added it.
+        cause: The reason without any text from outside, safe for every log. The driver adds it.
     """
 
     what: str
@@ -67,16 +67,16 @@ class WillRetry:
 
 @attrs.frozen
 class ServiceSilent:
-    """There has been no valid response to a poll for a long time. Polling goes on.
+    """Polls have got no valid response for a long time. Polling continues.
 
-    It takes the place of `WillRetry` then.
+    It replaces `WillRetry` then.
 
     Args:
         silent: Seconds without a valid response.
-        reason: What happened last, in words.
+        reason: The last failure, in words.
         delay: Seconds until the next poll.
-        call: Which call it belongs to, or None where no driver has said so.
-        cause: The reason in words of this library alone, fit for any log. A driver puts it in.
+        call: The call that it belongs to, or None if no driver has added it.
+        cause: The reason without any text from outside, safe for every log. The driver adds it.
     """
 
     silent: float
@@ -88,12 +88,12 @@ class ServiceSilent:
 
 @attrs.frozen
 class Throttled:
-    """The service asked to slow down (status 429).
+    """The service asks to slow down (status 429).
 
     Args:
-        what: What was tried.
-        delay: Seconds until the next try.
-        call: Which call it belongs to, or None where no driver has said so.
+        what: What was throttled, such as `create` or `poll`.
+        delay: Seconds until the retry.
+        call: The call that it belongs to, or None if no driver has added it.
     """
 
     what: str
@@ -103,12 +103,12 @@ class Throttled:
 
 @attrs.frozen
 class Ambiguous:
-    """A request that costs money may or may not have been accepted.
+    """A paid request may or may not have been accepted.
 
     Args:
         reason: What happened, in words.
-        call: Which call it belongs to, or None where no driver has said so.
-        cause: The reason in words of this library alone, fit for any log. A driver puts it in.
+        call: The call that it belongs to, or None if no driver has added it.
+        cause: The reason without any text from outside, safe for every log. The driver adds it.
     """
 
     reason: str
@@ -118,12 +118,12 @@ class Ambiguous:
 
 @attrs.frozen
 class DownloadProgress:
-    """Bytes of a download that have been saved.
+    """More bytes of a download have been saved.
 
     Args:
         received: Bytes so far.
-        total: Bytes in all, or None where the server does not say.
-        call: Which call it belongs to, or None where no driver has said so.
+        total: Bytes in all, or None if the server does not say.
+        call: The call that it belongs to, or None if no driver has added it.
     """
 
     received: int

@@ -1,4 +1,4 @@
-"""Which hosts and addresses are public, and which are this machine, judged by their form."""
+"""Which hosts and addresses are public and which are this machine, judged by their form."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping
 
 _LOCAL_DOMAINS = ("localhost", "local", "internal")
-"""What no public name ends in: this machine, its link and a cloud's inside."""
+"""Domains of this machine, its link and the inside of a cloud. No public name is below them."""
 
 _INNER_DOMAINS = (
     *("lan", "home", "corp", "intranet", "localdomain", "home.arpa"),
-    "box",  # of many home routers, and a public domain nevertheless
+    "box",  # used by many home routers, although it is a public domain
     *("test", "example", "invalid"),
 )
-"""What names on inner networks and in tests end in besides."""
+"""Further domains that are used on internal networks and in tests."""
 
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
@@ -48,9 +48,9 @@ _SPECIAL: Mapping[str, str] = {
     "2620:4f:8000::/48": "AS112 name servers",
     "3fff::/20": "documentation",
 }
-"""What looks public and is not one host of the internet, and why.
+"""Networks that look public but are not hosts of the internet, and why.
 
-Python's own `is_global` depends on the version, and lets parts of it pass.
+Python's own `is_global` depends on the version, and accepts some of them.
 """
 _SPECIAL_NETWORKS = tuple(map(ipaddress.ip_network, _SPECIAL))
 
@@ -64,29 +64,28 @@ _METADATA_ADDRESSES = frozenset(
         ),
     )
 )
-"""Where clouds tell a machine about itself."""
+"""Where clouds give a machine its metadata, credentials among them."""
 
 
 def is_public_host(host: str) -> bool:
-    """Whether *host*, a name or an address, may be one that the whole internet can reach.
+    """Whether *host*, a name or an address, may be reachable from the whole internet.
 
-    A name is judged by its form alone: what it resolves to is for a driver to see.
+    A name is judged by its form alone. The driver checks what it resolves to.
     """
     name = host.partition("%")[0].rstrip(".").lower()
     if not name or name == "localhost" or _is_below(name, _LOCAL_DOMAINS):
         return False
-    # A last label that is a number makes resolvers read the whole as an address.
+    # If the last label is a number, resolvers take the whole name for an address.
     if ":" not in name and not _NUMBER.fullmatch(name.rpartition(".")[2]):
         return True
     return is_public_address(name)
 
 
 def has_public_name(host: str) -> bool:
-    """Whether *host* is a public address, or a name that looks like one of the public DNS.
+    """Whether *host* is a public address, or a name that looks like one in the public DNS.
 
-    That is stricter than `is_public_host`: it is for those who cannot see what a name resolves to,
-    where a search domain or a router may answer. A public name can resolve to an inner address
-    all the same.
+    It is stricter than `is_public_host`, for callers that cannot see what a name resolves to: a
+    search domain or a router may resolve it. Even a public name may resolve to an internal address.
     """
     if not is_public_host(host):
         return False
@@ -99,21 +98,20 @@ def _is_below(name: str, domains: tuple[str, ...]) -> bool:
 
 
 def is_public_address(address: str) -> bool:
-    """Whether the IP *address* is reachable from the whole internet and is one host's.
+    """Whether the IP *address* is that of a single host, reachable from the whole internet.
 
-    Addresses for special purposes are not, nor are those at which clouds tell a machine's own
-    credentials. An IPv4 address wrapped in IPv6 (mapped, 6to4, NAT64) is judged by what it wraps:
-    the packet ends there.
+    Special-purpose addresses are not, nor are those of the metadata services of clouds. An IPv4
+    address wrapped in IPv6 (mapped, 6to4, NAT64) is unwrapped first, because the packet ends there.
     """
     try:
         ip = ipaddress.ip_address(address)
-    except ValueError:  # such as an old notation: decimal, octal, hexadecimal or short
+    except ValueError:  # for example an old notation: decimal, octal, hexadecimal or short
         return False
     if isinstance(ip, ipaddress.IPv6Address):
         wrapped = _wrapped(ip)
         if wrapped is not None:
             return is_public_address(str(wrapped))
-        # All else is local, of many hosts, or not assigned.
+        # All others are local, multicast or unassigned.
         if ip not in _GLOBAL_UNICAST:
             return False
     return not any(ip in network for network in _SPECIAL_NETWORKS)
@@ -128,9 +126,9 @@ def _wrapped(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 def is_metadata_host(host: str) -> bool:
-    """Whether *host* looks like one that tells a cloud machine its own secrets.
+    """Whether *host* looks like a cloud's metadata service, which gives out credentials.
 
-    Every link-local address counts, and so does a number that resolvers may read as one.
+    Every link-local address counts, and so does a number that resolvers may take for an address.
     """
     name = host.partition("%")[0].strip("[]").rstrip(".").lower()
     if name in _METADATA_NAMES:
@@ -147,9 +145,9 @@ def is_metadata_host(host: str) -> bool:
 
 
 def is_metadata_address(address: str) -> bool:
-    """Whether the IP *address* is one at which a cloud tells a machine its own secrets.
+    """Whether the IP *address* is that of a cloud's metadata service.
 
-    Unlike `is_metadata_host` it leaves other link-local addresses alone.
+    Unlike `is_metadata_host`, it does not count other link-local addresses.
     """
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
@@ -160,7 +158,7 @@ def is_metadata_address(address: str) -> bool:
 
 
 def is_clear_text(scheme: str, host: str) -> bool:
-    """Whether the API key could be read on its way to *host*, by plain http to another machine."""
+    """Whether the API key could be read on its way to *host*: by plain http to another machine."""
     return scheme == "http" and not is_loopback(host)
 
 

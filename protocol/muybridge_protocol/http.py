@@ -1,7 +1,9 @@
-"""HTTP as values: the request a driver is asked to send, and what came back.
+"""HTTP as values: the request that a driver is to send, and the response or failure.
 
-Nothing here opens a connection. A driver turns an `HttpRequest` into bytes, and turns what it
-meets into an `HttpResponse` or a `TransportFailure`; all decisions are taken on these values.
+Nothing here opens a connection. A driver sends an `HttpRequest`, and returns an `HttpResponse` or a
+`TransportFailure`. All decisions are made from these values, so they hold everything that matters:
+a failure says whether any byte of the request was handed to the socket, and keeps what had arrived
+of the response. They hold no key; the driver adds it last.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ import attrs
 MEBIBYTE = 1024 * 1024
 
 API_BODY_LIMIT = 8 * MEBIBYTE
-"""Most bytes, after decoding, that a reply of the service may have."""
+"""Largest response of the service, in bytes after decoding."""
 
 Headers = tuple[tuple[str, str], ...]
-"""Header fields in the order in which they were sent or received."""
+"""Header fields, in the order in which they are sent or received."""
 
 
 def _sized(body: bytes | None) -> str:
@@ -27,9 +29,9 @@ def _sized(body: bytes | None) -> str:
 
 
 def _instance_of(*kinds: type) -> Callable[[object, attrs.Attribute[Any], object], None]:
-    """Return the validator of a field, for drivers and transports that no type checker has read.
+    """Return the validator of a field, for drivers and transports that are not type-checked.
 
-    Unlike the one of attrs, it does not show the value, which may hold a signed link.
+    Unlike the validator of attrs, it does not show the value, which may contain a signed link.
     """
 
     def check(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -48,7 +50,7 @@ def _check_headers(_: object, __: attrs.Attribute[Any], headers: Headers) -> Non
         match pair:
             case (str(), str()):
                 continue
-            case _:  # neither shown here: a value may be a secret
+            case _:  # without showing them, because a value may be a secret
                 raise TypeError(
                     "headers must be a tuple of (name, value) pairs of str, such as "
                     'tuple(response.headers.items()); {"name": "value"} is not one'
@@ -56,7 +58,7 @@ def _check_headers(_: object, __: attrs.Attribute[Any], headers: Headers) -> Non
 
 
 def without_query(url: str) -> str:
-    """Return *url* without query and fragment, which may hold a signature, for people to read."""
+    """Return *url* for people to read: without query and fragment, which may hold a signature."""
     bare = url.partition("#")[0]
     path, mark, _ = bare.partition("?")
     return f"{path}?..." if mark else path
@@ -69,26 +71,26 @@ def shown_url(url: str | None) -> str:
 
 @attrs.frozen(kw_only=True)
 class HttpRequest:
-    """A request for a driver to send, complete but for the API key.
+    """A request for a driver to send, complete except for the API key.
 
     Args:
         method: `GET`, `POST` or `DELETE`.
         url: Absolute URL.
         headers: Header fields to send. Never `Authorization`: the driver adds it last.
         body: Bytes to send, or None for a request without a body.
-        authorized: Whether the request wants the API key. The driver still adds the key only
-            when the URL is of the service's own origin.
-        paid: Whether the service may charge for this request. It then goes out on a connection
-            opened for it. On one that was used before, a late response to an earlier request
-            could be taken for its own, and one that the server has just closed would leave open
-            whether the request was accepted. Nothing that arrives before its first byte is sent
-            is its response.
-        interruptible: Whether the exchange may be broken off at any time although it is paid,
-            because its reply names no task that would be lost.
-        public_host_only: Whether the address that the host name resolves to must be public.
-        body_limit: Most bytes of the decoded reply that a driver may read, or None for no limit.
-        idle_timeout: Seconds that may pass without a byte of the reply, or None to be bound by
-            the deadline alone.
+        authorized: Whether the request needs the API key. The driver adds the key only if the URL
+            has the service's own origin.
+        paid: Whether the service may charge for this request. It then gets a connection of its
+            own. On a connection that was used before, a late response to an earlier request could
+            be taken for its response, and if the server has just closed the connection, the
+            request may or may not have been accepted. Nothing that arrives before its first byte
+            is sent is its response.
+        interruptible: Whether the exchange may be cancelled at any time although it is paid,
+            because no task id can be lost with the response.
+        public_host_only: Whether the host name must resolve to a public address.
+        body_limit: Largest decoded body that a driver may read, in bytes, or None for no limit.
+        idle_timeout: Seconds without a byte of the response after which the exchange fails, or
+            None if only the deadline matters.
     """
 
     method: str
@@ -106,13 +108,13 @@ class HttpRequest:
 
     @property
     def shielded(self) -> bool:
-        """Whether nothing may come between its first byte and its reply: not even Ctrl-C."""
+        """Whether nothing, not even Ctrl-C, may interrupt the exchange once it has started."""
         return self.paid and not self.interruptible
 
 
 @attrs.frozen
 class HttpHead:
-    """The status line and headers of a reply."""
+    """The status line and headers of a response."""
 
     status: int = attrs.field(validator=_instance_of(int))
     headers: Headers = attrs.field(default=(), validator=_check_headers)
@@ -123,13 +125,13 @@ class HttpHead:
 
     @property
     def tells_end(self) -> bool:
-        """Whether it says where the body ends, and does not leave that to the connection's end."""
+        """Whether it says where the body ends, rather than leaving that to the connection's end."""
         return any(self.header(name) for name in ("Content-Length", "Transfer-Encoding"))
 
 
 @attrs.frozen
 class HttpResponse:
-    """A whole reply: status, headers and the decoded body."""
+    """A whole response: status, headers and the decoded body."""
 
     status: int = attrs.field(validator=_instance_of(int))
     headers: Headers = attrs.field(default=(), validator=_check_headers)
@@ -141,22 +143,22 @@ class HttpResponse:
 
 
 class Phase(StrEnum):
-    """How far an exchange had come when it failed."""
+    """How far an exchange got before it failed."""
 
     RESOLVE = "resolve"
     """Looking up the host's address."""
     CONNECT = "connect"
     """Opening the connection."""
     PROXY = "proxy"
-    """Asking a proxy for a tunnel."""
+    """Requesting a tunnel from a proxy."""
     TLS = "tls"
     """The TLS handshake."""
     SEND = "send"
     """Sending the request: some of it may have arrived."""
     HEAD = "head"
-    """Waiting for, or reading, the status line and headers."""
+    """Waiting for or reading the status line and headers."""
     BODY = "body"
-    """Reading the reply's body."""
+    """Reading the response's body."""
 
 
 class Reason(StrEnum):
@@ -167,7 +169,7 @@ class Reason(StrEnum):
     UNREACHABLE = "unreachable"
     PROXY_REFUSED = "proxy refused"
     REFUSED_HERE = "refused here"
-    """Not by anybody else: this machine would not send it so, and says why."""
+    """This machine refuses to send it in this way, and says why."""
     CERTIFICATE = "certificate"
     TLS = "tls"
     RESET = "connection reset"
@@ -185,18 +187,18 @@ class Reason(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class TransportFailure:
-    """An exchange that gave no whole reply.
+    """An exchange without a whole response.
 
     Args:
-        phase: How far it had come.
+        phase: How far it got.
         sent: Whether any byte of the request itself was handed to the socket. This alone
             decides whether a create may have been accepted.
         reason: Why it failed.
         bytes_sent: Bytes handed to the socket, for people to read.
-        partial: The part of the reply that had arrived: all that was read of a body if the request
-            was a paid one, else at most 64 KiB.
-        status: The reply's status, if its head had arrived.
-        detail: What the operating system or library said, without the key or a URL's query.
+        partial: The part of the response that arrived: everything read of the body if the
+            request was paid, otherwise at most 64 KiB.
+        status: The response's status, if its head arrived.
+        detail: The message of the operating system or library, without the key or a URL's query.
     """
 
     phase: Phase = attrs.field(validator=_instance_of(Phase))

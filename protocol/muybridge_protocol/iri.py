@@ -1,4 +1,4 @@
-"""Addresses with characters beyond ASCII (RFC 3987), as HTTP takes them."""
+"""Converting URLs with non-ASCII characters (RFC 3987) to the form that HTTP requires."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LONGEST_LABEL: Final = 63
 
 
 def ascii_url(url: str) -> str:
-    """Return *url* as it is sent.
+    """Return *url* in ASCII.
 
-    White space around it is dropped. Path and query are percent-encoded as UTF-8 and the host's
-    labels by IDNA, where they hold spaces or what is not ASCII. What is encoded already stays.
+    Surrounding white space is removed. Spaces and non-ASCII characters are percent-encoded as
+    UTF-8 in the path and query, and encoded by IDNA in the host. Existing escapes are kept.
 
     Raises:
-        InvalidAddress: It holds lone surrogates, or a host that is too long.
+        InvalidAddress: It contains lone surrogates, or its host is too long.
     """
     url = url.strip(" \t\r\n")
     found = _PARTS.fullmatch(url)
@@ -31,14 +31,14 @@ def ascii_url(url: str) -> str:
     try:
         return f"{scheme}{'.'.join(map(_label, authority.split('.')))}{quote(rest, safe=_KEPT)}"
     except UnicodeError:
-        raise InvalidAddress("The address holds what cannot be encoded.") from None
+        raise InvalidAddress("The address contains characters that cannot be encoded.") from None
 
 
 def _label(label: str) -> str:
-    """Return a label of a host, and what stands around it, in ASCII.
+    """Return a label of a host in ASCII, with any port after it.
 
-    Nothing is mapped to other characters but capital letters: what looks like an ASCII letter, a
-    digit or a dot, and is none, must not become one.
+    Only capital letters are mapped to other characters: a character that merely looks like an ASCII
+    letter, a digit or a dot must not become one.
     """
     if label.isascii():
         return label

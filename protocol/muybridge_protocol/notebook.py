@@ -1,14 +1,14 @@
-"""How tasks, results and requests show themselves in a notebook and on rich's terminal.
+"""How tasks, results and requests are displayed in notebooks and by rich.
 
-A notebook shows the picture or video, and what is known of it. Everything that the service said is
-escaped and kept on one line. Nothing is loaded from elsewhere than the result's own link: no style
-sheet, script or font. A link is loaded by itself if it is https on a host whose name or address is
-public, or on this machine, so that a reply cannot name a host of an inner network for a browser to
-visit. (What a public name resolves to cannot be seen here.) Any other http(s) link is there to
-click on, and what is neither is not linked.
+A notebook shows the picture or video, and what is known about it. All texts of the service are
+escaped and kept on one line. The browser loads nothing except the result's own link: no style
+sheet, script or font. It loads the link by itself only if that is https on a host with a public
+name or address, or on this machine; otherwise a response could make it visit a host of an internal
+network. (What a public name resolves to cannot be seen here.) Any other http(s) link is only
+clickable, and nothing else is linked.
 
-The link stands here whole, with its signature, without which the picture would not load: whoever
-gets the saved notebook can open it for as long as it works.
+The link is shown with its signature, because the picture would not load without it. So anybody who
+gets the saved notebook can open the link until it expires.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.records.tasks import Result, Task
 
 _LONGEST_TEXT = 2_000
-"""Most characters of what the service said that are shown."""
+"""Characters of a text of the service that are shown at most."""
 
 _BOX = "max-width:40em;overflow-wrap:anywhere"
 _MEDIA = "display:block;max-width:100%;max-height:30em"
@@ -74,7 +74,7 @@ def result_html(result: Result) -> str:
 
 
 class _Shown:
-    """Shows itself as a text, as it stands. Rich would look into a class of attrs."""
+    """A text that is its own repr. rich would format the fields of an attrs class itself."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -84,7 +84,7 @@ class _Shown:
 
 
 def repr_fields(value: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
-    """Yield name and value of what `repr` shows of *value*, each as it is shown there."""
+    """Yield the name and value of each field that `repr` shows, as it is shown there."""
     for field in attrs.fields(type(value)):
         found: Any = getattr(value, field.name)
         if not isinstance(field.repr, bool):
@@ -94,7 +94,7 @@ def repr_fields(value: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
 
 
 def fields_set(value: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
-    """Yield name and value of what was set of *value*."""
+    """Yield the name and value of each field that was set."""
     for name, found in repr_fields(value):
         if found is not None and found != {}:
             yield name, found
@@ -167,7 +167,7 @@ def _text(text: str) -> str:
 
 
 def _moment(seconds: float | None) -> str | None:
-    """Return Unix *seconds* as a date and time, or as they are where there is no such date."""
+    """Return Unix *seconds* as a date and time, or unchanged if there is no such date."""
     if seconds is None:
         return None
     try:

@@ -1,8 +1,8 @@
-"""What a driver makes known beside an operation's own events: calls, requests and replies.
+"""What a driver reports in addition to the events of operations: calls, requests and responses.
 
-An operation does not know when its request goes out, how long the reply takes, or which of many
-it is. A driver does, and tells it in these values, for metrics, logs and traces. They hold what
-may be shown to anybody who reads a log: no header, no query of a link, no prompt, no body, no key.
+An operation does not know when its request is sent, how long the response takes, or which call it
+belongs to. A driver does, and reports it in these values, for metrics, logs and traces. They only
+contain what any reader of a log may see: no header, query of a link, prompt, body or key.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from muybridge_protocol.events import Event
 from muybridge_protocol.http import Phase, Reason
 
 CallKind = Literal["create", "get", "wait", "download", "delete", "call", "text", "text stream"]
-"""What a call does."""
+"""The kinds of calls."""
 
 
 @attrs.frozen(kw_only=True)
 class CallInfo:
-    """Which call an event belongs to.
+    """Identifies the call that an event belongs to.
 
     Args:
-        number: Tells apart all calls of this process, from 1.
+        number: Identifies the call within this process, from 1.
         kind: What it does.
         task_id: The task's id, once it is known.
-        family: The family, where it is known.
-        model: The model that was asked for, or that the service named, where it is known.
-        work: The place among the work of a `run_all`, from 0, or None elsewhere.
+        family: The family, if it is known.
+        model: The model that was requested or that the service named, if it is known.
+        work: The position in the work of a `run_all`, from 0, or None elsewhere.
     """
 
     number: int
@@ -41,10 +41,10 @@ class CallInfo:
 
 @attrs.frozen(kw_only=True)
 class CallBegan:
-    """A call has begun; nothing has been sent yet.
+    """A call has started; nothing has been sent yet.
 
     Args:
-        call: Which call.
+        call: The call.
     """
 
     call: CallInfo
@@ -55,15 +55,15 @@ class CallEnded:
     """A call has ended.
 
     Args:
-        call: Which call.
-        duration: Seconds since it began, with all its tries and the waits between them.
-        error: The name of the class of the exception that ended it, or None.
-        left: Whether its user left it before its end, as one may leave a loop.
-        status: The task's status as the service said it last, or None.
+        call: The call.
+        duration: Seconds since it started, including all attempts and the delays between them.
+        error: The class name of the exception that ended it, or None.
+        left: Whether the user left it early, for example by leaving a loop.
+        status: The last status of the task, or None.
         size: Bytes of the file that a download has saved, or None.
-        prompt_tokens: Tokens of a text's prompt, as the service says, or None.
-        answer_tokens: Tokens of a text's answer, as the service says, or None.
-        total_tokens: Tokens that a text or a task has consumed, as the service says, or None.
+        prompt_tokens: Tokens of a text's prompt, as reported by the service, or None.
+        answer_tokens: Tokens of a text's answer, as reported by the service, or None.
+        total_tokens: Tokens consumed by a text or a task, as reported by the service, or None.
     """
 
     call: CallInfo
@@ -79,21 +79,21 @@ class CallEnded:
 
 @attrs.frozen(kw_only=True)
 class RequestSent:
-    """A request was handed to the transport, which sends it now.
+    """A request was handed to the transport, which is about to send it.
 
-    Whether any byte of it left this machine is told where that is a question: by `ExchangeFailed`.
+    If the exchange fails, `ExchangeFailed` says whether any byte of it was sent.
 
     Args:
-        call: Which call it belongs to.
+        call: The call that it belongs to.
         method: The HTTP method.
         scheme: `http` or `https`.
-        host: Where it goes.
-        port: The same.
+        host: The host that it is sent to.
+        port: The port that it is sent to.
         path: The path, without the query.
-        template: The path with `{id}` or `{model}` in place of what differs from task to task,
-            or None where the path is not one of the specification.
+        template: The path with placeholders, `{id}` or `{model}`, or None if the specification
+            does not contain the path.
         size: Bytes of its body.
-        resends: How many requests before it were for the same and did not bring it.
+        resends: How many earlier requests for the same purpose have failed.
     """
 
     call: CallInfo
@@ -115,10 +115,10 @@ class RequestSent:
 
 @attrs.frozen(kw_only=True)
 class ReplyBegan:
-    """The head of a reply has arrived whose body comes in pieces.
+    """The head of a response has arrived, and its body follows in pieces.
 
     Args:
-        call: Which call it belongs to.
+        call: The call that it belongs to.
         status: The HTTP status.
         duration: Seconds since the request was sent.
     """
@@ -130,13 +130,13 @@ class ReplyBegan:
 
 @attrs.frozen(kw_only=True)
 class ReplyReceived:
-    """A reply has been received, as far as it is of interest.
+    """A response has been read, as far as it is needed.
 
     Args:
-        call: Which call it belongs to.
+        call: The call that it belongs to.
         status: The HTTP status.
         duration: Seconds since the request was sent.
-        size: Bytes of its decoded body that were read.
+        size: Bytes read of its decoded body.
         chunks: Chunks of a streamed text, or None.
         first_chunk: Seconds from the request to the first of them, or None.
     """
@@ -151,15 +151,15 @@ class ReplyReceived:
 
 @attrs.frozen(kw_only=True)
 class ExchangeFailed:
-    """A request got no whole reply.
+    """An exchange ended without a whole response.
 
     Args:
-        call: Which call it belongs to.
-        reason: Why.
-        phase: How far the exchange had come.
+        call: The call that it belongs to.
+        reason: Why it failed.
+        phase: How far it got.
         sent: Whether any byte of the request was handed to the network.
-        bytes_sent: How many.
-        status: The HTTP status, where the head of a reply had arrived, or None.
+        bytes_sent: Number of such bytes.
+        status: The HTTP status if the head of the response arrived, or None.
         duration: Seconds since the request was handed to the transport.
     """
 
@@ -173,7 +173,7 @@ class ExchangeFailed:
 
 
 Observation = CallBegan | CallEnded | RequestSent | ReplyBegan | ReplyReceived | ExchangeFailed
-"""What a driver makes known."""
+"""What a driver reports."""
 
 AnyEvent = Event | Observation
-"""What `on_event` is told."""
+"""What `on_event` is called with."""

@@ -1,4 +1,18 @@
-"""Where the service is, which addresses may see the API key, and what may stand in a path."""
+"""Where the service is, which URLs may get the API key, and what a path may contain.
+
+Three rules protect the key and the machine that it is on:
+
+- The key is sent only to the origin (scheme, host and port) of a base URL; `Service.owns` decides.
+  It is sent in clear text only if the user has allowed that, or to this machine.
+- Every path is appended to a base URL and cannot leave its origin: no second slash at the start, no
+  dot segments. Ids are percent-encoded.
+- A link to a result comes from a response, so it may point anywhere. It must be https on a public
+  host, or on the service's own host. The user may allow other hosts, but never an address at which
+  a cloud gives its machines their credentials.
+
+A URL that is refused is quoted without its query and user name, because they may be secret, and not
+at all if it does not look like a URL: it may be the key itself.
+"""
 
 from __future__ import annotations
 
@@ -40,32 +54,32 @@ _DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.ASCII | re.IGNORECASE)
 
 _UNSENDABLE = re.compile(r"[^\x21-\x7e]|\\")
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._-]+)?", re.ASCII)
-"""A name, or an IPv6 address with its zone: no escapes, which others might read as another host."""
+"""A name, or an IPv6 address with its zone. Escapes could be read as another host elsewhere."""
 
 _NO_BASE_URL = "There is no base URL. Set MUYBRIDGE_BASE_URL, or give base_url."
 _OR_TEXT = "For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url."
 
 _SWAPPED = "It is not shown, because it may be the API key: check that the two are not swapped."
 
-ALLOW_DOWNLOADS = "to download it all the same, say allow_insecure_downloads=True"
-"""What a message says to whoever trusts a link that is not downloaded."""
+ALLOW_DOWNLOADS = "to download it anyway, say allow_insecure_downloads=True"
+"""The hint in a message about a link that is not downloaded."""
 
 _VERSION = "/v1"
-"""What every path of the service begins with."""
+"""The beginning of every path of the service."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BEGINNINGS = tuple(f"{scheme}://" for scheme in _DEFAULT_PORTS)
 
 
 def check_identifier(text: object, what: str) -> str:
-    """Return *text* if it may be an id.
+    """Return *text* if it is a valid id.
 
     Args:
         text: The task id or asset id.
         what: What it is, for the message.
 
     Raises:
-        InvalidIdentifier: It is no id; see `is_identifier`.
+        InvalidIdentifier: It is not; see `is_identifier`.
     """
     if isinstance(text, str) and is_identifier(text):
         return text
@@ -76,11 +90,11 @@ def check_identifier(text: object, what: str) -> str:
 
 
 def check_model_name(text: str) -> str:
-    """Return *text* if it may stand in a path as a model's name.
+    """Return *text* if it can be a model's name in a path.
 
     Raises:
-        InvalidIdentifier: It is empty, too long, or holds other characters than letters, digits
-            and `_ - ~ : = + @` with dots between them.
+        InvalidIdentifier: It is empty or too long, or has other characters than letters, digits
+            and `_ - ~ : = + @`, with single dots between them.
     """
     if is_model_name(text):
         return text
@@ -100,7 +114,7 @@ def check_key(key: str) -> str:
     """Return the API key without the one line end that a key file has.
 
     Raises:
-        InvalidKey: It is empty, or holds white space, control or non-ASCII characters. The
+        InvalidKey: It is empty, or contains white space, control or non-ASCII characters. The
             message does not contain it.
     """
     for line_end in ("\r\n", "\n"):
@@ -111,21 +125,21 @@ def check_key(key: str) -> str:
         raise InvalidKey("The API key is empty. Set MUYBRIDGE_API_KEY, or give api_key.")
     if not _KEY.fullmatch(key):
         raise InvalidKey(
-            "The API key holds white space, control or non-ASCII characters, which cannot be sent. "
-            "Copy it again; it is not shown here."
+            "The API key contains white space, control or non-ASCII characters, which cannot be "
+            "sent. Copy it again; it is not shown here."
         )
     return key
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port of *url*.
+    """Return the scheme, host and port of *url*.
 
     Raises:
-        InvalidAddress: It has none of them, or holds a user name or password. What is not an
-            http(s) URL is not quoted: it may be the API key, or hold a password.
+        InvalidAddress: It lacks one of them, or contains a user name or password. Text that is not
+            an http(s) URL is not quoted: it may be the API key, or contain a password.
     """
     if _UNSENDABLE.search(url):
-        raise InvalidAddress("The address holds white space, control or non-ASCII characters.")
+        raise InvalidAddress("The address contains white space, control or non-ASCII characters.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -150,13 +164,13 @@ class Service:
     """The service's addresses (spec, "Addresses").
 
     Args:
-        base_url: For images, videos and assets, or None where there is text alone. https, unless
-            its host is loopback.
+        base_url: For images, videos and assets, or None if only text is used. It must be https
+            unless its host is loopback.
         text_base_url: For text, or None.
-        allow_plain_http: Whether base_url may be plain http on any host. The key then travels
-            in clear text.
-        allow_insecure_downloads: Whether results may be downloaded by plain http and from private
-            hosts, too. Addresses of cloud metadata services stay refused.
+        allow_plain_http: Whether base_url may be plain http on any host. The key is then sent in
+            clear text.
+        allow_insecure_downloads: Whether results may also be downloaded by plain http and from
+            private hosts. Metadata services of clouds are still refused.
 
     Raises:
         InvalidAddress: An address cannot be used, or there is none.
@@ -201,7 +215,7 @@ class Service:
 
     @property
     def is_local(self) -> bool:
-        """Whether images and videos come from this machine."""
+        """Whether base_url is on this machine."""
         return self.base_url is not None and is_loopback(origin_of(self.base_url)[1])
 
     def require_base_url(self) -> str:
@@ -218,7 +232,7 @@ class Service:
         """Return the absolute URL of *path*, which begins with one slash, below the base URL.
 
         Raises:
-            InvalidAddress: There is none, or the path leaves its origin or cannot be sent as it is.
+            InvalidAddress: There is no base URL, or the path leaves its origin or is not valid.
         """
         return _below(self.require_base_url(), path)
 
@@ -227,7 +241,7 @@ class Service:
 
         Raises:
             InvalidAddress: There is no base URL.
-            InvalidIdentifier: It is no id.
+            InvalidIdentifier: It is not a valid id.
         """
         return self.url(f"/v1/result/{quote(check_identifier(task_id, 'task id'), safe='')}")
 
@@ -236,7 +250,7 @@ class Service:
 
         Raises:
             InvalidAddress: There is no base URL.
-            InvalidIdentifier: It is no id.
+            InvalidIdentifier: It is not a valid id.
         """
         return self.url(f"/vidsb/asset/{quote(check_identifier(asset_id, 'asset id'), safe='')}")
 
@@ -244,7 +258,7 @@ class Service:
         """Return the absolute URL of *path*, which begins with one slash, below the text base URL.
 
         Raises:
-            InvalidAddress: There is none, or the path leaves its origin.
+            InvalidAddress: There is no text base URL, or the path leaves its origin.
         """
         if self.text_base_url is None:
             raise InvalidAddress(
@@ -254,14 +268,14 @@ class Service:
         return _below(self.text_base_url, path)
 
     def owns(self, url: str) -> bool:
-        """Whether *url* is of the service's own origin, which alone may see the API key."""
+        """Whether *url* has one of the service's own origins. No other may get the API key."""
         try:
             return origin_of(url) in self._origins
         except InvalidAddress:
             return False
 
     def check_download(self, url: str) -> str:
-        """Return *url* as it is sent, if a result may be downloaded from there.
+        """Return *url* in ASCII if a result may be downloaded from there.
 
         Raises:
             InvalidAddress: It is neither https on a public host nor on base_url's own host, and
@@ -288,7 +302,7 @@ class Service:
         )
 
     def wants_public_host(self, url: str) -> bool:
-        """Whether the address that the host of *url* resolves to must be public."""
+        """Whether the host of *url* must resolve to a public address."""
         return not self.allow_insecure_downloads and not self.is_own_host(url)
 
     def is_own_host(self, url: str) -> bool:
@@ -297,12 +311,12 @@ class Service:
 
 
 def resolve_location(url: str, location: str) -> str:
-    """Return the absolute URL that a `Location` header given by *url* points to.
+    """Return the absolute URL of a `Location` header in a response from *url*.
 
-    Headers are read as Latin-1; a location that is UTF-8 is read as such.
+    Header fields are decoded as Latin-1, but a location that is UTF-8 is decoded as such.
 
     Raises:
-        InvalidAddress: It points nowhere.
+        InvalidAddress: It is not a URL.
     """
     with suppress(UnicodeError):
         location = location.encode("latin-1").decode()

@@ -59,7 +59,7 @@ EXPECTED = [
     error(4, None, ("", "it is not JSON: Expecting value")),
     error(5, None, ("", "[1, 2] is not a JSON object")),
     error(6, None, ("", "it is not UTF-8")),
-    error(7, None, ("", "a name stands twice in an object")),
+    error(7, None, ("", "an object has the same name twice")),
     error(8, None, ("", "it is nested too deeply")),
     error(
         9,

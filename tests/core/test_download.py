@@ -774,7 +774,7 @@ def test_a_links_signature_is_not_shown() -> None:
     ("answer", "says", "again"),
     [
         (media(200, FILE, Content_Encoding="gzip"), "encoded as gzip", False),
-        (media(200, FILE, Content_Type="text/html"), "text/html, no media", False),
+        (media(200, FILE, Content_Type="text/html"), "text/html, not media", False),
         (media(302, Location="http://elsewhere.example.com/a"), "redirect was not followed", False),
         (media(401), "status 401", False),
         (whole(FILE[:50]), "broke off", True),

@@ -516,7 +516,7 @@ def test_any_token_round_trip(task: Task) -> None:
 )
 def test_junk_tokens(token: str) -> None:
     """What is no token, or of a version that is not known, is told with InvalidToken."""
-    with pytest.raises(InvalidToken, match="no task token"):
+    with pytest.raises(InvalidToken, match="not a task token"):
         Task.from_token(token)
 
 

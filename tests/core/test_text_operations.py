@@ -224,7 +224,8 @@ def test_an_unreadable_reply_is_ambiguous(body: bytes) -> None:
     """A 2xx that is no JSON object is ambiguous, the raw reply is kept, nothing is resent."""
     run = drive(text_call(), raw(200, body))
     assert type(run.outcome) is TextAmbiguous
-    assert run.outcome.reason.startswith(("the reply cannot be read: ", "the reply is not a JSON"))
+    reasons = ("the response cannot be read: ", "the response is not a JSON")
+    assert run.outcome.reason.startswith(reasons)
     assert (run.outcome.raw, run.outcome.status) == (body, 200)
     words = "is in the error's `raw`" if body else "Its answer is lost"
     assert words in str(run.outcome)
@@ -245,7 +246,7 @@ def test_an_error_with_success_is_ambiguous(said: Any, words: str) -> None:
     """A reply that contradicts its own success with an error is ambiguous, and says the error."""
     run = drive(text_call(), reply(200, said))
     assert type(run.outcome) is TextAmbiguous
-    assert run.outcome.reason == f"the reply tells an error: {words}"
+    assert run.outcome.reason == f"the response reports an error: {words}"
 
 
 @pytest.mark.parametrize(
@@ -340,17 +341,17 @@ MESSAGES: list[tuple[list[Reaction], str]] = [
     (
         [lost(Phase.HEAD, Reason.RESET)],
         (
-            "The request may have been accepted and charged, but its reply is missing or unusable: "
-            "connection reset in phase head. It was not sent again. "
+            "The request may have been accepted and charged, but the response is missing or "
+            "unusable: connection reset in phase head. It was not sent again. "
             "Its answer is lost; asking again may cost again."
         ),
     ),
     (
         [reply(500, {"error": "oops"})],
         (
-            "The request may have been accepted and charged, but its reply is missing or unusable: "
-            "status 500: oops. It was not sent again. Its answer is lost; asking again may cost "
-            "again."
+            "The request may have been accepted and charged, but the response is missing or "
+            "unusable: status 500: oops. It was not sent again. "
+            "Its answer is lost; asking again may cost again."
         ),
     ),
     (
@@ -364,7 +365,7 @@ MESSAGES: list[tuple[list[Reaction], str]] = [
         [reply(404, {"error": {"code": 404, "message": "no such model", "status": "NOT_FOUND"}})],
         (
             "The service refused the request with status 404: no such model. "
-            "Mend what the service names, then send it again."
+            "Fix what the service reports, then send it again."
         ),
     ),
     (

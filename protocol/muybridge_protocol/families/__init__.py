@@ -1,7 +1,8 @@
-"""The families: one module each, and the table of all of them.
+"""The families: one module for each, and the table of all of them.
 
-A module in this folder is a family: `vidx.py` holds `VIDX` and `VidxRequest`. What names them here,
-family by family, is for type checkers.
+Every module in this folder, except `family` and `request`, is a family, and is found by being
+here: `vidx.py` defines `VIDX` and `VidxRequest`. The names of single families below are there for
+type checkers only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
     from muybridge_protocol.families.vidv import VIDV, VidvRequest
 
 _NO_FAMILIES: Final = {"family", "request"}
-"""The modules here that hold no family."""
+"""The modules in this folder that are not families."""
 
 
 class _Families(Mapping[str, Family]):
-    """Each family's module is imported when the family is asked for.
+    """A table of the families that imports the module of each on first use.
 
-    A program mostly uses one of them; the other ten would take 12 ms of its start. The one whose
-    request it names is found without looking what others there are, which would take another.
+    Most programs use one family, and the other ten would take 12 ms of their start. Even listing
+    the folder takes one more, so a program that imports its request class does without.
     """
 
     def __init__(self) -> None:
@@ -53,13 +54,13 @@ class _Families(Mapping[str, Family]):
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        from pkgutil import iter_modules  # noqa: PLC0415  needed only to tell what there is
+        from pkgutil import iter_modules  # noqa: PLC0415  needed only to list the folder
 
-        # In a folder as in a zip file.
+        # It works in a zip file, too.
         return tuple(sorted({module.name for module in iter_modules(__path__)} - _NO_FAMILIES))
 
     def load(self, name: str) -> ModuleType:
-        """Import the module of the family called *name*, which is there."""
+        """Import the module of the family *name*, which must exist."""
         module = import_module(f"{__name__}.{name}")
         self._loaded[name] = getattr(module, name.upper())
         return module
@@ -83,7 +84,7 @@ class _Families(Mapping[str, Family]):
 
 _families = _Families()
 FAMILIES: Mapping[str, Family] = _families
-"""Every family, by name and in the order of the names: each module here that holds one."""
+"""Every family by name, in the order of the names."""
 
 
 def __getattr__(name: str) -> object:
@@ -112,10 +113,10 @@ def _public_names(family: str) -> tuple[str, str]:
 
 
 def find_family(name: str) -> Family:
-    """Return the family called *name*.
+    """Return the family *name*.
 
     Raises:
-        UnknownFamily: There is none; the message names all, and the closest.
+        UnknownFamily: There is none. The message lists all families, and the closest match.
     """
     family = FAMILIES.get(name)
     if family is not None:
@@ -128,10 +129,10 @@ def find_family(name: str) -> Family:
 
 
 def family_of_model(model: str | None) -> Family | None:
-    """Return the family that *model* belongs to, or None where that is not certain.
+    """Return the family that *model* belongs to, or None if that is not certain.
 
-    A model that the tables do not list belongs to the one family that its name begins with, up to
-    a `-` or `_`.
+    A model that the tables do not list belongs to the family whose name, before a `-` or `_`, its
+    own name begins with, if there is exactly one.
     """
     if not model:
         return None
@@ -168,7 +169,7 @@ def check_request(value: object) -> MediaRequest:
 
 
 def _class_for(fields: Mapping[object, object]) -> type[MediaRequest]:
-    """Return the class that *fields* are probably meant for."""
+    """Return the request class that *fields* are probably meant for."""
     family, model = fields.get("family"), fields.get("model")
     named = (
         known

@@ -1,4 +1,14 @@
-"""What a family is, and the check of a create request against its rules."""
+"""What a family is, and how a create request is checked against its rules.
+
+A family is a table: fields, models, limits, defaults, pacing, retention. Everything that depends on
+the family is derived from it: local checks, the wire encoding, the options of the command, the
+checks of the emulator, the reference tables and the OpenAPI document. So a rule is stated once.
+
+`Family.check` reports every problem of a request at once, before anything is sent. The converter of
+`records/` would stop at the first. Each field is checked against its type and rules, then the
+fields against each other. Nothing is converted and no default is filled in: only what the user has
+set is sent.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +45,13 @@ _UNLISTED_RULE = ModelName()
 class Unlisted:
     """A model that the tables do not know, sent on purpose.
 
-    The rules of single models are skipped for it; all other rules of the family hold.
+    Rules for single models do not apply to it. All other rules of the family do.
 
     Args:
         name: The model's name as the service knows it.
 
     Raises:
-        ValueError: The name is blank or not fit to print.
+        ValueError: The name is blank or not printable.
     """
 
     name: str
@@ -56,7 +66,7 @@ class Unlisted:
 
 
 class Media(StrEnum):
-    """What a family makes."""
+    """What a family generates."""
 
     IMAGE = "image"
     VIDEO = "video"
@@ -64,13 +74,13 @@ class Media(StrEnum):
 
 @attrs.frozen  # every pending poll is compared by it
 class Pacing:
-    """How often a result is asked for (spec, "Polling guidance").
+    """How often to poll (spec, "Polling guidance").
 
     Args:
-        shortest: Seconds before the first query, and between the first queries.
-        longest: Seconds that the interval grows to.
-        minimum: Seconds that the service states as its minimum, or None.
-        assumed: Whether the specification is silent and this is our choice.
+        shortest: Seconds before the first poll, and the first interval.
+        longest: Longest interval, in seconds.
+        minimum: The service's stated minimum in seconds, or None.
+        assumed: Whether the specification says nothing and this is our choice.
     """
 
     shortest: float
@@ -84,9 +94,9 @@ class Retention:
     """How long a result's URL works (spec, "Result retention").
 
     Args:
-        seconds: Seconds from the task's creation, or None where the specification gives none.
+        seconds: Seconds from the task's creation, or None if the specification gives no number.
         record_too: Whether the task record is deleted as well.
-        note: What the specification says in words.
+        note: The specification's words.
     """
 
     seconds: int | None
@@ -102,15 +112,15 @@ _NO_LIMITS: Limits = {}
 
 @attrs.frozen
 class Model:
-    """A model of a family, and the limits that hold for it alone.
+    """A model of a family, and the limits that apply to it alone.
 
     Args:
         name: The `model` value on the wire.
-        limits: Rules by wire name, on top of the family's own.
-        defaults: Defaults of the service by wire name that differ from the family's.
+        limits: Rules by wire name, in addition to the family's.
+        defaults: Defaults of the service by wire name, if they differ from the family's.
         pacing: Its own row of the polling guidance, or None for the family's.
-        billing: How it is billed, where the specification says so.
-        note: What else sets it apart.
+        billing: How it is billed, if the specification says so.
+        note: Other differences.
     """
 
     name: str
@@ -131,7 +141,7 @@ class Field:
         kind: Its JSON type.
         required: Whether the service requires it.
         rules: What its value must satisfy, whatever the model.
-        service_default: What the service takes when it is not sent, or None.
+        service_default: The service's default if it is not sent, or None.
         doc: What it is for.
     """
 
@@ -164,10 +174,10 @@ class Field:
 
 @attrs.frozen
 class Report:
-    """What a check of a request found.
+    """The result of a check of a request.
 
     Args:
-        problems: What the service would not accept.
+        problems: What the service would reject.
         notices: Settings that are accepted but have no effect.
     """
 
@@ -189,21 +199,21 @@ class Family:
         media: What it makes.
         create_path: Path of the create call below the base URL.
         create_object: `object` of its task records.
-        result_object: `object` of its result records, or None where not shown.
-        models: Its models; empty where not shown.
+        result_object: `object` of its result records, or None if not shown.
+        models: Its models; empty if not shown.
         relations: Rules between its fields.
         aliases: Legacy names of its fields.
         ineffective: When a setting has no effect.
         pacing: How often to poll.
         retention: How long results are kept.
-        body_shown: Whether the specification shows the request body in full. Only then is an
-            unknown field a mistake; otherwise it travels as it is.
+        body_shown: Whether the specification shows the whole request body. Only then is an unknown
+            field a mistake; otherwise it is sent unchanged.
         resolution: Its highest resolution, in words.
         duration: Its durations, in words; "" for images.
         omits_error: Whether its task records leave `error` out unless the status is `failed`.
         starts_processing: Whether its create call may report `processing` already.
         makes_audio: Whether its videos may have sound.
-        notes: What depends on the media itself and so cannot be checked before sending.
+        notes: Rules about the media themselves, which cannot be checked before sending.
     """
 
     name: str
@@ -232,7 +242,7 @@ class Family:
 
     def tie_to(self, request: type[MediaRequest], fields: tuple[Field, ...]) -> None:
         """Complete the family with its request class, once, when that class is declared."""
-        # Frozen against everybody else.
+        # The class is frozen for everybody else.
         object.__setattr__(self, "request", request)
         object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "_fields_by_wire", {field.wire: field for field in fields})
@@ -243,7 +253,7 @@ class Family:
         return self._fields_by_wire.get(wire)
 
     def model(self, name: str | None) -> Model | None:
-        """Return the model called *name*, or None where the tables do not know it."""
+        """Return the model *name*, or None if the tables do not know it."""
         return None if name is None else self._models_by_name.get(name)
 
     def pacing_of(self, model: str | None) -> Pacing:
@@ -262,8 +272,8 @@ class Family:
 
         Args:
             body: The fields as they would be sent.
-            extra: Fields that travel unchecked beside them.
-            keep_unknown: Whether fields and models that the tables do not know are let through.
+            extra: Additional fields that are sent unchecked.
+            keep_unknown: Whether to allow fields and models that the tables do not know.
 
         Returns:
             All problems and notices, in the order of the family's fields.
@@ -308,16 +318,16 @@ class Family:
         extra: Mapping[str, object] | None = None,
         keep_unknown: bool = False,
     ) -> MediaRequest:
-        """Return the typed request that *body*, given by wire names, stands for.
+        """Return the typed request for *body*, given by wire names.
 
         Args:
             body: The fields as they would be sent.
-            extra: Fields that travel unchecked beside them.
-            keep_unknown: Whether fields and models that the tables do not know are let through,
-                as `extra` and `Unlisted`.
+            extra: Additional fields that are sent unchecked.
+            keep_unknown: Whether to allow fields and models that the tables do not know, as
+                `extra` and `Unlisted`.
 
         Raises:
-            InvalidRequest: The service would not accept the request.
+            InvalidRequest: The service would reject the request.
         """
         report = self.check(body, extra=extra, keep_unknown=keep_unknown)
         if not report.ok:
@@ -340,7 +350,7 @@ class Family:
     def _without_aliases(
         self, body: Mapping[str, object]
     ) -> tuple[Mapping[str, object], Mapping[str, str], list[Problem]]:
-        """Return *body* without legacy names, which fields were given by theirs, and conflicts."""
+        """Return *body* without legacy names, the fields given by such names, and conflicts."""
         given: dict[str, str] = {}
         conflicts: list[Problem] = []
         for alias in self.aliases:
@@ -418,7 +428,7 @@ class Family:
 
 
 def _as_given(problem: Problem, given: Mapping[str, str]) -> Problem:
-    """Return *problem*, found between fields, in the legacy names that some were given by."""
+    """Return *problem*, which concerns several fields, with the legacy names that were given."""
     for wire, legacy in given.items():
         field, message, accepted = (
             re.sub(rf"\b{re.escape(wire)}\b", legacy, text)

@@ -1,7 +1,9 @@
-"""How one statement of a family's rules becomes a typed request that checks itself.
+"""Typed requests that check themselves, made from a family's rules.
 
-A family's module declares a request class. The class's annotations are the types, `setting` adds
-the rules, and `Family` holds what is not a field: models, relations, pacing, retention.
+A family's module declares a request class. Its annotations are the types, `setting` adds the rules,
+and `Family` has everything that is not a field: models, relations, pacing, retention.
+`media_request` reads the class and completes the family with its fields, so that each field is
+stated in one line.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ def setting(
     """Declare one field of a request class.
 
     Args:
-        rules: What its value must satisfy, on top of its annotated type.
+        rules: What its value must satisfy, in addition to its annotated type.
         doc: What it is for.
-        wire: Its name on the wire, where that differs from the Python name.
-        service_default: What the service takes when it is not sent.
-        default: None for a field that may be left out.
+        wire: Its name on the wire, if that differs from the Python name.
+        service_default: The service's default if it is not sent.
+        default: None for an optional field.
     """
     return attrs.field(
         default=default,
@@ -61,15 +63,15 @@ def _request_class(cls: type[_C]) -> type[_C]:
 
 @_request_class
 class MediaRequest:
-    """A create request of one of the families; each has a class of its own.
+    """A create request. Each family has a class of its own.
 
-    A value is checked when it is made. Only what was set is sent.
+    A request is checked when it is constructed. Only fields that were set are sent.
 
     Args:
-        extra: Fields that travel unchecked, for what the specification does not show.
+        extra: Fields that are sent unchecked, for what the specification does not show.
 
     Raises:
-        InvalidRequest: The service would not accept it. All problems are listed.
+        InvalidRequest: The service would reject it. All problems are listed.
     """
 
     family: ClassVar[Family]
@@ -94,12 +96,12 @@ class MediaRequest:
 
     @property
     def model_name(self) -> str | None:
-        """The model's name as it is sent, or None where the request names none."""
+        """The model's name as it is sent, or None if the request has none."""
         model = getattr(self, "model", None)
         return None if model is None else str(model)
 
     def to_body(self) -> dict[str, object]:
-        """Return the request's JSON body by wire names: what was set, and nothing else."""
+        """Return the request's JSON body by wire names, with only the fields that were set."""
         body = self._body()
         for wire, value in body.items():
             if isinstance(value, Unlisted):
@@ -112,14 +114,14 @@ class MediaRequest:
 
     @classmethod
     def from_body(cls, body: Mapping[str, object], *, keep_unknown: bool = False) -> Self:
-        """Return the request that *body*, given by wire names, stands for.
+        """Return the request for *body*, given by wire names.
 
         Args:
             body: The fields as they would be sent.
-            keep_unknown: Whether fields and models that the tables do not know are let through.
+            keep_unknown: Whether to allow fields and models that the tables do not know.
 
         Raises:
-            InvalidRequest: The service would not accept the request.
+            InvalidRequest: The service would reject the request.
         """
         request = cls.family.parse(body, keep_unknown=keep_unknown)
         return typing.cast("Self", request)
@@ -138,7 +140,7 @@ class MediaRequest:
         return body
 
     def _adopt(self, alias: Alias) -> None:
-        """Move a value given under a legacy name to the field's own: `check` found them equal."""
+        """Move the value of a legacy field to the current one. If both were set, they are equal."""
         legacy, field = self.family.field(alias.legacy), self.family.field(alias.field)
         assert legacy is not None  # noqa: S101  `media_request` has checked the names
         assert field is not None  # noqa: S101  as above
@@ -189,7 +191,7 @@ def _field(attribute: attrs.Attribute[Any], hint: object) -> Field:
 
 
 def _read_hint(hint: object) -> tuple[Kind, tuple[str | int, ...]]:
-    """Return the JSON type, and the values of a Literal, that an annotation stands for."""
+    """Return the JSON type of an annotation, and the values of its Literal."""
     parts = typing.get_args(hint) if _is_union(hint) else (hint,)
     (part,) = (part for part in parts if part not in (type(None), Unlisted))
     if typing.get_origin(part) is Literal:
@@ -201,8 +203,8 @@ def _read_hint(hint: object) -> tuple[Kind, tuple[str | int, ...]]:
 def _as_written(options: tuple[str | int, ...], annotation: object) -> tuple[str | int, ...]:
     """Return *options* in their order in the annotation.
 
-    `typing` makes a union once, and takes a Literal for another one of the same values in another
-    order, so that theirs would be the order of the family that is loaded first.
+    `typing` caches unions, and Literals with the same values in another order are equal. So the
+    order would be that of the first family that uses these values.
     """
     tree = ast.parse(str(annotation), mode="eval")
     written = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
@@ -210,7 +212,7 @@ def _as_written(options: tuple[str | int, ...], annotation: object) -> tuple[str
 
 
 def _is_union(hint: object) -> bool:
-    # A Literal beside a class makes the one kind of union, classes alone the other.
+    # A Literal and a class make one kind of union, two classes make the other.
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
@@ -224,7 +226,7 @@ _KINDS: dict[object, Kind] = {
 
 
 def _check_names(family: Family) -> None:
-    """Refuse a family whose parts name a model or field that it does not have."""
+    """Reject a family whose parts name a model or field that it does not have."""
     model = family.field("model")
     options = next((r.options for r in model.rules if isinstance(r, OneOf)), ()) if model else ()
     if options != tuple(known.name for known in family.models):
@@ -244,6 +246,6 @@ def _docstring(family: Family) -> str:
         rules = "; ".join(rule.accepted for rule in field.rules if not isinstance(rule, Text))
         default = "" if field.service_default is None else f" Default {field.service_default}."
         lines.append(f"    {field.name}: {field.doc}{f' ({rules})' if rules else ''}.{default}")
-    lines.append("    extra: Fields that travel unchecked.")
-    lines += ["", "Raises:", "    InvalidRequest: The service would not accept it."]
+    lines.append("    extra: Fields that are sent unchecked.")
+    lines += ["", "Raises:", "    InvalidRequest: The service would reject it."]
     return "\n".join(lines)

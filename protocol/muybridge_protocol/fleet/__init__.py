@@ -1,4 +1,4 @@
-"""Many operations at once: who is due, whose turn it is, and slowing down together."""
+"""Many operations at once: which one is due, whose turn it is, and slowing down together."""
 
 from muybridge_protocol.fleet.fleet import (
     CONCURRENCY,

@@ -1,11 +1,11 @@
-"""Whose turn it is: which of many operations that are due sends next.
+"""Whose turn it is: which of the operations that are due is sent next.
 
-- Families take turns, so that none waits for another; one at its limit is passed over.
-- Within a family creates and polls take turns.
-- Of two polls the one goes first whose result expires sooner, but no poll is put off for longer
-  than `SHARE` of the time that its result has left, so that none starves.
+- Families take turns, so that no family waits for another. A family at its limit is skipped.
+- Within a family, creates and polls take turns.
+- Of two polls, the one whose result expires sooner goes first. But no poll is delayed for longer
+  than `SHARE` of its result's remaining time, so that none of them starves.
 
-Nothing here knows what an operation says or hears; a `Fleet` does.
+This module only orders operations; `Fleet` runs them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from muybridge_protocol.operations.poll import Poll
 from muybridge_protocol.records.tasks import Status, Task
 
 SHARE: Final = 0.01
-"""The part of a result's remaining time that a due poll may wait for more urgent ones."""
+"""The part of its result's remaining time for which a due poll may wait for more urgent ones."""
 LONGEST_LIFE: Final = 86_400.0
-"""Seconds that a result is taken to live where the specification does not say."""
+"""Assumed lifetime of a result, in seconds, if the specification does not state one."""
 WINDOW: Final = 256
-"""Due polls among which the more urgent ones go first. Those that become due while so many are
-left are put among them one at a time, so that no step takes long."""
+"""Number of due polls among which the more urgent ones go first. While that many are due, others
+join them one at a time, so that no step takes long."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -39,13 +39,13 @@ class Member(Generic[K]):
     """One operation of a fleet, at rest or under way.
 
     Args:
-        number: Its position in the order of arrival.
+        number: Its position in arrival order.
         key: The key that it was added with.
-        request: What is or was to be created, or None where a task was added.
-        lane: Its family's.
-        operation: What comes next of it, or None for a create that has not begun.
+        request: The request that was added, or None if a task was added.
+        lane: That of its family.
+        operation: The operation in its current state, or None for a create that has not started.
         sent: When its request under way was sent, on the driver's clock.
-        dropped: Whether it is to be passed over when it is its turn.
+        dropped: Whether to skip it when it is its turn.
     """
 
     number: int
@@ -63,13 +63,13 @@ class Member(Generic[K]):
 
 
 Agenda = list[tuple[float, int, Member[K]]]
-"""A heap of members by time. No two have the same number, so that members are never compared."""
+"""A heap of members by time. Their numbers are unique, so members are never compared."""
 
 
 def patience(poll: Poll, due: float) -> float:
-    """Return the seconds that *poll* may wait for more urgent ones, once it is *due*."""
+    """Return for how many seconds *poll* may wait for more urgent ones once it is *due*."""
     if Status.COMPLETED in (poll.seen, poll.task.status):
-        return 0.0  # a result that is there should be fetched before its link dies
+        return 0.0  # the result is ready: fetch it before its link expires
     family = FAMILIES.get(poll.task.family or "")
     retention = None if family is None else family.retention.seconds
     if retention is None or poll.born is None:
@@ -78,10 +78,10 @@ def patience(poll: Poll, due: float) -> float:
 
 
 class Lane(Generic[K]):
-    """What is due of one family.
+    """The operations of one family that are due.
 
     Args:
-        limit: Most requests under way at once.
+        limit: Largest number of requests under way at once.
     """
 
     __slots__ = ("creates", "limit", "listed", "poll_next", "polls", "under_way")
@@ -95,7 +95,7 @@ class Lane(Generic[K]):
         self.poll_next: bool = False
 
     def take(self) -> Member[K]:
-        """Return the next member: of creates and polls in turn, if there are both."""
+        """Return the next member. Creates and polls take turns if there are both."""
         if (self.poll_next or not self.creates) and self.polls:
             self.poll_next = False
             return heapq.heappop(self.polls)[2]
@@ -107,8 +107,8 @@ class Turns(Generic[K]):
     """The operations at rest, and whose turn it is.
 
     Args:
-        limits: Most requests under way at once, by family; the key "" stands for the tasks of
-            which no known family is told.
+        limits: Largest number of requests under way at once, by family. The key "" stands for
+            tasks without a known family.
     """
 
     def __init__(self, limits: Mapping[str, int]) -> None:
@@ -119,12 +119,12 @@ class Turns(Generic[K]):
         self._due = 0
 
     def __bool__(self) -> bool:
-        """Return whether it is anybody's turn."""
+        """Return whether any member can take its turn."""
         return bool(self._next)
 
     @property
     def wakes(self) -> float | None:
-        """When the next one is due, on the driver's clock, or None if none waits."""
+        """When the next member is due, on the driver's clock, or None if none of them waits."""
         return self._waiting[0][0] if self._waiting else None
 
     def lane(self, family: str | None) -> Lane[K]:
@@ -136,19 +136,19 @@ class Turns(Generic[K]):
         return lane
 
     def join(self, member: Member[K]) -> None:
-        """Let a create wait for its turn, at the end of its family's line."""
+        """Add a create to the end of its family's queue."""
         member.lane.creates.append(member)
         self._list(member.lane)
 
     def rest(self, member: Member[K], until: float, now: float) -> None:
-        """Let *member* rest until *until*."""
+        """Put *member* to rest until *until*."""
         if until <= now:
             self._line_up(member, until)
         else:
             heapq.heappush(self._waiting, (until, member.number, member))
 
     def wake(self, now: float) -> None:
-        """Give those that are due by *now* their place in their family's line."""
+        """Move the members that are due at *now* into the queues of their families."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= now:
             due, _, member = heapq.heappop(waiting)
@@ -163,14 +163,14 @@ class Turns(Generic[K]):
             heapq.heappush(lane.polls, (urgency, member.number, member))
             self._due += 1
         else:
-            lane.creates.appendleft(member)  # it has waited already
+            lane.creates.appendleft(member)  # it has already waited for its turn
         self._list(lane)
 
     def next(self) -> Member[K]:
-        """Return the one whose turn it is; until `back` its request counts as under way.
+        """Return the member whose turn it is. Its request counts as under way until `back`.
 
         Raises:
-            IndexError: It is nobody's turn.
+            IndexError: No member can take its turn.
         """
         lane = self._next.popleft()
         lane.listed = False
@@ -182,7 +182,7 @@ class Turns(Generic[K]):
         return member
 
     def back(self, member: Member[K]) -> None:
-        """Take note that no request of *member* is under way any more."""
+        """Record that the request of *member* has ended."""
         member.lane.under_way -= 1
         self._list(member.lane)
 

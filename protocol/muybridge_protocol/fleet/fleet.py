@@ -1,29 +1,29 @@
-"""Many operations at once: who is due, who waits, who is throttled.
+"""Many operations at once: which one is due, which one waits, and slowing down together.
 
-A `Fleet` holds creates and polls and tells a driver, one action at a time, what to do:
+A `Fleet` holds creates and polls, and tells a driver what to do, one action at a time:
 
     fleet = Fleet(service, wall_offset=wall - now, seed=7, concurrency=8)
     fleet.add("a horse", request, now)          # a MediaRequest: create it, then wait for it
     fleet.add("an old task", task, now)         # a Task: wait for it
 
     fleet.next_action(now) -> Dispatch(ticket, key, request, deadline)   send it, beside others
-                            | FleetOutcome(key, outcome, ...)            one operation has ended
+                            | FleetOutcome(key, outcome, ...)            an operation has ended
                             | Wait(until)          until then, or until an exchange ends
                             | Busy()               until an exchange ends
                             | Done()               nothing is left
-    fleet.receive(ticket, response, now) -> events    after a whole reply
-    fleet.fail(ticket, failure, now) -> events        after an exchange without one
+    fleet.receive(ticket, response, now) -> events    after a whole response
+    fleet.fail(ticket, failure, now) -> events        after a failed exchange
 
-Exchanges may end in any order. Ask for the next action again after each; every key that is not
-dropped gives exactly one outcome. `stop` ends the sending: what may be charged is then heard out,
-and `outstanding` tells what is left. As everywhere in the core, `now` is seconds on a clock that
-only goes forward.
+Exchanges may end in any order. Ask for the next action after each of them. Every key yields exactly
+one outcome, unless it is dropped. After `stop`, nothing more is sent, but paid requests under way
+are still awaited, and `outstanding` lists what is left. As everywhere in the core, `now` is seconds
+on a monotonic clock.
 
-What is sent again, and when, is decided by `Create` and `Poll` alone. The fleet only chooses
-which of those that are due goes first: families take turns, creates and polls take turns, results
-that expire sooner go first (`turns`). After a 429 or a `Retry-After` all wait, and after an outage
-the polls that piled up are spread over their interval (`throttle`). There may be a million of
-them: an operation at rest keeps no record of the service's.
+`Create` and `Poll` alone decide what to retry and when. The fleet only chooses which of those that
+are due goes first: families take turns, creates and polls take turns, and results that expire
+sooner go first (`fairness`). After a 429 or a `Retry-After` all of them wait, and after an outage
+the polls that have piled up are spread over their interval (`throttle`). There may be a million
+tasks, so an operation at rest keeps no record of the service.
 """
 
 from __future__ import annotations
@@ -60,23 +60,23 @@ from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
 
 CONCURRENCY: Final = defaults.CONCURRENCY
-"""Requests that are under way at once unless said otherwise."""
+"""Default number of requests under way at once."""
 
 _NO_RECORD: Final[JsonObject] = {}
-"""One for all: a million empty dictionaries of their own would take 80 MB."""
+"""Shared, because a million empty dictionaries would take 80 MB."""
 
 K = TypeVar("K", bound=Hashable)
 
 
 @attrs.frozen
 class Dispatch(Generic[K]):
-    """Send *request* and read its whole reply by *deadline*; others may be under way meanwhile.
+    """Send *request* and read its whole response by *deadline*; others may be under way meanwhile.
 
     Args:
-        ticket: What to give `receive` or `fail` with what came of it.
+        ticket: Identifies the exchange in the call of `receive` or `fail` that reports its end.
         key: Whose request it is.
-        request: What to send; `request.paid` tells whether it may be charged.
-        deadline: By when, on the driver's clock.
+        request: What to send; `request.paid` says whether it may be charged.
+        deadline: By when to read its response, on the driver's clock.
     """
 
     ticket: int
@@ -87,7 +87,7 @@ class Dispatch(Generic[K]):
 
 @attrs.frozen
 class Busy:
-    """Nothing can be done before an exchange under way ends."""
+    """Nothing can be done until an exchange ends."""
 
 
 @attrs.frozen
@@ -101,9 +101,9 @@ class FleetOutcome(Generic[K]):
 
     Args:
         key: The key that it was added with.
-        outcome: The result, or what went wrong.
-        request: What was to be created, or None where a task was added.
-        task: The task, or None where none was created for certain. It carries no raw record.
+        outcome: The result, or the error.
+        request: The request that was added, or None if a task was added.
+        task: The task, or None if it is not certain that one was created. Its `raw` is empty.
     """
 
     key: K
@@ -113,19 +113,19 @@ class FleetOutcome(Generic[K]):
 
     @property
     def result(self) -> Result | None:
-        """The result, or None where something went wrong."""
+        """The result, or None after an error."""
         return self.outcome if isinstance(self.outcome, Result) else None
 
     @property
     def error(self) -> ServiceError | None:
-        """What went wrong, or None."""
+        """The error, or None."""
         return self.outcome if isinstance(self.outcome, ServiceError) else None
 
     def unwrap(self) -> Result:
         """Return the result.
 
         Raises:
-            ServiceError: There is none.
+            ServiceError: The operation ended with it.
         """
         if isinstance(self.outcome, ServiceError):
             raise self.outcome
@@ -138,8 +138,8 @@ class Outstanding(Generic[K]):
 
     Args:
         key: The key that it was added with.
-        request: What is to be created, or None where a task was added.
-        task: The task, or None where none has been created yet.
+        request: The request that was added, or None if a task was added.
+        task: The task, or None if none has been created yet.
         under_way: Whether a request of it is under way.
     """
 
@@ -150,22 +150,22 @@ class Outstanding(Generic[K]):
 
 
 class Fleet(Generic[K]):
-    """Many creates and polls, and which of them sends next.
+    """Many creates and polls, and which of them is sent next.
 
     Args:
         service: Where the service is.
         wall_offset: What to add to the driver's clock to get Unix seconds.
-        seed: A number drawn at random for this fleet; all waits between tries follow from it.
-        concurrency: Most requests under way at once.
-        per_family: Most of them for one family: one number for all, or by name.
-        timeout: Seconds that one exchange may take.
-        wait: Seconds to wait for a task in all, or None for no limit.
-        poll_interval: Seconds between queries, or None for the specification's pace.
-        next_polls: When tasks may next be polled, where others have polled them.
+        seed: A random number for this fleet; the delays of all its operations derive from it.
+        concurrency: Largest number of requests under way at once.
+        per_family: The same for one family: one number for all families, or by name.
+        timeout: Timeout of one exchange, in seconds.
+        wait: Seconds to wait for a task in all, or None for no timeout.
+        poll_interval: Seconds between polls, or None for the specification's pace.
+        next_polls: When each task may next be polled, if others may have polled it.
 
     Raises:
         InvalidAddress: The service has no base URL.
-        ValueError: A limit is below one, or a number of seconds is not one.
+        ValueError: A limit is below 1, or a number of seconds is invalid.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class Fleet(Generic[K]):
         check_seconds("timeout", timeout)
         check_seconds("wait", wait, least=-math.inf)
         check_seconds("poll_interval", poll_interval, least=0)
-        service.require_base_url()  # or each of its operations would fail at an odd time
+        service.require_base_url()  # fail here, and not in the middle of the run
         self._service = service
         self._wall_offset = wall_offset
         self._seed = seed
@@ -208,7 +208,7 @@ class Fleet(Generic[K]):
         self._stopped = False
 
     def __len__(self) -> int:
-        """Return how many operations have not ended."""
+        """Return the number of operations that have not ended."""
         return len(self._keys)
 
     def __repr__(self) -> str:
@@ -216,19 +216,19 @@ class Fleet(Generic[K]):
 
     @property
     def under_way(self) -> int:
-        """How many requests have been handed out and have not ended."""
+        """Number of requests that have been dispatched and have not ended."""
         return len(self._under_way)
 
     @property
     def paid(self) -> int:
-        """How many of them may be charged."""
+        """Number of them that may be charged."""
         return sum(isinstance(member.operation, Create) for member in self._under_way.values())
 
     def add(self, key: K, work: MediaRequest | Task, now: float) -> None:
-        """Take on a request to create, or a task to wait for.
+        """Add a request to create, or a task to wait for.
 
         Args:
-            key: What to call it in its outcome. Not of another operation that has not ended.
+            key: Identifies it in its outcome. It must differ from those of operations under way.
             work: The request or the task.
             now: Seconds on the driver's clock.
 
@@ -272,11 +272,11 @@ class Fleet(Generic[K]):
         return Busy()
 
     def receive(self, ticket: int, response: HttpResponse, now: float) -> tuple[Event, ...]:
-        """Take a whole reply, and return what it made known.
+        """Process a whole response, and return the events that it caused.
 
         Args:
-            ticket: The exchange's.
-            response: The reply.
+            ticket: That of the exchange.
+            response: The response.
             now: Seconds on the driver's clock.
 
         Raises:
@@ -288,11 +288,11 @@ class Fleet(Generic[K]):
         return self._go_on(ticket, operation, now)
 
     def fail(self, ticket: int, failure: TransportFailure, now: float) -> tuple[Event, ...]:
-        """Take the failure of an exchange, and return what it made known.
+        """Process the failure of an exchange, and return the events that it caused.
 
         Args:
-            ticket: The exchange's.
-            failure: How far it came.
+            ticket: That of the exchange.
+            failure: How far it got.
             now: Seconds on the driver's clock.
 
         Raises:
@@ -304,16 +304,16 @@ class Fleet(Generic[K]):
         return self._go_on(ticket, operation, now)
 
     def take_outcome(self) -> FleetOutcome[K] | None:
-        """Return how the next operation has ended, as `next_action` would, or None if none has.
+        """Return the next outcome, as `next_action` would, or None if there is none.
 
-        For those who write down what an exchange has led to before anything else happens.
+        It is for drivers that save the outcome of an exchange before anything else happens.
         """
         return self._ended.popleft() if self._ended else None
 
     def drop(self, key: K) -> None:
-        """Forget the operation *key* unless it has ended: it sends nothing more, without outcome.
+        """Forget the operation *key*, unless it has ended: it sends nothing more, with no outcome.
 
-        A request of it that is under way counts as ended, and its ticket is no longer known.
+        If a request of it is under way, that counts as ended, and its ticket becomes invalid.
         """
         if key not in self._keys:
             return
@@ -326,11 +326,11 @@ class Fleet(Generic[K]):
         member.dropped = True
 
     def stop(self) -> None:
-        """Send nothing more. `next_action` is `Busy` until no request that costs is under way."""
+        """Send nothing more. `next_action` is `Busy` as long as a paid request is under way."""
         self._stopped = True
 
     def outstanding(self) -> Iterator[Outstanding[K]]:
-        """Yield what has not ended: first what is under way, then the rest as it was added."""
+        """Yield what has not ended: first what is under way, then the rest in arrival order."""
         resting = [member for member in self._turns.members() if not member.dropped]
         resting.sort(key=attrgetter("number"))
         for members, under_way in ((self._under_way.values(), True), (resting, False)):
@@ -340,7 +340,7 @@ class Fleet(Generic[K]):
                 )
 
     def _begin(self, member: Member[K], now: float) -> Dispatch[K] | FleetOutcome[K] | None:
-        """Return what *member* does at *now*, or None if it turns out not to be due."""
+        """Return what *member* does at *now*, or None if it is not due after all."""
         if member.dropped:
             self._turns.back(member)
             return None
@@ -366,14 +366,14 @@ class Fleet(Generic[K]):
                 return None
             case Settled(outcome):
                 self._turns.back(member)
-                assert not isinstance(outcome, Task)  # noqa: S101  a create ends with a reply
-                # A wait that ends at its deadline tells when the task may next be polled.
+                assert not isinstance(outcome, Task)  # noqa: S101  a create settles in `receive`
+                # The error of a wait that times out says when the task may next be polled.
                 told = outcome.task if isinstance(outcome, ServiceError) else None
                 self._end(member, outcome, told or member.task)
                 return self._ended.popleft()
 
     def _create(self, member: Member[K], now: float) -> Create:
-        assert member.request is not None  # noqa: S101  without one there was a task
+        assert member.request is not None  # noqa: S101  a task has an operation from the start
         return Create.start(
             member.request,
             self._service,
@@ -384,7 +384,7 @@ class Fleet(Generic[K]):
         )
 
     def _after_outage(self, poll: Poll, now: float) -> float:
-        """Return when to send *poll*, which is due, or when its wait ends if that is sooner."""
+        """Return when to send *poll*, which is due, or when its wait ends, whichever is sooner."""
         later = self._throttle.after_outage(poll.due, poll.interval_at(now), poll.seed)
         return later if poll.deadline is None else min(later, poll.deadline)
 
@@ -404,8 +404,8 @@ class Fleet(Generic[K]):
         member = self._under_way.get(ticket)
         if member is None or member.operation is None:
             raise OperationMisuse(
-                f"No exchange with ticket {ticket!r} is under way: tell the fleet once how each "
-                "Dispatch has ended, with the ticket of that Dispatch."
+                f"No exchange with ticket {ticket!r} is under way: report the end of each Dispatch "
+                "once, with the ticket of that Dispatch."
             )
         return member, member.operation
 
@@ -425,19 +425,19 @@ class Fleet(Generic[K]):
         return events
 
     def _release(self, ticket: int) -> Member[K]:
-        """Take the exchange of *ticket* for ended, and return whose it was."""
+        """End the exchange of *ticket*, and return its member."""
         member = self._under_way.pop(ticket)
         self._turns.back(member)
         return member
 
     def _rest(self, member: Member[K], operation: Create | Poll, now: float) -> None:
-        """Put *member* to rest until *operation* is to be looked at again, unless it has ended."""
+        """Put *member* to rest until *operation* is due again, unless it has ended."""
         wake = operation.due
         if isinstance(operation, Poll):
             if operation.settled is not None:
                 self._end(member, operation.settled.outcome, operation.task)
                 return
-            member.lane = self._turns.lane(operation.task.family)  # it may have become known
+            member.lane = self._turns.lane(operation.task.family)  # the poll may have revealed it
             if operation.deadline is not None:
                 wake = min(wake, operation.deadline)
             operation = _without_records(operation)
@@ -452,7 +452,7 @@ class Fleet(Generic[K]):
 
 
 def _without_records(poll: Poll) -> Poll:
-    """Return *poll* without the records of its task, which may have megabytes."""
+    """Return *poll* without the records of its task, which may take megabytes."""
     task = poll.task
     if task.raw is not _NO_RECORD:
         task = attrs.evolve(task, raw=_NO_RECORD)
@@ -460,8 +460,8 @@ def _without_records(poll: Poll) -> Poll:
 
 
 def seed_of(seed: int, number: int) -> int:
-    """Return the seed of the *number*-th operation of a fleet with *seed*, which has 64 bits.
+    """Return the seed of the *number*-th operation of a fleet with *seed*, a number of 64 bits.
 
-    They lie far apart, because an operation draws from its seed and the numbers after it.
+    The seeds lie far apart, because an operation also uses the numbers that follow its seed.
     """
     return (seed + number * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF

@@ -1,4 +1,4 @@
-"""Slowing down together: one service that is asked too often answers 429 to everybody."""
+"""Slowing down together: a service that gets too many requests answers 429 to all of them."""
 
 from __future__ import annotations
 
@@ -15,38 +15,37 @@ from muybridge_protocol.delivery import (
 from muybridge_protocol.http import HttpResponse
 
 FIRST_GAP = 0.125
-"""Seconds between requests after the first 429; each further one doubles them."""
+"""Seconds between requests after the first 429. Each further 429 doubles them."""
 LONGEST_GAP = 8.0
-"""Seconds that the gap grows to."""
+"""Longest gap, in seconds."""
 EASE = 0.95
-"""What the gap is multiplied with after each success."""
+"""Factor by which the gap shrinks after each success."""
 SMALLEST_GAP = 0.001
-"""Seconds below which a gap is none."""
+"""Shortest gap, in seconds. Anything below counts as 0."""
 OUTAGE = 5.0
-"""Seconds with failures alone that make an outage."""
+"""Seconds of nothing but failures that count as an outage."""
 
 
 @attrs.define(kw_only=True)
 class Throttle:
-    """A pause and a gap between requests that all of a fleet share.
+    """A pause, and a gap between requests, that all operations of a fleet share.
 
-    A reply that asks to slow down (status 429, or any other but a success that says
-    `Retry-After`) stops everything for as long as it says, and doubles the gap between requests.
-    Each success after that makes the gap a little smaller, until there is none. Replies to
-    requests that were sent before the last slow-down change nothing but the pause: they tell
-    nothing about the new pace.
+    A response that asks to slow down has status 429, or any status except a success and a
+    `Retry-After`. It pauses all requests for as long as it says, and doubles the gap between them.
+    Each success after that shrinks the gap a little, until it is 0. If a request was sent before
+    the last slowdown, its response only affects the pause: it says nothing about the new pace.
 
-    During an outage polls that are due may pile up: they wait for the end of a pause, or for
-    exchanges that hang. Once the service answers again, `after_outage` spreads them.
+    During an outage, due polls may pile up while they wait for the end of a pause or for exchanges
+    that hang. Once the service answers again, `after_outage` spreads them.
 
     Args:
-        seed: A number drawn at random; pauses that no reply asks for follow from it.
-        gap: Seconds between requests; 0 where there is no need.
+        seed: A random number; pauses without a `Retry-After` derive from it.
+        gap: Seconds between requests.
         until: When the next request may be sent, on the driver's clock.
         slowed: When the gap last grew, on the driver's clock.
-        refusals: How often it grew since it was last none.
-        failing: When the first request was sent of those that have failed since the last success,
-            on the driver's clock, or None where none has.
+        refusals: How often the gap has grown since it was last 0.
+        failing: When the earliest request that has failed since the last success was sent, on the
+            driver's clock, or None.
         recovered: When the last outage ended, on the driver's clock.
     """
 
@@ -59,15 +58,15 @@ class Throttle:
     recovered: float = float("-inf")
 
     def sent(self, now: float) -> None:
-        """Note that a request is sent."""
+        """Record that a request is sent."""
         if self.gap:
             self.until = max(self.until, now + self.gap)
 
     def heard(self, response: HttpResponse, *, sent: float, now: float) -> None:
-        """Note the reply to a request.
+        """Record the response to a request.
 
         Args:
-            response: The reply.
+            response: The response.
             sent: When its request was sent, on the driver's clock.
             now: Seconds on the driver's clock.
         """
@@ -84,7 +83,7 @@ class Throttle:
             self.failed(sent=sent)
 
     def failed(self, *, sent: float) -> None:
-        """Note that a request got no response.
+        """Record that a request failed.
 
         Args:
             sent: When it was sent, on the driver's clock.
@@ -96,10 +95,11 @@ class Throttle:
         """Return when to send a poll that is due.
 
         Args:
-            due: Since when it is due, on the driver's clock.
-            interval: Seconds between polls of its task. One that an outage held up is sent
-                somewhere in as many seconds after it, as if all had begun at different times.
-            seed: Any number; it decides where.
+            due: When it became due, on the driver's clock.
+            interval: Seconds between polls of its task. A poll that an outage delayed is sent at
+                some moment within so many seconds after the outage, as if the tasks had started
+                at different times.
+            seed: Any number; it decides the moment.
         """
         return due if due >= self.recovered else self.recovered + interval * fraction(seed)
 

@@ -1,4 +1,4 @@
-"""Any endpoint under the service's origin, for what the specification names but does not show."""
+"""Calls to any endpoint of the service, such as those that the specification does not describe."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @attrs.frozen(kw_only=True)
 class Call(PaidOperation[HttpResponse]):
-    """Send one request and hand its reply over, whatever its status.
+    """Send one request and return its response, whatever its status.
 
-    Because nobody knows what the endpoint does, any method but GET, HEAD and OPTIONS is treated
-    as one that costs money: it is never sent twice when it may have been accepted.
+    Nothing is known about the endpoint, so any method except GET, HEAD and OPTIONS is treated as
+    paid: it is never resent if it may have been accepted.
     """
 
     _name = "call"
@@ -44,20 +44,20 @@ class Call(PaidOperation[HttpResponse]):
         seed: int,
         timeout: float = API_TIMEOUT,
     ) -> Self:
-        """Return the operation at its beginning.
+        """Return the operation in its initial state.
 
         Args:
             method: The HTTP method.
-            path: The path below the base URL, beginning with one slash.
+            path: The path below the base URL, starting with one slash.
             service: Where the service is.
             json: The JSON value to send, or None for a request without a body.
             now: Seconds on the driver's clock.
-            seed: A number drawn at random for this operation; its waits follow from it.
-            timeout: Seconds that one exchange may take.
+            seed: A random number for this operation; the delays between attempts derive from it.
+            timeout: Timeout of one exchange, in seconds.
 
         Raises:
             InvalidAddress: The path leaves the service's origin.
-            ValueError: The method is none, or *json* is not JSON.
+            ValueError: The method is invalid, or *json* is not JSON.
         """
         if not re.fullmatch(r"[A-Z]{3,10}", method, re.ASCII):
             raise InvalidAddress(f"{method[:20]!r} is no HTTP method; use capital letters.")
@@ -79,12 +79,12 @@ class Call(PaidOperation[HttpResponse]):
             http_request=request,
         )
 
-    def _receive(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  any reply is the answer
-        """Return the operation after a whole reply, which is its outcome."""
+    def _receive(self, response: HttpResponse, now: float) -> Self:  # noqa: ARG002  any response will do
+        """Return the operation with *response* as its outcome."""
         return self._settle(response)
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
-        """Return the operation after an exchange without a whole reply."""
+        """Return the operation after a failed exchange."""
         if self.http_request.paid or not failure.sent:
             return super()._fail(failure, now)
         tries = self.tries + 1

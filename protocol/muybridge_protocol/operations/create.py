@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
 
 CREATE_DEADLINE = 300.0
-"""Seconds that a create may take with all its tries."""
+"""Timeout of a create with all its attempts, in seconds."""
 
 
 def encode(request: MediaRequest, service: Service) -> HttpRequest:
-    """Return the create call for *request*, complete but for the key.
+    """Return the HTTP request that creates *request*, without the key.
 
     Raises:
-        InvalidRequest: Its `extra` was changed to what the service would not accept.
+        InvalidRequest: Its `extra` was changed to something that the service would reject.
     """
     fields = request.to_body()
-    # The value is frozen, but what its `extra` holds may have been changed since it was checked.
+    # The value is frozen, but the contents of its `extra` may have changed since its check.
     report = request.family.check(fields, keep_unknown=True)
     if not report.ok:
         raise InvalidRequest(request.family.name, report.problems)
@@ -77,18 +77,18 @@ class Create(PaidOperation[Task]):
         seed: int,
         timeout: float = API_TIMEOUT,
     ) -> Self:
-        """Return the operation at its beginning.
+        """Return the operation in its initial state.
 
         Args:
             request: What to generate.
             service: Where the service is.
             now: Seconds on the driver's clock.
             wall: Unix seconds at the same moment.
-            seed: A number drawn at random for this operation; its waits follow from it.
-            timeout: Seconds that one exchange may take.
+            seed: A random number for this operation; the delays between attempts derive from it.
+            timeout: Timeout of one exchange, in seconds.
 
         Raises:
-            InvalidRequest: Its `extra` was changed to what the service would not accept.
+            InvalidRequest: Its `extra` was changed to something that the service would reject.
             TypeError: It is not a request.
         """
         check_request(request)
@@ -105,7 +105,7 @@ class Create(PaidOperation[Task]):
 
     @property
     def kind(self) -> CallKind:
-        """What it does, for those who are told of it."""
+        """What the operation does, for listeners."""
         return "create"
 
     def _read(self, response: HttpResponse, now: float) -> Self:
@@ -115,7 +115,7 @@ class Create(PaidOperation[Task]):
             unreadable = str(error)
         else:
             return self._read_record(record, response, now)
-        # Outside of the handler: the exception holds copies of the body.
+        # Outside of the handler, because the exception holds copies of the body.
         return self._ambiguous(f"the response cannot be read: {unreadable}", response=response)
 
     def _read_record(self, record: JsonObject, response: HttpResponse, now: float) -> Self:
@@ -137,5 +137,5 @@ class Create(PaidOperation[Task]):
                         body=response.body[:RAW_LIMIT],
                     )
                 )
-            return self._ambiguous(f"the reply has no usable id: {error}", response=response)
+            return self._ambiguous(f"the response has no usable id: {error}", response=response)
         return self._settle(task, Submitted(task))

@@ -1,6 +1,6 @@
-"""What calls and connections may take unless told otherwise.
+"""Default limits of calls and connections.
 
-It is loaded by itself, for clients' signatures.
+They are apart from the operations because the signatures of the clients need nothing else of them.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 DOWNLOAD_TIMEOUT: Final = 3600.0
-"""Seconds that a download may take."""
+"""Timeout of a download, in seconds."""
 SIZE_LIMIT: Final = 4 * 1024**3
-"""Most bytes that a download may have: 4 GiB."""
+"""Largest download, in bytes: 4 GiB."""
 LONGEST_IDLE: Final = 300.0
-"""Seconds for which an idle connection is kept. Result queries come up to a minute apart."""
+"""Seconds before an idle connection is closed. Polls come up to a minute apart."""
 CONCURRENCY: Final = 8
-"""Most requests that a fleet has under way at once."""
+"""Largest number of requests that a fleet has under way at once."""

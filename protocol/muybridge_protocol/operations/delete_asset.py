@@ -1,4 +1,4 @@
-"""Deleting an asset for good (spec, `DELETE {base_url}/vidsb/asset/{assetId}`)."""
+"""Deleting an asset permanently (spec, `DELETE {base_url}/vidsb/asset/{assetId}`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
 
 SUCCESS = "0"
-"""The one `code` that means success: this string."""
+"""The only `code` that means success. It is a string."""
 
 
 @attrs.frozen(kw_only=True)
@@ -35,8 +35,8 @@ class DeleteAsset(Operation[None]):
 
     Args:
         asset_id: The asset's id.
-        tries: Tries that have failed.
-        uncertain: Whether an earlier try may have deleted it.
+        tries: Attempts that have failed.
+        uncertain: Whether an earlier attempt may have deleted it.
     """
 
     asset_id: str
@@ -53,17 +53,17 @@ class DeleteAsset(Operation[None]):
         seed: int,
         timeout: float = API_TIMEOUT,
     ) -> Self:
-        """Return the operation at its beginning.
+        """Return the operation in its initial state.
 
         Args:
             asset_id: The asset's id, with or without `asset://`.
             service: Where the service is.
             now: Seconds on the driver's clock.
-            seed: A number drawn at random for this operation; its waits follow from it.
-            timeout: Seconds that one exchange may take.
+            seed: A random number for this operation; the delays between attempts derive from it.
+            timeout: Timeout of one exchange, in seconds.
 
         Raises:
-            InvalidIdentifier: The id holds what an id does not.
+            InvalidIdentifier: It is not a valid id.
         """
         bare = asset_id.removeprefix("asset://")
         check_identifier(bare, "asset id")
@@ -71,11 +71,11 @@ class DeleteAsset(Operation[None]):
 
     @property
     def kind(self) -> CallKind:
-        """What it does, for those who are told of it."""
+        """What the operation does, for listeners."""
         return "delete"
 
     def _receive(self, response: HttpResponse, now: float) -> Self:
-        """Return the operation after a whole reply."""
+        """Return the operation after a whole response."""
         match DELETE.judge_status(response.status):
             case Verdict.ANSWER:
                 return self._read(response)
@@ -92,13 +92,13 @@ class DeleteAsset(Operation[None]):
             case Verdict.THROTTLED:
                 return self._retry(f"status {response.status}", now, refusal(response), response)
             case _:
-                # A status that is not listed leaves open whether the asset was deleted.
+                # After an unlisted status, the asset may or may not be deleted.
                 return attrs.evolve(self, uncertain=True)._retry(
                     f"status {response.status}", now, None, response
                 )
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
-        """Return the operation after an exchange without a whole reply."""
+        """Return the operation after a failed exchange."""
         unsent = NotSent(failure=failure, attempts=self.tries + 1)
         if DELETE.judge_failure(failure) is Verdict.NOT_SENT:
             unknown = AssetDeleteUnknown(asset_id=self.asset_id, reason=str(failure))
@@ -120,7 +120,7 @@ class DeleteAsset(Operation[None]):
             record = read_object(response.body)
             code, said = record["code"], record.get("msg")
         except (InvalidJson, KeyError) as error:
-            why = "the reply has no code" if isinstance(error, KeyError) else str(error)
+            why = "the response has no code" if isinstance(error, KeyError) else str(error)
             return self._settle(AssetDeleteUnknown(asset_id=self.asset_id, reason=why))
         if code == SUCCESS:
             return self._settle(None)
@@ -136,7 +136,7 @@ class DeleteAsset(Operation[None]):
         last: ServiceError | None,
         response: HttpResponse | None = None,
     ) -> Self:
-        """Try again, or end as *last*, or as unknown where an earlier try may have succeeded."""
+        """Retry, or end as *last*, or as unknown if an earlier attempt may have succeeded."""
         tries = self.tries + 1
         if tries >= RETRIES:
             if last is None or self.uncertain:

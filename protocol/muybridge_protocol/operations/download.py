@@ -1,7 +1,20 @@
-"""Downloading a result: without the key, resumed where it broke off, checked at its end.
+"""Downloading a result: without the key, resumed after an interruption, checked at the end.
 
-The state machine decides what to fetch and where its bytes go; a driver moves them. `accept` reads
-the head of a reply, `take` counts each piece of its body, and `end` says that the body is over.
+The operation decides what to fetch and where its bytes go; the driver moves them:
+
+    operation.next_action(now)  -> Fetch, or Send to query the service for a fresh link
+    operation.accept(head, now) -> `stage` tells whether the body is wanted, `part` from where on
+    operation.take(piece)       -> counts a piece of the body, which the driver has to save
+    operation.end(now)          -> the body is complete, or has to be resumed
+
+Nothing paid is lost by a failed download, so it is retried for as long as each attempt brings new
+bytes. It resumes with a `Range` request if the server has given a validator, so that parts of two
+different files are never joined; otherwise it starts over. If the link has expired and the task is
+known, the service is queried for a fresh one, once.
+
+A link comes from the service, but may point anywhere. So every URL and every redirect is checked by
+`Service.check_download`, and the requests have `authorized=False`: they never carry the key. A
+page or an error message instead of a picture or video is not saved.
 """
 
 from __future__ import annotations
@@ -59,25 +72,25 @@ if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
 
 DOWNLOAD_TIMEOUT = defaults.DOWNLOAD_TIMEOUT
-"""Seconds that a download may take unless said otherwise."""
+"""Default timeout of a download, in seconds."""
 IDLE_TIMEOUT = 60.0
-"""Seconds without a byte after which a connection is given up and the rest fetched anew."""
+"""Seconds without a byte after which the connection is closed and the download resumes."""
 SIZE_LIMIT = defaults.SIZE_LIMIT
-"""Most bytes that a download may have unless said otherwise: 4 GiB."""
+"""Default size limit of a download, in bytes: 4 GiB."""
 HOPS = 5
-"""Most redirects that are followed."""
+"""Redirects that are followed at most."""
 FRUITLESS_TRIES = 5
-"""Tries in a row that may bring nothing new."""
+"""Attempts in a row after which a download fails if none of them brought new bytes."""
 
 
 @attrs.frozen(kw_only=True)
 class Saved:
-    """A download as it lies on disk, whole or in part.
+    """A download that is complete.
 
     Args:
         size: Bytes.
-        content_type: The media type that the server gave, such as `video/mp4`, or "".
-        length_verified: Whether the server told the length beforehand and it was right.
+        content_type: The media type that the server named, such as `video/mp4`, or "".
+        length_verified: Whether the server announced the length, and it was right.
     """
 
     size: int
@@ -87,13 +100,13 @@ class Saved:
 
 @attrs.frozen(kw_only=True)
 class Part:
-    """What is known of the part of a file that has been saved, so that the rest can be asked for.
+    """The part of a file that has been saved, and what is needed to resume.
 
     Args:
         offset: Bytes saved so far.
-        validator: A strong `ETag` or a `Last-Modified` of the file, or None: then the file is
-            fetched from its beginning.
-        total: Bytes of the whole file, or None where not known.
+        validator: A strong `ETag` or a `Last-Modified` of the file. If it is None, the download
+            starts over.
+        total: Bytes of the whole file, or None if unknown.
     """
 
     offset: int = 0
@@ -122,16 +135,16 @@ class Download(Operation[Saved]):
 
     Args:
         url: Where it is.
-        task: Whose result it is, or None where only the link is known.
+        task: Whose result it is, or None if only the link is known.
         deadline: When to stop, on the driver's clock.
-        size_limit: Most bytes, or None for no limit.
+        size_limit: Largest size in bytes, or None for no limit.
         part: What has been saved so far.
         stage: What it is doing.
-        hops: Redirects that were followed since the link was given.
-        refreshed: Whether a fresh link has been asked for already.
-        fruitless: Tries in a row that brought nothing new.
-        furthest: Where the file had got to when a try last brought something new.
-        content_type: The media type that the server gave.
+        hops: Redirects followed since the link was given.
+        refreshed: Whether a fresh link has already been requested.
+        fruitless: Attempts in a row that brought nothing new.
+        furthest: Largest offset that an earlier attempt has reached.
+        content_type: The media type that the server named.
     """
 
     url: str | None = attrs.field(repr=shown_url)
@@ -160,22 +173,22 @@ class Download(Operation[Saved]):
         deadline: float | None = None,
         size_limit: int | None = SIZE_LIMIT,
     ) -> Self:
-        """Return the operation at its beginning.
+        """Return the operation in its initial state.
 
         Args:
-            url: Where the result is, or None to ask the service for the link first.
+            url: Where the result is, or None to query the service for the link first.
             service: Where the service is.
-            task: Whose result it is, or None where only the link is known.
+            task: Whose result it is, or None if only the link is known.
             part: What an earlier download has saved, or None.
             now: Seconds on the driver's clock.
-            seed: A number drawn at random for this operation; its waits follow from it.
-            timeout: Seconds that a query for a fresh link may take.
+            seed: A random number for this operation; the delays between attempts derive from it.
+            timeout: Timeout of a query for a fresh link, in seconds.
             deadline: When to stop, on the driver's clock, or None for an hour from now.
-            size_limit: Most bytes, or None for no limit.
+            size_limit: Largest size in bytes, or None for no limit.
 
         Raises:
-            InvalidAddress: The URL is not one that results are downloaded from.
-            ValueError: Neither a link nor a task is given.
+            InvalidAddress: Results must not be downloaded from the URL.
+            ValueError: There is neither a link nor a task.
         """
         check_seconds("deadline", deadline, least=-math.inf)
         part = part if part is not None else Part()
@@ -200,10 +213,10 @@ class Download(Operation[Saved]):
 
     @property
     def kind(self) -> CallKind:
-        """What it does, for those who are told of it."""
+        """What the operation does, for listeners."""
         return "download"
 
-    def next_action(self, now: float) -> Send | Wait | Fetch | Settled[Saved]:  # type: ignore[override]  # a download alone has pieces to fetch
+    def next_action(self, now: float) -> Send | Wait | Fetch | Settled[Saved]:  # type: ignore[override]  # a download is read in pieces
         """Return what to do next, at *now*."""
         if self.settled is not None:
             return self.settled
@@ -217,10 +230,10 @@ class Download(Operation[Saved]):
         return Fetch(self._fetch_request(), self.deadline)
 
     def accept(self, head: HttpHead, now: float) -> Self:
-        """Return the operation after a reply's head.
+        """Return the operation after the head of a response.
 
-        If its `stage` is then `READING`, the body's bytes belong at `part.offset`, and whatever
-        stood from there on is to be dropped. Otherwise the body is of no interest.
+        If its `stage` is then `READING`, the body belongs at `part.offset`, and anything saved
+        beyond that must be dropped. Otherwise the body is ignored.
 
         Raises:
             OperationMisuse: No head is expected.
@@ -242,14 +255,14 @@ class Download(Operation[Saved]):
                 return self._retry(f"status {head.status}", now, at_least=asked)
 
     def take(self, piece: bytes) -> Self:
-        """Return the operation after a piece of the body, to be saved if it has not settled.
+        """Return the operation after a piece of the body. Save the piece unless it has settled.
 
         Raises:
             OperationMisuse: No piece is expected.
         """
         self._check_step("take", piece, bytes)
         if self.part.offset == 0 and _looks_like_text(piece):
-            return self._settle(self._lasting("the reply is a page or a message, no media"))
+            return self._settle(self._lasting("the response is a page or a message, not media"))
         offset = self.part.offset + len(piece)
         total = self.part.total
         if self.size_limit is not None and offset > self.size_limit:
@@ -263,7 +276,7 @@ class Download(Operation[Saved]):
         )
 
     def end(self, now: float) -> Self:
-        """Return the operation after the body has come to its end.
+        """Return the operation after the end of the body.
 
         Raises:
             OperationMisuse: No body is being read.
@@ -283,9 +296,9 @@ class Download(Operation[Saved]):
         )
 
     def _receive(self, response: HttpResponse, now: float) -> Self:
-        """Return the operation after the reply to the query for a fresh link."""
+        """Return the operation after the response to the query for a fresh link."""
         status = response.status
-        reason = f"a fresh link was asked for, and answered with status {status}"
+        reason = f"the query for a fresh link returned status {status}"
         match POLL.judge_status(status):
             case Verdict.ANSWER:
                 return self._read(response, now)
@@ -299,7 +312,7 @@ class Download(Operation[Saved]):
                 return self._retry(reason, now, at_least=retry_after(response) or 0.0)
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
-        """Return the operation after an exchange that broke off."""
+        """Return the operation after a failed exchange."""
         if failure.reason is Reason.PRIVATE_ADDRESS:
             return self._settle(self._lasting(f"{failure}; {ALLOW_DOWNLOADS}"))
         if DOWNLOAD.judge_failure(failure) is Verdict.NOT_SENT:
@@ -332,13 +345,13 @@ class Download(Operation[Saved]):
         )
 
     def _read(self, response: HttpResponse, now: float) -> Self:
-        """Return the operation after a reply that should hold a fresh link."""
+        """Return the operation after a response that should contain a fresh link."""
         try:
             result = read_result(read_object(response.body), family=None)
         except InvalidJson as error:
-            return self._retry(f"the reply with a fresh link cannot be read: {error}", now)
+            return self._retry(f"the response with a fresh link cannot be read: {error}", now)
         if self.task is None or result.id != self.task.id:
-            return self._settle(self._error("the service answered for another task"))
+            return self._settle(self._error("the response is about another task"))
         if result.url is None:
             reason = f"the service has no link for it (status {result.status})"
             return self._settle(self._link_expired(reason))
@@ -352,16 +365,17 @@ class Download(Operation[Saved]):
         content_type = (head.header("Content-Type") or "").partition(";")[0].strip().lower()
         encoding = (head.header("Content-Encoding") or "identity").lower()
         if content_type in _NO_MEDIA:
-            return self._settle(self._lasting(f"the reply is {content_type}, no media"))
+            return self._settle(self._lasting(f"the response is {content_type}, not media"))
         if encoding != "identity":
-            return self._settle(self._lasting(f"the reply is encoded as {readable(encoding, 40)}"))
+            used = readable(encoding, 40)
+            return self._settle(self._lasting(f"the response is encoded as {used}"))
         match head.status:
             case 200:
                 length = _whole_number(head.header("Content-Length"))
                 part: Part | None = Part(validator=_validator(head), total=length)
             case 206:
                 part = self._rest(head)
-            case _:  # a success that brings no file
+            case _:  # a success without a file
                 return self._settle(self._error(f"status {head.status}", head.status))
         if part is None:
             return self._start_over("another part came than was asked for", now)
@@ -376,11 +390,11 @@ class Download(Operation[Saved]):
         )
 
     def _rest(self, head: HttpHead) -> Part | None:
-        """Return the saved part if *head* begins the rest of the same file, or None."""
+        """Return the saved part if *head* announces the rest of the same file, or None."""
         first, last, total = _content_range(head.header("Content-Range"))
         saved, validator = self.part, _validator(head)
         if saved.offset:
-            # Without a validator no rest was asked for, and nothing tells of which file this is.
+            # Without a validator no range was requested, and this may be part of another file.
             if saved.validator is None or validator not in (None, saved.validator):
                 return None
             validator = saved.validator
@@ -403,9 +417,9 @@ class Download(Operation[Saved]):
         return attrs.evolve(self, url=url, hops=self.hops + 1, due=now, events=())
 
     def _refresh(self, status: int, now: float) -> Self:
-        """Ask the service for a fresh link, once, where the task is known."""
+        """Query the service for a fresh link, once, if the task is known."""
         if self.task is None or self.refreshed:
-            reason = f"the link does not work any more (status {status})"
+            reason = f"the link no longer works (status {status})"
             return self._settle(self._link_expired(reason, status))
         return attrs.evolve(self, stage=Stage.REFRESHING, refreshed=True, due=now, events=())
 
@@ -455,10 +469,10 @@ _NO_MEDIA = frozenset(
 
 
 def _looks_like_text(piece: bytes) -> bool:
-    """Whether a body begins like HTML, XML or JSON, which no PNG, JPEG, WebP or MP4 does.
+    """Whether a body begins like HTML, XML or JSON, and so unlike any PNG, JPEG, WebP or MP4.
 
-    One byte tells, since a first piece may have no more: a bracket, or the white space or byte
-    order mark before it.
+    A first piece may have only one byte, so that byte decides: a bracket, or the white space or
+    byte order mark before one.
     """
     return piece[:1] in (b"<", b"{", b"[", b" ", b"\t", b"\r", b"\n", b"\xef")
 

@@ -1,4 +1,4 @@
-"""When tasks may next be polled, from one call of a client to the next."""
+"""When each task may next be polled, remembered from one call of a client to the next."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from muybridge_protocol.operations.poll import Poll
 from muybridge_protocol.records.tasks import Task
 
 LIMIT: Final = 10_000
-"""Tasks that are remembered: those that were polled last."""
+"""Tasks that are remembered: the most recently polled ones."""
 
 
 class NextPolls:
-    """Remembers when each task may next be polled, so that many short waits keep the pace of one.
+    """Remembers when each task may next be polled.
 
-    It may be used from many threads: each of its steps is a single one of the dictionary's.
+    Many short waits for a task then poll no more often than one long wait.
+
+    It is safe to use from several threads, because each step is a single dictionary operation.
 
     Args:
-        limit: Most tasks that are remembered.
+        limit: How many tasks to remember.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -31,20 +33,20 @@ class NextPolls:
         return len(self._tasks)
 
     def note(self, operation: object, now: float) -> None:
-        """Note a poll that is about to be sent, or that was sent and has been answered or not.
+        """Record a poll, before it is sent and after its exchange.
 
-        Both must be noted: a wait may be cancelled in between.
+        Both are needed, because a wait may be cancelled in between.
 
         Args:
-            operation: Any operation; only polls are noted.
+            operation: Any operation; only polls are recorded.
             now: Seconds on the driver's clock.
         """
         if not isinstance(operation, Poll):
             return
         self._tasks.pop(operation.task.id, None)
         if operation.has_ended:
-            return  # its record does not change any more
-        # Until an exchange has ended, or where it settled the operation, nothing has set `due`.
+            return  # its status is final
+        # `due` is not set before the exchange ends, nor if it settled the operation.
         due = operation.due if operation.due > now else now + operation.interval
         permitted = due + operation.wall_offset
         self._tasks[operation.task.id] = attrs.evolve(
@@ -54,7 +56,7 @@ class NextPolls:
             self._tasks.popitem(last=False)
 
     def recall(self, task: Task) -> Task:
-        """Return *task* with when it may next be polled, and its family if that was learnt."""
+        """Return *task* with the time of its next poll, and with its family and model if known."""
         known = self._tasks.get(task.id)
         if known is None or known.next_poll_at is None:
             return task

@@ -1,16 +1,19 @@
-"""What a driver and an operation say to each other.
+"""Operations: calls on the service as state machines, and how a driver runs them.
 
-An operation is a frozen value. A driver asks for the next action, does it, and tells the operation
-what came of it, which gives the next value:
+An operation is a frozen value. A driver asks it for the next action, does that, and reports the
+outcome, which returns the next value:
 
     operation.next_action(now)        -> Send | Fetch | Wait | Settled
-    operation.receive(response, now)  -> the next operation, after a whole reply
-    operation.fail(failure, now)      -> the next operation, after none
-    operation.events                  -> what the last transition made known
+    operation.receive(response, now)  -> the next operation, after a whole response
+    operation.fail(failure, now)      -> the next operation, after a failed exchange
+    operation.events                  -> what the last transition revealed
 
-`now` is seconds on a clock that only goes forward; the operation never reads one itself. A step
-that an operation does not expect, such as a second response after it has settled, is a mistake of
-the driver's author and raises `OperationMisuse`.
+The operation decides everything: what to send, when to retry, what a failure means and when to
+stop. The driver only does I/O. That is why `now`, seconds on a monotonic clock, and a random `seed`
+are arguments: hours of retries run in a test within milliseconds, and always in the same way.
+
+If a driver takes a step that the operation does not expect, such as a second response after it has
+settled, its author has made a mistake, and `OperationMisuse` is raised.
 """
 
 from __future__ import annotations
@@ -32,24 +35,24 @@ T_co = TypeVar("T_co", covariant=True)
 
 USER_AGENT: Final = "muybridge"
 API_TIMEOUT: Final = 60.0
-"""Seconds that one exchange with the service may take. A create's is generous on purpose: giving
-up early would leave open whether it was accepted."""
+"""Timeout of one exchange with the service, in seconds. It is generous because a create that times
+out may have been accepted."""
 
 
 Step = Literal["receive", "fail", "accept", "take", "end"]
-"""What a driver tells an operation."""
+"""What a driver reports to an operation."""
 
 
 class OperationMisuse(RuntimeError):
-    """A driver told an operation something that the operation does not expect at this point.
+    """A driver took a step that the operation does not expect.
 
-    This is a mistake in the driver, not an error of the service. The operation has not changed.
+    This is a bug in the driver, not an error of the service. The operation has not changed.
     """
 
 
 @attrs.frozen
 class Send:
-    """Send *request* and read its whole reply by *deadline*, on the driver's clock."""
+    """Send *request* and read its whole response by *deadline*, on the driver's clock."""
 
     request: HttpRequest
     deadline: float
@@ -57,7 +60,7 @@ class Send:
 
 @attrs.frozen
 class Fetch:
-    """Send *request* and hand its reply over in pieces, all by *deadline*."""
+    """Send *request* and read its response in pieces, all by *deadline*."""
 
     request: HttpRequest
     deadline: float
@@ -72,7 +75,7 @@ class Wait:
 
 @attrs.frozen
 class Settled(Generic[T_co]):
-    """The operation has come to its end, with a value or with an error."""
+    """The operation has ended, with a value or an error."""
 
     outcome: T_co | ServiceError
 
@@ -93,15 +96,15 @@ class Operation(Generic[T_co]):
 
     Args:
         service: Where the service is.
-        seed: A number drawn at random for this operation; the waits between tries follow from it.
-        timeout: Seconds that one exchange may take.
+        seed: A random number for this operation; the delays between attempts derive from it.
+        timeout: Timeout of one exchange, in seconds.
         due: When to act next, on the driver's clock.
-        settled: How it ended, or None while it goes on.
-        events: What the last transition made known.
+        settled: How it ended, or None.
+        events: What the last transition revealed.
 
     Raises:
         TypeError: The seed is not an integer.
-        ValueError: The timeout is not above 0, or the clock does not show a number.
+        ValueError: The timeout is not positive, or `due` is not a number.
     """
 
     service: Service
@@ -119,7 +122,7 @@ class Operation(Generic[T_co]):
 
     @property
     def kind(self) -> CallKind:
-        """What it does, for those who are told of it."""
+        """What the operation does, for listeners."""
         return "call"
 
     def next_action(self, now: float) -> Send | Wait | Settled[T_co]:
@@ -140,7 +143,7 @@ class Operation(Generic[T_co]):
         return self._receive(response, now)
 
     def fail(self, failure: TransportFailure, now: float) -> Self:
-        """Return the operation after an exchange without a whole response.
+        """Return the operation after a failed exchange.
 
         Raises:
             OperationMisuse: No failure is expected.
@@ -158,25 +161,25 @@ class Operation(Generic[T_co]):
         raise NotImplementedError
 
     def _steps(self) -> tuple[Step, ...]:
-        """Return the steps that may come next while it has not settled."""
+        """Return the steps that may come next, unless the operation has settled."""
         return ("receive", "fail")
 
     def _check_step(
         self, step: Step, told: object = None, kind: type | None = None, *, now: float = 0.0
     ) -> None:
-        """Check that *step* may come next, and that its arguments are what it takes.
+        """Check that *step* may come next, and the type of its argument.
 
         Args:
             step: The method that the driver called.
             told: Its argument, if it has one.
-            kind: What that must be.
+            kind: The argument's type.
             now: Seconds on the driver's clock.
         """
         name = type(self).__name__
         if self.settled is not None:
             raise OperationMisuse(
                 f"{name}.{step} was called, but this operation has settled. Each step returns the "
-                "next operation: go on with that one, and stop when next_action returns Settled."
+                "next operation: continue with that one, and stop when next_action returns Settled."
             )
         expected = self._steps()
         if step not in expected:
@@ -198,9 +201,9 @@ def check_seconds(name: str, seconds: float | None, *, least: float | None = Non
     """Check that *seconds* is a number, or None.
 
     Args:
-        name: What the argument is called.
+        name: The argument's name.
         seconds: Its value.
-        least: The smallest number that it may be, or None for every number above 0.
+        least: The smallest value allowed, or None for any positive number.
 
     Raises:
         ValueError: It is NaN, or too small.
@@ -212,7 +215,7 @@ def check_seconds(name: str, seconds: float | None, *, least: float | None = Non
 
 
 def api_headers(body: bytes | None) -> Headers:
-    """Return the headers of a request to the service, but for the key."""
+    """Return the headers of a request to the service, without the key."""
     headers = (
         ("Accept", "application/json"),
         ("Accept-Encoding", "gzip"),

@@ -1,4 +1,13 @@
-"""A request that the service charges for: sent at most once, unless it certainly did nothing."""
+"""Requests that the service charges for: resent only if the previous attempt certainly did nothing.
+
+A paid request has no idempotency key, so a second POST is a second charge. Two outcomes alone are
+certain to have done nothing: no byte was handed to the network, or the service answered 429. Only
+then is it retried. A response that refuses the request settles it as `Refused`. Everything else,
+from a lost response to an unknown status, settles it as `CreateAmbiguous`, because the request may
+have been accepted; so does a refusal that contains a task, because it contradicts itself.
+
+The error then keeps what arrived, and any id found in it, so that a person can look for the task.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +39,12 @@ T_co = TypeVar("T_co", covariant=True)
 class PaidOperation(Operation[T_co]):
     """An operation whose request may be charged.
 
-    It ends as a value, `NotSent`, `Refused` or `CreateAmbiguous`, and only before the first byte
-    was sent, or after a 429, is it tried again.
+    It ends with a value, `NotSent`, `Refused` or `CreateAmbiguous`.
 
     Args:
-        deadline: When to stop trying, on the driver's clock.
-        unsent: Tries that never reached the service.
-        throttled: Tries that were answered 429.
+        deadline: When to stop retrying, on the driver's clock.
+        unsent: Attempts that never reached the service.
+        throttled: Attempts that were answered with 429.
         http_request: The request as it is sent.
     """
 
@@ -48,14 +56,14 @@ class PaidOperation(Operation[T_co]):
     http_request: HttpRequest
 
     def _receive(self, response: HttpResponse, now: float) -> Self:
-        """Return the operation after a whole reply."""
+        """Return the operation after a whole response."""
         verdict = CREATE.judge_status(response.status)
         if verdict is Verdict.ANSWER:
             return self._read(response, now)
         if self._holds_task(response):
-            # A refusal that holds a task contradicts itself: the task may exist and be charged.
+            # The task may exist, and may be charged.
             return self._ambiguous(
-                f"status {response.status}, but the reply holds a task", response=response
+                f"status {response.status}, but the response contains a task", response=response
             )
         if verdict is Verdict.THROTTLED:
             return self._throttle(response, now)
@@ -66,7 +74,7 @@ class PaidOperation(Operation[T_co]):
         return self._ambiguous(reason, response=response)
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
-        """Return the operation after an exchange without a whole reply."""
+        """Return the operation after a failed exchange."""
         verdict = CREATE.judge_failure(failure)
         if verdict is Verdict.AMBIGUOUS:
             return self._ambiguous(str(failure), failure=failure)
@@ -85,11 +93,11 @@ class PaidOperation(Operation[T_co]):
         return self.http_request
 
     def _holds_task(self, response: HttpResponse) -> bool:
-        """Whether a response that refuses the request holds a task all the same."""
+        """Whether a response that refuses the request contains a task nevertheless."""
         return holds_task(response.body)
 
     def _read(self, response: HttpResponse, now: float) -> Self:
-        """Return the operation after a reply with a status of success."""
+        """Return the operation after a response with a success status."""
         raise NotImplementedError
 
     def _throttle(self, response: HttpResponse, now: float) -> Self:
@@ -121,7 +129,7 @@ class PaidOperation(Operation[T_co]):
     def _lost(
         self, reason: str, failure: TransportFailure | None, status: int | None, raw: bytes
     ) -> CreateAmbiguous:
-        """Return the error that nobody knows whether the request was accepted."""
+        """Return the error for a request that may have been accepted."""
         candidate = find_id(raw)
         if candidate is None and (unusable := find_any_id(raw)) is not None:
             reason = f"{reason}; the id in it, {readable(unusable, 80)!r}, cannot be used"

@@ -1,4 +1,19 @@
-"""Asking for a result until the task ends (spec, `GET /v1/result/{id}`)."""
+"""Polling a task's result until the task ends (spec, `GET /v1/result/{id}`).
+
+A poll costs nothing and changes nothing, so almost any failure is retried. The task is paid for,
+and must not be lost to an outage. Only a terminal status, a refusal, a protocol violation or the
+deadline of the wait ends it. Every error carries the task, so that another wait can resume it.
+
+The pace comes from the specification's table, by family and model: the first poll comes after one
+interval, and the interval grows. Three rules keep a wait from polling more often than that:
+
+- After a failure, the next poll comes no sooner than after a response. An outage never raises the
+  rate.
+- A short timeout does not bring the next poll forward: the error that ends the wait carries the
+  time from which the task may be polled again.
+- As long as only the id is known, the pace is that of an unknown family. The first record names
+  the model, and with it the family and its pace.
+"""
 
 from __future__ import annotations
 
@@ -54,31 +69,31 @@ if TYPE_CHECKING:
     from muybridge_protocol.observations import CallKind
 
 UNKNOWN_PACING = Pacing(5, 30, assumed=True)
-"""How often a task of unknown family is polled."""
+"""The pace for a task of unknown family."""
 UNANSWERED_PACING = Pacing(30, 60, assumed=True)
-"""How often a task of unknown family is polled while the service does not answer: as seldom as one
-of the slowest family, because it may be of that one."""
+"""The pace for a task of unknown family while the service does not respond: that of the slowest
+family, because it may belong to that one."""
 GROWTH = 1.25
-"""What the interval is multiplied with after each poll, up to the pacing's longest."""
+"""Factor by which the interval grows after each poll, up to the longest of the pacing."""
 SPREAD = 0.25
-"""The part of an interval by which failed polls differ at most, so that tasks that were polled
-together before an outage are not all polled in the same moment after it."""
+"""Largest random delay added to a failed poll, as a part of the interval. Without it, tasks that
+were polled together before an outage would all be polled at the same moment after it."""
 WAIT_TIMEOUT = 3600.0
-"""Seconds that waiting for a result may take unless said otherwise."""
+"""Default timeout of a wait, in seconds."""
 SILENCE = 600.0
 """Seconds without a valid response after which each failed poll reports `ServiceSilent`."""
 SILENT_TRIES = 3
-"""Polls that must have failed by then: the caller's own pace may be one poll in an hour."""
+"""Polls that must have failed by then, because the caller's own pace may be one poll an hour."""
 NEWBORN = 60.0
-"""Seconds after its creation in which a task that is not found may yet appear."""
+"""Seconds after its creation during which a task that is not found may still appear."""
 UNREADABLE_TRIES = 3
-"""How many more times a reply that cannot be read, or lacks its URL, is asked for."""
+"""Additional polls after a response that cannot be read or lacks its URL."""
 QUERY_TRIES = 3
-"""How often a single query is tried in all."""
+"""Attempts in all for a single query."""
 
 
 def result_query(task: Task, service: Service) -> HttpRequest:
-    """Return the result query for *task*, complete but for the key."""
+    """Return the result query for *task*, without the key."""
     return HttpRequest(
         method="GET",
         url=service.result_url(task.id),
@@ -89,22 +104,22 @@ def result_query(task: Task, service: Service) -> HttpRequest:
 
 @attrs.frozen(kw_only=True)
 class Poll(Operation[Result]):
-    """Ask for a task's result, once or until it ends.
+    """Query a task's result, once or until the task ends.
 
     Args:
         task: The task.
-        once: Whether the first valid reply is the outcome, whatever its status.
-        pacing: How often to ask.
-        started: When it began, on the driver's clock.
+        once: Whether the first valid response is the outcome, whatever its status.
+        pacing: How often to poll.
+        started: When it started, on the driver's clock.
         wall_offset: What to add to the driver's clock to get Unix seconds.
         deadline: When to stop, on the driver's clock, or None for never.
-        born: When the task was created, on the driver's clock, or None where not known.
-        interval: Seconds until the next query.
-        heard: When the last valid reply came, on the driver's clock.
-        seen: The status in the last valid reply, or None before the first one.
-        failures: Tries that have failed in a row.
-        unreadable: Replies in a row that could not be read.
-        incomplete: Replies in a row that were completed without a URL.
+        born: When the task was created, on the driver's clock, or None if unknown.
+        interval: Seconds until the next poll.
+        heard: When the last valid response arrived, on the driver's clock.
+        seen: The status in the last valid response, or None before the first one.
+        failures: Attempts that have failed in a row.
+        unreadable: Responses in a row that could not be read.
+        incomplete: Responses in a row that said `completed` without a URL.
     """
 
     task: Task
@@ -136,19 +151,19 @@ class Poll(Operation[Result]):
     ) -> Self:
         """Return the operation that waits for *task* to end.
 
-        A task that this library has just created is first asked for after one interval; a task
-        of which only the id is known may be old, and is asked for at once. No task is polled before
-        its `next_poll_at`; that one lies too far ahead can only be a clock's fault.
+        A task that was just created is first polled after one interval. If only the id is known,
+        the task may be old, and is polled at once. No task is polled before its `next_poll_at`,
+        but one that lies too far ahead can only come from a wrong clock and is limited.
 
         Args:
             task: The task to wait for.
             service: Where the service is.
             now: Seconds on the driver's clock.
             wall: Unix seconds at the same moment.
-            seed: A number drawn at random for this operation; its waits follow from it.
-            timeout: Seconds that one exchange may take.
-            wait: Seconds to wait in all, or None for no limit.
-            poll_interval: Seconds between queries, or None for the specification's pace.
+            seed: A random number for this operation; the delays between attempts derive from it.
+            timeout: Timeout of one exchange, in seconds.
+            wait: Seconds to wait in all, or None for no timeout.
+            poll_interval: Seconds between polls, or None for the specification's pace.
         """
         check_seconds("wait", wait, least=-math.inf)
         check_seconds("poll_interval", poll_interval, least=0)
@@ -159,7 +174,7 @@ class Poll(Operation[Result]):
         if permitted is not None:
             due = max(due, now + min(permitted - wall, max(pacing.longest, LONGEST_WAIT)))
         if due > now:
-            due = math.ceil(due * 1e6) / 1e6  # Unix seconds are no finer, and not a poll too soon
+            due = math.ceil(due * 1e6) / 1e6  # up: rounding of Unix seconds must not poll too soon
         known = task.family if family is None else family.name
         poll = cls(
             service=service,
@@ -191,9 +206,9 @@ class Poll(Operation[Result]):
         timeout: float = API_TIMEOUT,
         poll_interval: float | None = None,
     ) -> Self:
-        """Return the operation that asks for *task* once; the arguments are those of `start`.
+        """Return the operation that queries *task* once; the arguments are those of `start`.
 
-        It asks at once. If that fails, its further tries keep the pace.
+        The first attempt is immediate. Retries keep the pace.
         """
         poll = cls.start(
             task,
@@ -209,12 +224,12 @@ class Poll(Operation[Result]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the service has said that the task is at its end."""
+        """Whether the service has reported a terminal status."""
         return self.settled is not None and self.seen is not None and is_terminal(self.seen)
 
     @property
     def kind(self) -> CallKind:
-        """What it does, for those who are told of it."""
+        """What the operation does, for listeners."""
         return "get" if self.once else "wait"
 
     def interval_at(self, now: float) -> float:
@@ -237,7 +252,7 @@ class Poll(Operation[Result]):
         return Send(self._request(), min(now + self.timeout, deadline))
 
     def _receive(self, response: HttpResponse, now: float) -> Self:
-        """Return the operation after a whole reply."""
+        """Return the operation after a whole response."""
         status = response.status
         match POLL.judge_status(status):
             case Verdict.ANSWER:
@@ -254,7 +269,7 @@ class Poll(Operation[Result]):
                 return self._retry(f"status {status}", now, asked=retry_after(response))
 
     def _fail(self, failure: TransportFailure, now: float) -> Self:
-        """Return the operation after an exchange without a whole reply."""
+        """Return the operation after a failed exchange."""
         if POLL.judge_failure(failure) is Verdict.NOT_SENT:
             silent = now - self.heard
             return self._settle(
@@ -269,7 +284,7 @@ class Poll(Operation[Result]):
         try:
             result = read_result(read_object(response.body), family=self.task.family)
         except InvalidJson as error:
-            return self._not_understood(f"the reply cannot be read: {error}", response, now)
+            return self._not_understood(f"the response cannot be read: {error}", response, now)
         if result.id != self.task.id:
             return self._settle(self._violation("it is about another task", response))
         before = self.task.status if self.seen is None else self.seen
@@ -293,7 +308,7 @@ class Poll(Operation[Result]):
         return attrs.evolve(poll, **known, due=now + interval, interval=grown)
 
     def _with_family_of(self, result: Result, now: float) -> Self:
-        """Return this with what *result* says of the task, if the family was not known."""
+        """Return the operation with the family that *result* reveals, if it was unknown."""
         task = self.task
         if task.family is not None or result.family is None:
             return self
@@ -303,7 +318,7 @@ class Poll(Operation[Result]):
         )
         began = task.began_at
         born = None if began is None else min(now, began - self.wall_offset)
-        if self.pacing != UNKNOWN_PACING:  # it is the caller's own
+        if self.pacing != UNKNOWN_PACING:  # the caller has chosen it
             return attrs.evolve(self, task=task, born=born)
         pacing = _pacing(task)
         interval = max(self.interval, pacing.shortest) if self.failures else pacing.shortest
@@ -341,7 +356,7 @@ class Poll(Operation[Result]):
 
     def _throttle(self, response: HttpResponse, now: float) -> Self:
         reason = f"status {response.status}"
-        # A service that says when to come back is not silent.
+        # A service that answers 429 is not silent.
         answered = attrs.evolve(self, heard=now)
         return answered._again(reason, now, asked=retry_after(response), throttled=True)
 
@@ -355,7 +370,7 @@ class Poll(Operation[Result]):
         return self._again(reason, now, asked=asked, throttled=False)
 
     def _again(self, reason: str, now: float, *, asked: float | None, throttled: bool) -> Self:
-        """Poll again, no sooner than after a response, so that an outage never raises the rate."""
+        """Retry no sooner than after a response, so that an outage never raises the rate."""
         failures, silent = self.failures + 1, now - self.heard
         if self._is_last_try:
             return self._settle(ServiceUnreachable(silent=silent, reason=reason, task=self.task))
@@ -388,7 +403,7 @@ class Poll(Operation[Result]):
         return self.once and self.failures + 1 >= QUERY_TRIES
 
     def _timeout(self) -> WaitTimeout:
-        assert self.deadline is not None  # noqa: S101  only a deadline brings this about
+        assert self.deadline is not None  # noqa: S101  nothing else causes it
         return WaitTimeout(
             waited=self.deadline - self.started,
             status=self.task.status if self.seen is None else self.seen,
@@ -413,12 +428,12 @@ def _pacing(task: Task) -> Pacing:
 
 
 def too_often(task: Task, poll_interval: float | None, service: Service) -> str | None:
-    """Return why *poll_interval* is too short for *task*, or None.
+    """Return why *poll_interval* is too short for *task*, as a sentence, or None.
 
     Args:
-        task: The task to be asked for.
-        poll_interval: Seconds between queries, or None for the specification's pace.
-        service: Where the service is; on this machine any interval will do.
+        task: The task to poll.
+        poll_interval: Seconds between polls, or None for the specification's pace.
+        service: Where the service is; on this machine any interval is allowed.
     """
     if poll_interval is None or service.is_local:
         return None

@@ -1,7 +1,7 @@
 """Text requests: sent at most once like a create, because they cost money too.
 
-A whole reply is read by `TextCall`. For a streamed one `OpenStream` ends where the reply begins:
-its body is then for a `StreamReader`.
+`TextCall` reads a whole response. `OpenStream` ends at the head of a streamed response, whose body
+is then for a `StreamReader`.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class _TextOperation(PaidOperation[T_co]):
 
     @property
     def kind(self) -> CallKind:
-        """What it does, for those who are told of it."""
+        """What the operation does, for listeners."""
         return "text"
 
     def next_action(self, now: float) -> Send | Wait | Settled[T_co]:
-        """Return what to do next, at *now*. Every try ends when the whole of it has to."""
+        """Return what to do next, at *now*. All attempts share one deadline."""
         action = super().next_action(now)
         return Send(action.request, self.deadline) if isinstance(action, Send) else action
 
@@ -60,10 +60,10 @@ class _TextOperation(PaidOperation[T_co]):
 
 @attrs.frozen(kw_only=True)
 class TextCall(_TextOperation[T_co]):
-    """Send a text request and read its whole reply.
+    """Send a text request and read its whole response.
 
     Args:
-        read: Makes the outcome of the reply's record.
+        read: Makes the outcome of the response's record.
     """
 
     read: Callable[[JsonObject], T_co]
@@ -79,14 +79,14 @@ class TextCall(_TextOperation[T_co]):
         seed: int,
         timeout: float = TEXT_TIMEOUT,
     ) -> Self:
-        """Return the operation at its beginning.
+        """Return the operation in its initial state.
 
         Args:
             http_request: The request as `muybridge_protocol.text.encoding` makes it.
-            read: Makes the outcome of the reply's record.
+            read: Makes the outcome of the response's record.
             service: Where the service is.
             now: Seconds on the driver's clock.
-            seed: A number drawn at random for this operation; its waits follow from it.
+            seed: A random number for this operation; the delays between attempts derive from it.
             timeout: Seconds that it may take with all its tries.
         """
         return cls(
@@ -103,14 +103,14 @@ class TextCall(_TextOperation[T_co]):
         try:
             value = read_event(response.body, self._limit)
         except InvalidJson as error:
-            return self._ambiguous(f"the reply cannot be read: {error}", response=response)
+            return self._ambiguous(f"the response cannot be read: {error}", response=response)
         several = as_array(value)
         record = as_object(several[0] if len(several) == 1 else value)
         if record is None:
-            return self._ambiguous("the reply is not a JSON object", response=response)
+            return self._ambiguous("the response is not a JSON object", response=response)
         if tells_error(record):
             said = error_text(record)
-            return self._ambiguous(f"the reply tells an error: {said}", response=response)
+            return self._ambiguous(f"the response reports an error: {said}", response=response)
         return self._settle(self.read(record))
 
     @property
@@ -121,7 +121,7 @@ class TextCall(_TextOperation[T_co]):
 
 @attrs.frozen(kw_only=True)
 class OpenStream(_TextOperation[HttpHead]):
-    """Send a text request whose reply is streamed, and come as far as its head."""
+    """Send a text request whose response is streamed, and read the head of the response."""
 
     @classmethod
     def start(
@@ -133,7 +133,7 @@ class OpenStream(_TextOperation[HttpHead]):
         seed: int,
         timeout: float = TEXT_TIMEOUT,
     ) -> Self:
-        """Return the operation at its beginning; the arguments are those of `TextCall.start`."""
+        """Return the operation in its initial state. The arguments are as in `TextCall.start`."""
         return cls(
             service=service,
             seed=seed,
@@ -145,7 +145,7 @@ class OpenStream(_TextOperation[HttpHead]):
 
     @property
     def kind(self) -> CallKind:
-        """What it does, for those who are told of it."""
+        """What the operation does, for listeners."""
         return "text stream"
 
     def next_action(self, now: float) -> Fetch | Wait | Settled[HttpHead]:  # type: ignore[override]  # a stream is read in pieces
@@ -154,7 +154,7 @@ class OpenStream(_TextOperation[HttpHead]):
         return Fetch(action.request, action.deadline) if isinstance(action, Send) else action
 
     def accept(self, head: HttpHead, now: float) -> Self:
-        """Return the operation after the head of a reply.
+        """Return the operation after the head of a response.
 
         It has settled where a stream follows. Otherwise the body tells why not: it is for
         `receive`, together with the head.

@@ -1,13 +1,13 @@
-"""Finding a task in a response that is not the task record that was expected.
+"""Finding a task in a response that is not the expected task record.
 
-A paid request is never sent again if the response to it holds a task, at whatever depth and in
-whatever spelling. This is the rule, and the names below are its data:
+A paid request is never resent if its response contains a task, at any depth and in any spelling.
+The rule is as follows, and the names below are its data:
 
-- An object with an `id`, a text or an integer, and beside it a `status` or `object` is a task. But
-  a status that is a number, begins with a digit or has the name of one that refuses is an HTTP
-  status, and some texts mean errors.
-- An object with a `task_id` is a task, whatever is beside it. Integers below 1 stand for none.
-- An `id` alone is not a task: it may be the request's.
+- An object with an `id` (a text or an integer) and a `status` or `object` is a task. But a status
+  that is a number, begins with a digit or is the name of a refusal is an HTTP status, and some
+  texts denote errors.
+- An object with a `task_id` is a task, whatever else it has. Integers below 1 are not ids.
+- An `id` alone is not a task: it may be that of the request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SAID_BY_ERRORS: Final = frozenset(
         *("error", "fail", "failure"),
     }
 )
-"""Texts that errors have as their `status` or `object`."""
+"""Values of `status` or `object` in errors."""
 _HTTP_STATUSES: Final = frozenset(
     {
         *("badrequest", "unauthorized", "paymentrequired", "forbidden", "notfound"),
@@ -42,33 +42,33 @@ _HTTP_STATUSES: Final = frozenset(
         *("tooearly", "toomanyrequests"),
     }
 )
-"""The names of the HTTP statuses that refuse, as `_plain` returns them."""
+"""Names of the HTTP statuses that refuse a request, as `_plain` returns them."""
 
-# For bodies that are cut off or malformed.
+# For bodies that are truncated or malformed.
 _STRING = rb'("(?:[^"\\]|\\.)*+")'
 _ANY_ID = rb'"(?i:((?:task[_-]?)?id))"\s*:\s*(?:' + _STRING + rb"|(-?[0-9]{1,4000})(?=[\s,}\]]))"
 _ANY_STATE = rb'"(?i:status|object)"\s*:\s*(?:' + _STRING + rb"|null|[{\[])"
 _MOST_PIECES = 10_000
-"""Most ids and states that are looked at in such a body."""
+"""Ids and states that are examined in such a body at most."""
 
 
 def holds_task(body: bytes) -> bool:
-    """Whether *body*, which need not be valid JSON, holds a task."""
+    """Whether *body*, which need not be valid JSON, contains a task."""
     return _find_task(body) is not None
 
 
 def find_id(body: bytes) -> str | None:
-    """Return the id of the task that *body* holds, or else any id in it, or None.
+    """Return the id of the task in *body*, or else any id in it, or None.
 
-    The body need not be whole, but the id must be. An id that cannot be shown and stored as it is,
-    or is longer than 64 KiB, is not returned.
+    The body may be truncated, but the id must be complete. An id that cannot be shown and stored
+    unchanged, or is longer than 64 KiB, is not returned.
     """
     found = find_any_id(body)
     return None if found is None or len(found) > RAW_LIMIT or not is_printable_id(found) else found
 
 
 def find_any_id(body: bytes) -> str | None:
-    """Return what `find_id` does, also if it cannot be shown or stored as it is."""
+    """Return the same as `find_id`, but also ids that cannot be shown or stored unchanged."""
     task_id = _find_task(body)
     return next(_ids(body), None) if task_id is None else task_id
 
@@ -96,7 +96,7 @@ def _read(body: bytes) -> tuple[bool, Any]:
     """Return whether *body* is JSON, and the value that it is."""
     try:
         return True, read_json(body)
-    except InvalidJson:  # it holds a copy of the body, which must not stay while others are made
+    except InvalidJson:  # which holds a copy of the body: free it before others are made
         return False, None
 
 
@@ -137,7 +137,7 @@ def _is_state(value: object) -> bool:
 
 
 def _records(value: Any) -> Iterator[JsonObject]:
-    """Yield every object in *value*, the outer ones first."""
+    """Yield every object in *value*, outer ones first."""
     level = deque([value])
     while level:
         outer = level.popleft()
@@ -150,12 +150,12 @@ def _records(value: Any) -> Iterator[JsonObject]:
 
 
 def _ids_in_pieces(body: bytes) -> list[tuple[str, str]]:
-    """Return the ids in what need not be JSON, those of outer objects first."""
+    """Return the ids in *body*, which need not be JSON, those of outer objects first."""
     found: list[tuple[int, str, str]] = []
     depth = end = 0
     for match in islice(re.finditer(_ANY_ID, body, re.DOTALL), _MOST_PIECES):
         begin = match.start()
-        # Brackets in texts count as well: to tell them apart would take seconds.
+        # Brackets inside texts count, too, because telling them apart would take seconds.
         depth += sum(body.count(mark, end, begin) for mark in (b"{", b"["))
         depth -= sum(body.count(mark, end, begin) for mark in (b"}", b"]"))
         end = match.end()
@@ -174,6 +174,6 @@ def _states_in_pieces(body: bytes) -> Iterator[str | None]:
 def _unquoted(string: bytes) -> str | None:
     try:
         found: str = json.loads(string.decode(), strict=False)
-    except ValueError:  # an escape that is none, or not UTF-8
+    except ValueError:  # an invalid escape, or not UTF-8
         return None
     return found

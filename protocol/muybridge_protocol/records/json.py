@@ -1,7 +1,14 @@
-"""JSON in and out, strict about what it reads.
+"""Reading JSON strictly and within bounds, and writing it.
 
-A reply is read as UTF-8 JSON (a byte order mark is tolerated) without duplicate names, NaN,
-infinities or trailing data.
+A record is UTF-8 JSON (a byte order mark is tolerated) without duplicate names, NaN, infinities or
+trailing data. Whatever is wrong with it raises `InvalidJson`, and nothing else.
+
+The size of a body does not bound the memory that its value takes: 8 MiB of empty objects take
+twenty times as much, and one emoji makes Python store a long text in four bytes a character. So two
+more things are bounded before anything is parsed: how many values there are, which is the number of
+commas, colons and opening brackets outside of texts, and how much wider texts become in memory. For
+a record both bounds are constants. For an answer or an event of a stream they follow from its size
+limit, so that its text and its value together take at most three times that limit.
 """
 
 from __future__ import annotations
@@ -18,36 +25,36 @@ from muybridge_protocol.http import MEBIBYTE
 JsonObject = dict[str, Any]
 
 RAW_LIMIT: Final = 64 * 1024
-"""Most bytes of a reply that an error keeps."""
+"""Bytes of a response that an error keeps at most."""
 NESTING_LIMIT: Final = 100
-"""Most arrays and objects inside one another that are read: whoever writes, copies or shows the
-value later may have less stack left than its reader had."""
+"""Deepest nesting of arrays and objects that is read. Code that writes, copies or shows the value
+later may have less stack left than the reader had."""
 VALUES_LIMIT: Final = 100_000
-"""Most commas, colons and opening brackets that a record may have between its texts: 8 MiB of
-nothing but empty objects would take twenty times as much memory."""
+"""Largest number of commas, colons and opening brackets in a record outside of its texts."""
 EVENT_LIMIT: Final = 32 * MEBIBYTE
-"""Most bytes of an answer or an event of a stream, unless told otherwise."""
+"""Default size limit of an answer or an event of a stream, in bytes."""
 SPARE: Final = 2 * MEBIBYTE
-"""Most bytes that the texts of a record may take in memory beyond what they take as JSON."""
+"""Bytes by which the texts of a record may grow in memory beyond their size as JSON."""
 VALUE_SIZE: Final = 165
-"""Bytes in memory for each of the commas, colons and opening brackets of an answer or an event.
-The most that was measured is 159, for different names of objects inside one another. Accents in
-them make it 162, and 172 with what the heap loses, but then 12 more are left for what is not ASCII.
+"""Bytes in memory for each comma, colon and opening bracket of an answer or an event.
+
+The largest measured is 159, for nested objects with different names. With accents in the names it
+is 162, or 172 with the fragmentation of the heap, but then 12 more are reserved for non-ASCII text.
 The probabilities of tokens take 43."""
 _EVENT_BESIDE: Final = MEBIBYTE // 2
-"""Bytes that an answer or an event of the largest size may take beside the text that it is."""
+"""Bytes reserved for an answer or an event of the largest size, in addition to its text."""
 SMALL: Final = VALUES_LIMIT
-"""Most bytes of a body that cannot hold too many values, whatever it holds."""
+"""Largest size of a body, in bytes, that needs no check because it cannot exceed any bound."""
 
 
 class InvalidJson(ValueError):
-    """Bytes that are not the JSON that was expected; the message says why."""
+    """The bytes are not the expected JSON; the message says why."""
 
 
 def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> JsonObject:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise InvalidJson("a name stands twice in an object")
+        raise InvalidJson("an object has the same name twice")
     return found
 
 
@@ -91,7 +98,7 @@ def read_json(body: bytes | str) -> Any:
     """Return the JSON value that *body* is.
 
     Raises:
-        InvalidJson: It is no JSON, or not strictly, or would take far more memory than its bytes.
+        InvalidJson: It is not strict JSON, or would take far more memory than its bytes.
     """
     text = body if isinstance(body, str) else _decode(body, 2 * SPARE)
     if len(text) > SMALL:
@@ -102,7 +109,7 @@ def read_json(body: bytes | str) -> Any:
 
 
 def read_event(body: bytes, limit: float = EVENT_LIMIT) -> Any:
-    """Return the JSON value that *body*, an answer or one of many events, is.
+    """Return the JSON value of *body*, an answer or an event of a stream.
 
     See `event_text` and `event_value`.
     """
@@ -111,14 +118,14 @@ def read_event(body: bytes, limit: float = EVENT_LIMIT) -> Any:
 
 
 def event_text(body: bytes, limit: float = EVENT_LIMIT) -> str:
-    """Return the text of *body*, an answer or one of many events, for `event_value` to read.
+    """Return the text of *body*, an answer or an event of a stream, for `event_value`.
 
-    The two are apart so that *body* can be let go of in between. Text and value together then take
-    at most twice *limit*.
+    These are two functions so that *body* can be freed in between. Text and value together then
+    take at most twice *limit*.
 
     Args:
         body: What may be JSON.
-        limit: Most bytes that it may have.
+        limit: Its size limit, in bytes.
 
     Raises:
         InvalidJson: It is not UTF-8, or would take far more memory than its bytes.
@@ -126,24 +133,24 @@ def event_text(body: bytes, limit: float = EVENT_LIMIT) -> str:
     most = 2 * limit + _EVENT_BESIDE
     text = _decode(body, (most - 2 * len(body)) / 3 * 2 - len(body))
     if len(text) > SMALL:
-        room = most - 2 * len(text)  # what they may take beyond the bytes that they have as JSON
+        room = most - 2 * len(text)  # for growth beyond the size as JSON
         room -= VALUE_SIZE * _marks(text, room / VALUE_SIZE)
         if room < 0:
             raise InvalidJson("it holds too many values for its size limit")
-        # Where Python finds only after it has begun that a text needs wider characters, it has
-        # all of it twice for a moment.
+        # If Python finds out in the middle of a text that it needs wider characters, it copies
+        # the text, and both copies exist for a moment.
         _check_widths(text, room / 3, copies=1)
     return text
 
 
 def event_value(text: str) -> Any:
-    """Return the JSON value that *text*, an answer or one of many events, is.
+    """Return the JSON value of *text*, an answer or an event of a stream.
 
-    A name may stand in it twice, and the last one counts: looking for it would double the cost.
-    NaN and the infinities, as some write probabilities, are read as null.
+    Of duplicate names the last one counts, because looking for them would double the cost. NaN and
+    infinities, which some services write as probabilities, are read as null.
 
     Raises:
-        InvalidJson: It is no JSON.
+        InvalidJson: It is not JSON.
     """
     return _read(text, _EVENT_DECODER)
 
@@ -151,12 +158,13 @@ def event_value(text: str) -> Any:
 def _decode(body: bytes, spare: float) -> str:
     """Return *body* as text, in ASCII if it is long.
 
-    Python stores each character of a text in as many bytes as the widest one takes, so that a
-    picture would take four times its bytes beside one emoji. So what is not ASCII is escaped first.
+    Python stores every character of a text in as many bytes as the widest one needs, so that one
+    emoji would make a picture in the same body four times as large. So non-ASCII characters are
+    escaped first.
 
     Args:
         body: JSON as UTF-8.
-        spare: Most bytes that the escapes may take beyond the characters that they stand for.
+        spare: Bytes that the escapes may take beyond the characters that they replace.
     """
     try:
         if len(body) <= SMALL:
@@ -174,10 +182,10 @@ def _decode(body: bytes, spare: float) -> str:
 def _escaped(error: UnicodeError) -> tuple[str, int]:
     """Return the escapes of the characters that *error* is about, and where they end.
 
-    This writes them one after the other where they belong: to substitute them by a regular
-    expression would hold every piece between them at once, which may be millions.
+    As an error handler of the codec, it writes them in place. Substitution by a regular expression
+    would hold all pieces between them at once, which may be millions.
     """
-    assert isinstance(error, UnicodeDecodeError)  # noqa: S101  it is registered for decoding alone
+    assert isinstance(error, UnicodeDecodeError)  # noqa: S101  it is only used for decoding
     found = _BEYOND_ASCII.match(error.object, error.start)
     if found is None:
         raise error
@@ -189,12 +197,13 @@ codecs.register_error(_ESCAPED, _escaped)
 
 
 def _marks(text: str, most: float) -> int:
-    """Return how many commas, colons and opening brackets stand between the texts of JSON.
+    """Return the number of commas, colons and opening brackets of JSON outside of its texts.
 
-    It may be more than there are, but is not more than *most* where there are not.
+    The result may be too large, but exceeds *most* only if the true number does, or if the JSON
+    has too many texts to find out in a reasonable time.
     """
     marks = sum(map(text.count, ",:[{"))
-    # To pass over texts takes long, the more so the more there are.
+    # Skipping the texts takes time, the more so the more texts there are.
     if marks <= most or text.count('"') > 4 * most:
         return marks
     marks = 0
@@ -206,12 +215,12 @@ def _marks(text: str, most: float) -> int:
 
 
 def _check_widths(text: str, most: float, *, copies: int = 0) -> None:
-    """Check that texts with escapes take at most *most* bytes beyond their own, once they are read.
+    """Check that texts with escapes grow by at most *most* bytes when they are read.
 
     Args:
         text: JSON in ASCII.
-        most: Most bytes that they may take.
-        copies: How many copies of each to count as well.
+        most: The largest growth, in bytes.
+        copies: How many copies of each text to add.
     """
     if (3 + copies) * len(text) <= most or "\\u" not in text:
         return
@@ -229,8 +238,8 @@ def _check_widths(text: str, most: float, *, copies: int = 0) -> None:
 
 def _read(text: str, decoder: json.JSONDecoder) -> Any:
     try:
-        # As `decode` does, which looks for white space with regular expressions: that takes a
-        # tenth of the time of a short event.
+        # Like `decode`, but that finds white space with regular expressions, which take a tenth
+        # of the time of a short event.
         value, end = decoder.raw_decode(text, len(text) - len(text.lstrip(_SPACE)))
     except InvalidJson:
         raise
@@ -264,7 +273,7 @@ def read_object(body: bytes | str) -> JsonObject:
     """Return the JSON object that *body* is.
 
     Raises:
-        InvalidJson: It is no JSON object.
+        InvalidJson: It is not a JSON object.
     """
     value = read_json(body)
     if not isinstance(value, dict):
@@ -278,7 +287,7 @@ def as_object(value: Any) -> JsonObject | None:
 
 
 def as_array(value: Any) -> list[Any]:
-    """Return *value* if it is a JSON array, or an empty one."""
+    """Return *value* if it is a JSON array, or an empty array."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]  of anything
 
 
@@ -289,7 +298,7 @@ def write_json(value: object) -> bytes:
     """Return *value* as compact UTF-8 JSON.
 
     Raises:
-        ValueError: It is no JSON value.
+        ValueError: It is not a JSON value.
     """
     try:
         text = _ENCODER.encode(value)
@@ -299,15 +308,15 @@ def write_json(value: object) -> bytes:
 
 
 def readable(text: str, limit: int = 500) -> str:
-    """Return *text* fit for a message: as `one_line`, without white space around it."""
+    """Return *text* for a message: like `one_line`, without surrounding white space."""
     return one_line(text.strip(), limit).strip()
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return *text* so that it can be shown, encoded and stored anywhere.
+    """Return *text* in a form that can be shown, encoded and stored anywhere.
 
-    Lone surrogates become U+FFFD, control characters and line breaks become spaces, and after
-    *limit* characters an ellipsis follows.
+    Lone surrogates become U+FFFD, control characters and line breaks become spaces, and texts
+    longer than *limit* are truncated with an ellipsis.
     """
     shown = text if len(text) <= limit else f"{text[:limit]}..."
     return shown if shown.isprintable() else "".join(map(_printable, shown))
@@ -320,7 +329,7 @@ def _printable(mark: str) -> str:
 
 
 def error_message(body: bytes) -> str:
-    """Return what an error reply says, fit for a message, or "". Its shape is not specified."""
+    """Return the message in an error response, or "". The shape of such a body is not specified."""
     try:
         said: Any = read_json(body)
     except InvalidJson:
@@ -330,7 +339,7 @@ def error_message(body: bytes) -> str:
 
 
 def error_text(said: Any) -> str:
-    """Return what an error, as JSON, says, fit for a message. Its shape is not specified."""
+    """Return the message in an error that was read as JSON. Its shape is not specified."""
     if len(as_array(said)) == 1:
         said = said[0]
     for name in ("error", "message", "msg", "detail"):
@@ -340,7 +349,7 @@ def error_text(said: Any) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Whether *text* is free of lone surrogates, which no encoding can express."""
+    """Whether *text* has no lone surrogates, which no encoding can express."""
     try:
         text.encode()
     except UnicodeEncodeError:

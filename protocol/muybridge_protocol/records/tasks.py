@@ -1,8 +1,14 @@
-"""Tasks and results: the records of the service, and what may follow what.
+"""Tasks and results: the records of the service, and the order of their statuses.
 
-The transitions (spec, "States and transitions") are data. A service may report fewer states than
-it passes through, so skipped states are legal; statuses that the specification does not name are
-kept as they came and count as not terminal; a terminal status never changes.
+The transitions (spec, "States and transitions") are data. A service may report fewer states than a
+task passes through, so skipped states are legal. A status that the specification does not name is
+kept as it is and counts as not terminal. A terminal status never changes.
+
+Reading is lenient, because a paid task must not be lost over an odd field: only an id, and for a
+result a status, must be there. Everything else may be missing, and the whole record stays in `raw`.
+
+A task that must outlive the process is saved as a token, one line of JSON without secrets. Its
+times are Unix seconds, so that any machine can resume from it.
 """
 
 from __future__ import annotations
@@ -55,16 +61,16 @@ TRANSITIONS: Mapping[Status | None, frozenset[Status]] = {
     Status.FAILED: frozenset(),
     Status.CANCELLED: frozenset(),
 }
-"""The steps that a task takes; None stands before its creation."""
+"""The steps of a task. None is its state before its creation."""
 
 
 def is_terminal(status: str) -> bool:
-    """Whether a task with *status* is at its end."""
+    """Whether *status* is terminal."""
     return status in TERMINAL
 
 
 def may_follow(before: str | None, after: str) -> bool:
-    """Whether *after* may be reported once *before* was."""
+    """Whether *after* may be reported after *before*."""
     return before is None or before == after or not is_terminal(before)
 
 
@@ -93,18 +99,18 @@ class Task:
 
     Args:
         id: The task's identifier.
-        family: The family that it was created in, or None where only the id is known.
+        family: The family that it was created in, or None if only the id is known.
         model: The model that the service names.
-        requested_model: The model that was asked for, which sets the polling pace.
+        requested_model: The model that was requested, which determines the polling pace.
         status: The status at creation. A status that the specification does not name is a
             plain string.
         object: The record's `object`.
         created: When the service created it, Unix seconds.
         error: Why it failed, or None.
-        submitted_at: When this library learnt the id, Unix seconds by this machine's clock.
-        next_poll_at: Before when the task is not to be polled, Unix seconds, or None if it may be.
-            An error that ends a wait carries it, so that the next wait keeps the pace.
-        raw: The record as it came.
+        submitted_at: When this library received the id, Unix seconds by this machine's clock.
+        next_poll_at: The earliest time of the next poll, Unix seconds, or None for any time. The
+            error that ends a wait sets it, so that the next wait keeps the pace.
+        raw: The unchanged record.
     """
 
     id: str
@@ -121,14 +127,14 @@ class Task:
 
     @property
     def known_family(self) -> Family | None:
-        """The family's rules and tables, or None where neither family nor model is known."""
+        """The family's rules and tables, or None if neither family nor model is known."""
         if self.family is None:
             return family_of_model(self.requested_model or self.model)
         return FAMILIES.get(self.family)
 
     @property
     def began_at(self) -> float | None:
-        """When the task began, Unix seconds, by the best clock that is known."""
+        """When the task was created, Unix seconds, by the best clock that is known."""
         return self.submitted_at if self.submitted_at is not None else self.created
 
     @property
@@ -137,37 +143,37 @@ class Task:
         return {name: value for name, value in self.raw.items() if name not in _TASK_NAMES}
 
     def to_token(self) -> str:
-        """Return the task as one line of JSON, from which `from_token` goes on anywhere.
+        """Return the task as one line of JSON, which `from_token` reads on any machine.
 
-        It holds wall-clock times and no secret.
+        It contains no secret.
         """
         fields = {"muybridge_task": TOKEN_VERSION, **unstructure(self, _TOKEN)}
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_token(cls, token: str) -> Task:
-        """Return the task that *token* stands for.
+        """Return the task that *token* describes.
 
         Raises:
-            InvalidToken: It is no token, or of a newer version than this library knows.
+            InvalidToken: It is not a token, or has a newer version than this library knows.
         """
         try:
             fields = read_object(token)
             version = fields.get("muybridge_task")
             if type(version) is not int or version != TOKEN_VERSION:
                 raise InvalidToken(
-                    f"This is no task token of version {TOKEN_VERSION}; a newer muybridge may "
+                    f"This is not a task token of version {TOKEN_VERSION}; a newer muybridge may "
                     "have written it."
                 )
             task = structure(fields, _TOKEN)
         except InvalidJson as error:
-            raise InvalidToken(f"This is no task token: {error}.") from None
+            raise InvalidToken(f"This is not a task token: {error}.") from None
         if not is_identifier(task.id):
-            raise InvalidToken("This is no task token: its id cannot be one.")
+            raise InvalidToken("This is not a task token: its id is not valid.")
         return task
 
     def to_result(self) -> Result:
-        """Return the task's own record as a result, for a task that ended at its creation."""
+        """Return the task's own record as a result, for a task that ended when it was created."""
         shared = _shared(self)
         shared["status"] = self.status or ""
         return Result(**shared)
@@ -190,25 +196,25 @@ class Task:
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """What the service says of a task (spec, "Result record").
+    """What the service says about a task (spec, "Result record").
 
-    A notebook shows it with its picture or video. The saved notebook then holds the link whole,
-    with its signature, so that whoever gets it can open it for as long as it works; `repr` leaves
-    the signature out.
+    A notebook displays it with its picture or video. The saved notebook then contains the link with
+    its signature, so that anybody who gets it can open the link until it expires. `repr` omits the
+    signature.
 
     Args:
         id: The task's identifier.
         status: Its status. A status that the specification does not name is a plain string.
         family: The family that it was created in, or that its model belongs to, or None.
-        model: The model that the service names. It may choose another than was asked for.
+        model: The model that the service names. It may differ from the requested one.
         object: The record's `object`.
         created: When the service created it, Unix seconds.
-        image_url: Where the image is, once it is completed.
-        video_url: Where the MP4 is, once it is completed.
+        image_url: Where the image is, once the task is completed.
+        video_url: Where the MP4 is, once the task is completed.
         actual_duration: The video's real length in seconds.
         total_tokens: Tokens that the task consumed.
         error: Why it failed, or None.
-        raw: The record as it came.
+        raw: The unchanged record.
     """
 
     id: str
@@ -230,7 +236,7 @@ class Result:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the task is at its end."""
+        """Whether the status is terminal."""
         return is_terminal(self.status)
 
     @property
@@ -240,7 +246,7 @@ class Result:
 
     @property
     def expires_at(self) -> int | None:
-        """When the URL stops working, Unix seconds, or None where that is not specified.
+        """When the URL expires, Unix seconds, or None if that is not specified.
 
         The retention time (spec, "Result retention") is counted from `created`.
         """
@@ -255,14 +261,14 @@ class Result:
         return {name: value for name, value in self.raw.items() if name not in _RESULT_NAMES}
 
     def to_task(self) -> Task:
-        """Return the task that this is the result of."""
+        """Return the task that has this result."""
         return Task(**_shared(self))
 
     def _repr_html_(self) -> str:
         """Return the result as HTML for a notebook, with its picture or video.
 
-        Unlike `repr`, it holds the link whole: whoever gets the saved notebook can open it for as
-        long as it works.
+        Unlike `repr`, it contains the whole link, which anybody who gets the saved notebook can
+        open until it expires.
         """
         from muybridge_protocol.notebook import result_html  # noqa: PLC0415  for notebooks alone
 
@@ -279,7 +285,7 @@ class Result:
 
 
 def _shared(value: Task | Result) -> dict[str, Any]:
-    """Return what both a task and a result say of themselves."""
+    """Return the fields that tasks and results have in common."""
     names = attrs.fields_dict(Task).keys() & attrs.fields_dict(Result).keys()
     return {name: getattr(value, name) for name in names}
 
@@ -288,19 +294,19 @@ _LINK = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|data:", re.IGNORECASE)
 
 
 def is_bare(task_id: str) -> bool:
-    """Whether *task_id* may be given to `as_task` as it is, and shown so without being misread."""
+    """Whether *task_id* can be passed to `as_task` and shown without being misread."""
     if task_id.startswith("{") or _LINK.match(task_id):
         return False
     return is_identifier(task_id) and task_id.isprintable() and task_id.strip() == task_id
 
 
 def as_task(task: Task | Result | str) -> Task:
-    """Return the task that a task, a result, a token or a bare id stands for.
+    """Return the task for a task, a result, a token or a bare id.
 
-    A bare id that looks like a token or a link needs a `Task` or a token.
+    Wrap an id that looks like a token or a link in a `Task`, or give its token.
 
     Raises:
-        InvalidIdentifier: A bare id holds what an id does not, or is a link.
+        InvalidIdentifier: A bare id is not valid, or is a link.
         InvalidToken: A token cannot be read.
         TypeError: It is something else.
     """
@@ -337,16 +343,16 @@ def read_task(
     requested_model: str | None,
     submitted_at: float | None,
 ) -> Task:
-    """Return the task that a create call's *record* describes.
+    """Return the task that the *record* from a create describes.
 
     Args:
-        record: The reply's JSON object.
-        family: The family that the request was for.
-        requested_model: The model that was asked for.
+        record: The response's JSON object.
+        family: The family of the request.
+        requested_model: The model that was requested.
         submitted_at: Unix seconds.
 
     Raises:
-        InvalidJson: It has no id that can be asked for.
+        InvalidJson: It has no id that can be queried.
     """
     task = structure(
         record,
@@ -358,15 +364,15 @@ def read_task(
         raw=record,
     )
     if not is_identifier(task.id):
-        raise InvalidJson("its id cannot be asked for")
+        raise InvalidJson("its id cannot be used")
     return task
 
 
 def read_result(record: JsonObject, *, family: str | None) -> Result:
-    """Return what a result query's *record* says.
+    """Return the result that the *record* from a poll describes.
 
     Args:
-        record: The reply's JSON object.
+        record: The response's JSON object.
         family: The family that the task was created in, or None for that of the record's model.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The rule for fields that tell where a picture, video or sound is."""
+"""The rule for fields that point to a picture, video or sound, or contain one."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import attrs
 from muybridge_protocol.hosts import is_public_host
 from muybridge_protocol.rules.values import either, is_array, shown
 
-# Compiled when the first medium is met, by `re` itself: that takes 1 ms.
+# Not compiled here, because that takes 1 ms of the start; `re` caches them.
 _ABSOLUTE_URL = r"(?ai:https?)://[^\s/?#\x00-\x1f\x7f]+[^\s\x00-\x1f\x7f]*"
 _ASSET = r"asset://[^\s\x00-\x1f\x7f]{1,1024}"
 _DATA_URI = r"(?ai:data:[a-z]+/[a-z0-9.+-]+;base64,[A-Za-z0-9+/_-]+={0,2})"
 LEAST_BASE64 = 64
-"""Fewest digits by which plain base64 is taken for such."""
+"""Shortest text that is recognized as plain base64, in characters."""
 _BARE_BASE64 = rf"[A-Za-z0-9+/]{{{LEAST_BASE64},}}={{0,2}}"
-# How base64 of PNG, JPEG, GIF, WebP (RIFF), BMP and TIFF begins. A path of letters and slashes
-# alone would otherwise pass for base64.
+# How base64 of PNG, JPEG, GIF, WebP (RIFF), BMP and TIFF begins. Without this check, a path of
+# letters and slashes would be taken for base64.
 IMAGE_BEGINNINGS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk", "SUkq", "TU0A")
 
 
 @attrs.frozen(kw_only=True)
 class MediaUrl:
-    """The string, or each string of the array, tells where a picture, video or sound is.
+    """The string, or each string of the array, points to a picture, video or sound.
 
     Args:
-        base64: Whether the media itself may stand there, as a `data:` URI.
-        bare_base64: Whether it may also stand there as plain base64.
+        base64: Whether it may be the media itself, as a `data:` URI.
+        bare_base64: Whether it may also be plain base64.
         assets: Whether `asset://<id>` is accepted.
-        public: Whether the service asks for a public URL, so that a host that only this
-            machine or network can reach is refused.
+        public: Whether the service requires a public URL, so that hosts which only this machine or
+            network can reach are rejected.
     """
 
     name: ClassVar[str] = "media_url"
@@ -87,7 +87,7 @@ class MediaUrl:
 
 
 def _host_of(url: str) -> str | None:
-    """Return the URL's host, or None where it has none or its port is none."""
+    """Return the URL's host, or None if it has none or its port is invalid."""
     try:
         parts = urlsplit(url)
         host, sound = parts.hostname or "", parts.port is not None or parts.netloc[-1:] != ":"

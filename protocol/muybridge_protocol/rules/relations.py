@@ -1,4 +1,4 @@
-"""Rules between the fields of one request, as data. Fields are named as on the wire."""
+"""Rules between the fields of one request, as data. Fields have their wire names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 from muybridge_protocol.rules.values import Problem, either, is_array, shown
 
 Values = Mapping[str, object]
-"""The values of a request that are set, by wire name."""
+"""The values that are set in a request, by wire name."""
 
 
 class Relation(Protocol):
@@ -41,7 +41,7 @@ class Requires:
 
 
 def together(one: str, other: str) -> tuple[Requires, Requires]:
-    """Return the rules that *one* and *other* are sent together or not at all."""
+    """Return the rules that *one* and *other* must be sent together or not at all."""
     return Requires(one, other), Requires(other, one)
 
 
@@ -70,7 +70,7 @@ class Excludes:
 
 @attrs.frozen
 class Alternatives:
-    """Only one of two fields that say the same thing may be sent."""
+    """Only one of two fields with the same meaning may be sent."""
 
     one: str
     other: str
@@ -155,11 +155,11 @@ class FewerWith:
 
 @attrs.frozen
 class Ineffective:
-    """*field* has no effect while *other* is sent, or for each of *models*.
+    """*field* has no effect if *other* is sent, or for any of *models*.
 
     Args:
         field: The field that is ignored.
-        other: The field beside which it is ignored, or None.
+        other: The field that makes the service ignore it, or None.
         models: The models for which it is ignored.
         why: The reason, as the end of a sentence, or "".
     """
@@ -180,7 +180,7 @@ class Ineffective:
         return f"is ignored {' or '.join(when)}{f': {self.why}' if self.why else ''}"
 
     def applies(self, values: Values, model: str | None) -> bool:
-        """Whether *field* is sent here for nothing."""
+        """Whether *field* is sent without effect."""
         return self.field in values and (
             (self.other is not None and self.other in values) or model in self.models
         )
@@ -188,7 +188,7 @@ class Ineffective:
 
 @attrs.frozen
 class Alias:
-    """*legacy* is an old name of *field*: the same value under both is sent once."""
+    """*legacy* is an old name of *field*. If both have the same value, it is sent once."""
 
     legacy: str
     field: str

@@ -1,8 +1,8 @@
-"""The vocabulary of field rules, in which each family states what the service accepts.
+"""Rules for single values, in which each family states what the service accepts.
 
-A value rule looks at one value; a relation (`relations`) at all values of a request. Both are
-plain data, so that local checks, the command's help, the emulator and the reference tables read
-the same statement.
+A value rule checks one value, a relation (`relations`) all values of a request. Both are plain
+data, so that local checks, the help of the command, the emulator and the reference tables are all
+derived from the same statement.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from muybridge_protocol.records.json import is_encodable
 
 @attrs.frozen
 class Problem:
-    """One thing that the service would not accept.
+    """One reason why the service would reject a request.
 
     Args:
         field: The field's name on the wire, or "" for the request as a whole.
-        value: The value found, or None where the field is missing.
-        rule: The broken rule's name, for programs.
+        value: The value found, or None if the field is missing.
+        rule: The name of the violated rule, for programs.
         message: What is wrong, for people.
         accepted: What would be accepted.
     """
@@ -47,7 +47,7 @@ class Notice:
 
     Args:
         field: The field's name on the wire.
-        message: Why it has none.
+        message: Why it has no effect.
     """
 
     field: str
@@ -67,7 +67,7 @@ class Kind(StrEnum):
     STRINGS = "array of string"
 
     def accepts(self, value: object) -> bool:
-        """Whether *value* is of this type, without any conversion."""
+        """Whether *value* has this type, without conversion."""
         match self:
             case Kind.STRING:
                 return isinstance(value, str)
@@ -89,7 +89,7 @@ def is_array(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
 
 
 def with_article(kind: Kind) -> str:
-    """Return the type's name with its article, for a sentence."""
+    """Return the name of the type with its article."""
     return f"{'an' if kind in (Kind.INTEGER, Kind.STRINGS) else 'a'} {kind}"
 
 
@@ -139,14 +139,14 @@ def one_of(*options: str | int, ignore_case: bool = False) -> OneOf:
 
 @attrs.frozen
 class Between:
-    """The number lies between *low* and *high*, both included, or is in *also*.
+    """The number is between *low* and *high*, inclusive, or is in *also*.
 
     Args:
-        low: The least number.
-        high: The greatest number.
-        also: Numbers accepted besides, such as -1 for automatic.
-        unit: What the numbers count, as messages say it after *high*: by default "s", seconds.
-            Give "" where there is no unit, or another word, such as "steps".
+        low: The smallest number.
+        high: The largest number.
+        also: Other numbers that are accepted, such as -1 for automatic.
+        unit: The unit that messages show after *high*: "s" for seconds by default, "" for none, or
+            a word such as "steps".
     """
 
     name: ClassVar[str] = "between"
@@ -173,7 +173,7 @@ class Between:
 
 @attrs.frozen
 class Text:
-    """The string has something to read in it, and at most *limit* characters."""
+    """The string is not blank, and has at most *limit* characters."""
 
     name: ClassVar[str] = "text"
     limit: int | None = None
@@ -194,7 +194,7 @@ class Text:
 
 @attrs.frozen
 class ModelName:
-    """The string can be a model's name: it is not blank and is fit to print."""
+    """The string can be a model's name: it is not blank, and is printable."""
 
     name: ClassVar[str] = "model_name"
 
@@ -212,10 +212,10 @@ class ModelName:
 
 @attrs.frozen
 class Items:
-    """The array has from *low* to *high* items. For the size of a number there is `Between`.
+    """The array has *low* to *high* items. For the size of a number, use `Between`.
 
     Args:
-        low: Fewest items, or 0 where an empty array will do.
+        low: Fewest items, or 0 if the array may be empty.
         high: Most items.
     """
 
@@ -242,14 +242,14 @@ def at_most(count: int) -> Items:
     """Return the rule that an array has at most *count* items, and may be empty.
 
     Args:
-        count: Most items. It does not limit a number: `Between` does.
+        count: Most items. For the size of a number, use `Between`.
     """
     return Items(0, count)
 
 
 @attrs.frozen
 class NotSet:
-    """The field must not be sent at all."""
+    """The field must not be sent."""
 
     name: ClassVar[str] = "not_set"
     why: str
@@ -269,9 +269,9 @@ class PixelSize:
     """The string is `{width}x{height}` in pixels, within the limits.
 
     Args:
-        longest_edge: Most pixels of an edge.
-        multiple_of: What both edges are multiples of.
-        longest_ratio: Most that the long edge may be of the short one.
+        longest_edge: Longest edge, in pixels.
+        multiple_of: Both edges are multiples of this.
+        longest_ratio: Largest ratio of the long edge to the short one.
         least_pixels: Fewest pixels in all.
         most_pixels: Most pixels in all.
     """
@@ -310,13 +310,13 @@ class PixelSize:
 
 
 def parse_pixel_size(text: str) -> tuple[int, int] | None:
-    """Return width and height of a `{width}x{height}` text in pixels, or None."""
+    """Return the width and height, in pixels, of a `{width}x{height}` text, or None."""
     match = re.fullmatch(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", text, re.ASCII)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """Return *value* as a message shows it: short, on one line, a URL without its query."""
+    """Return *value* for a message: short, on one line, and without the query of a URL."""
     if isinstance(value, str) and "://" in value:
         value = value.partition("?")[0]
     try:
@@ -327,7 +327,7 @@ def shown(value: object, limit: int = 80) -> str:
 
 
 def unwritable(wire: object, value: object) -> Problem | None:
-    """Return why the field *wire* cannot travel as JSON, or None. Its name may be of any type."""
+    """Return why the field *wire* cannot be sent as JSON, or None. Its name may have any type."""
     try:
         writable = _is_json(wire) and isinstance(wire, str) and _is_json(value)
     except RecursionError:
@@ -350,7 +350,7 @@ def _is_json(value: object) -> bool:
         case bool() | None:
             return True
         case int() | float():
-            return abs(value) < 1e300  # noqa: PLR2004  far beyond any setting; NaN is not below it
+            return abs(value) < 1e300  # noqa: PLR2004  far beyond any setting, and False for NaN
         case list() | tuple():
             return all(map(_is_json, cast("Sequence[object]", value)))
         case dict():
@@ -361,6 +361,6 @@ def _is_json(value: object) -> bool:
 
 
 def either(options: Sequence[object]) -> str:
-    """Return the options as a list in words: `a, b or c`."""
+    """Return the options in words: `a, b or c`."""
     texts = [str(option) for option in options]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
