@@ -96,7 +96,7 @@ UNDECIDED = {
     "emulator": {"__init__", "text/__init__", "text/refused", "text/wire", "text/prompt"},
     "local": {
         *("__init__", "server", "streaming", "result_files", "drawing/__init__"),
-        *(f"drawing/{part}" for part in ("gallop", "horse", "photograph", "sepia")),
+        *(f"drawing/{part}" for part in ("gallop", "horse", "photograph")),
     },
 }
 """Modules that decide nothing which the specification leaves open, but how a horse is drawn."""

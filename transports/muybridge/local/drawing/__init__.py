@@ -2,6 +2,6 @@
 
 From the bottom up: `gallop` says where the joints are at each moment of a stride, `horse` clothes
 them, `photograph` sets the horse before a ruled wall, and `card` mounts photographs between a
-heading and a `caption`. `image` and `video` make files of that, toned by `sepia` and, for films,
-with a `soundtrack`. `dimensions` reads from a request how large and how long they are.
+heading and a `caption`. `image` and `video` make files of that, toned like old prints; films may
+have a `soundtrack`. `dimensions` reads from a request how large and how long they are.
 """

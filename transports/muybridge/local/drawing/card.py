@@ -125,12 +125,8 @@ class Mount:
 
     def _write_heading(self, draw: ImageDraw.ImageDraw, top: int) -> None:
         font = ImageFont.load_default(1.1 * self.text_size)
-        gap = 0.34 * self.text_size
-        widths = [font.getlength(letter) for letter in self.heading]
-        x = (self.width - sum(widths) - gap * (len(widths) - 1)) / 2
-        for letter, width in zip(self.heading, widths, strict=True):
-            draw.text((x, top), letter, fill=INK, font=font)
-            x += width + gap
+        spaced = " ".join(self.heading)
+        draw.text((self.width / 2, top), spaced, fill=INK, font=font, anchor="ma")
 
     def _write_caption(self, draw: ImageDraw.ImageDraw, top: int) -> None:
         y = top + 0.7 * self.text_size

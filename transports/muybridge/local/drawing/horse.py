@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import attrs
 
-from muybridge.local.drawing.gallop import Leg, Pose
+from muybridge.local.drawing.gallop import Leg, Pose, along
 
 Outline = tuple[complex, ...]
 """The corners of a filled polygon."""
@@ -23,20 +23,8 @@ Ball = tuple[complex, float]
 _SMOOTHNESS = 6
 """Points of a smooth curve for each point that it is drawn through."""
 
-
-@attrs.frozen(kw_only=True)
-class Build:
-    """What sets one horse apart from another.
-
-    Args:
-        carriage: Angle in radians by which the neck is carried higher than usual.
-        tail: Length of the tail.
-        mane: Length of the mane's locks.
-    """
-
-    carriage: float = 0.0
-    tail: float = 0.52
-    mane: float = 0.13
+_MANE, _TAIL = 0.13, 0.52
+"""Length of the mane's locks, and of the tail."""
 
 
 @attrs.frozen
@@ -54,14 +42,14 @@ class Silhouette:
     lines: tuple[Outline, ...]
 
 
-def silhouette(pose: Pose, build: Build) -> Silhouette:
-    """Return the outlines of a horse of this *build* in this *pose*."""
-    head = _Head(pose, build)
+def silhouette(pose: Pose) -> Silhouette:
+    """Return the outlines of a horse in this *pose*."""
+    head = _Head(pose)
     near = [
-        *_tail(pose, build),
+        *_tail(pose),
         _trunk(pose),
         *_neck(head),
-        *_mane(head, pose, build),
+        *_mane(head, pose),
         *_hind_leg(pose.near_hind),
         *_fore_leg(pose.near_fore),
     ]
@@ -75,11 +63,11 @@ def silhouette(pose: Pose, build: Build) -> Silhouette:
 class _Head:
     """Places points of the neck and head, which nod as the horse gallops."""
 
-    def __init__(self, pose: Pose, build: Build) -> None:
+    def __init__(self, pose: Pose) -> None:
         self._pose = pose
-        self._turn = cmath.rect(1.0, pose.neck + build.carriage - 0.07)
+        self._turn = cmath.rect(1.0, pose.neck - 0.07)
         # The head keeps half of the neck's turn, so that the face keeps its angle to the ground.
-        self._nod = cmath.rect(1.0, -0.5 * (pose.neck + build.carriage))
+        self._nod = cmath.rect(1.0, -0.5 * pose.neck)
 
     def on_neck(self, point: complex) -> complex:
         base = 0.33 + 0.80j
@@ -162,13 +150,13 @@ def _neck(head: _Head) -> Iterable[Outline]:
     yield _smooth([head.on_head(corner) for corner in far_ear])
 
 
-def _mane(head: _Head, pose: Pose, build: Build) -> Iterable[Outline]:
+def _mane(head: _Head, pose: Pose) -> Iterable[Outline]:
     locks = 11
     for lock in range(locks):
         part = lock / (locks - 1)
         root = _between(0.40 + 1.01j, 0.735 + 1.185j, part)
         flutter = math.sin(math.tau * (pose.phase - 0.6 * part))
-        length = build.mane * (0.75 + 0.5 * math.sin(math.pi * part) + 0.12 * flutter)
+        length = _MANE * (0.75 + 0.5 * math.sin(math.pi * part) + 0.12 * flutter)
         # Wind lays the locks back along the crest; their tips rise and fall.
         heading = math.radians(180.0 - 12.0 * flutter)
         middle = root + cmath.rect(0.5 * length, heading - 0.45)
@@ -184,7 +172,7 @@ def _mane(head: _Head, pose: Pose, build: Build) -> Iterable[Outline]:
     )
 
 
-def _tail(pose: Pose, build: Build) -> Iterable[Outline]:
+def _tail(pose: Pose) -> Iterable[Outline]:
     joints = 10
     strands = ((0.0, 0.045, 1.0), (0.16, 0.035, 0.86), (-0.13, 0.030, 0.80), (0.28, 0.022, 0.66))
     for strand, (droop, thickness, length) in enumerate(strands):
@@ -196,7 +184,7 @@ def _tail(pose: Pose, build: Build) -> Iterable[Outline]:
             balls.append((spot, fullness + 0.003))
             wave = math.sin(math.tau * (pose.phase - 0.5 * part - 0.04 * strand))
             heading = math.radians(152.0) + (0.95 + droop) * part + 0.22 * part * wave
-            spot += cmath.rect(build.tail * length / joints, heading)
+            spot += cmath.rect(_TAIL * length / joints, heading)
         yield from _limb(*balls)
 
 
@@ -316,22 +304,9 @@ def _hull(one: Ball, other: Ball) -> Outline:
 
 def _smooth(corners: Sequence[complex]) -> Outline:
     """Return a smooth closed curve through *corners*."""
-    count = len(corners)
-    points: list[complex] = []
-    for index in range(count):
-        p0, p1, p2, p3 = (corners[(index + offset) % count] for offset in (-1, 0, 1, 2))
-        for step in range(_SMOOTHNESS):
-            t = step / _SMOOTHNESS
-            points.append(
-                0.5
-                * (
-                    2 * p1
-                    + (p2 - p0) * t
-                    + (2 * p0 - 5 * p1 + 4 * p2 - p3) * t**2
-                    + (3 * p1 - p0 - 3 * p2 + p3) * t**3
-                )
-            )
-    return tuple(points)
+    path = [(index / len(corners), corner) for index, corner in enumerate(corners)]
+    steps = len(corners) * _SMOOTHNESS
+    return tuple(along(path, step / steps) for step in range(steps))
 
 
 def _between(start: complex, end: complex, part: float) -> complex:

@@ -13,14 +13,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from muybridge.local.drawing.card import Mount
-from muybridge.local.drawing.horse import Build
 from muybridge.local.drawing.photograph import VIEW_HEIGHT, VIEW_WIDTH, Scene
-from muybridge.local.drawing.sepia import TONINGS, Toning
 
 HEADING = "THE HORSE IN MOTION"
+
+Toning = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
+"""The colours that black, mid-grey and white become: a warm brown, as in an albumen print."""
+
+_TONINGS: tuple[Toning, ...] = (
+    ((38, 24, 16), (152, 116, 82), (247, 236, 214)),  # sepia
+    ((44, 22, 18), (158, 110, 84), (248, 232, 214)),  # red chalk
+    ((32, 26, 20), (140, 122, 92), (244, 238, 218)),  # olive
+    ((36, 26, 28), (146, 118, 104), (246, 236, 224)),  # selenium
+)
 
 _GRIDS = ((1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1), (2, 8), (4, 4), (8, 2))
 """Columns and rows that the photographs of a plate may stand in."""
@@ -61,13 +69,11 @@ class Likeness:
     """What a seed decides.
 
     Args:
-        build: The horse.
-        coat: Shade of its flank, 0 (black) to 255.
+        coat: Shade of the horse's flank, 0 (black) to 255.
         start: Phase of the stride in the first photograph.
         toning: The print's colours.
     """
 
-    build: Build
     coat: int
     start: float
     toning: Toning
@@ -75,17 +81,13 @@ class Likeness:
     @classmethod
     def from_seed(cls, seed: int) -> Likeness:
         """Return the likeness that *seed* decides."""
-        carriage, tail, mane, coat, start, toning = (
-            byte / 256 for byte in hashlib.shake_128(str(seed).encode()).digest(6)
-        )
-        return cls(
-            build=Build(
-                carriage=0.12 * (carriage - 0.5), tail=0.46 + 0.12 * tail, mane=0.10 + 0.06 * mane
-            ),
-            coat=24 + round(22 * coat),
-            start=start,
-            toning=TONINGS[int(toning * len(TONINGS))],
-        )
+        coat, start, toning = hashlib.shake_128(str(seed).encode()).digest(3)
+        return cls(coat=24 + coat % 22, start=start / 256, toning=_TONINGS[toning % len(_TONINGS)])
+
+    def toned(self, grey: Image.Image) -> Image.Image:
+        """Return *grey* in the print's colours."""
+        black, mid, white = self.toning
+        return ImageOps.colorize(grey, black, white, mid)
 
 
 def render_png(picture: Picture, path: Path) -> None:
@@ -96,7 +98,7 @@ def render_png(picture: Picture, path: Path) -> None:
         path: Where to write it. It is there whole or not at all.
     """
     likeness = Likeness.from_seed(picture.seed)
-    plate = likeness.toning.to_rgb(_plate(picture, likeness))
+    plate = likeness.toned(_plate(picture, likeness))
     with written_whole(path) as unfinished:
         plate.save(unfinished, format="PNG", compress_level=4)
 
@@ -122,7 +124,7 @@ def _plate(picture: Picture, likeness: Likeness) -> Image.Image:
     columns, rows, width, height = _best_grid(mount.room, gutter)
     block = (columns * (width + gutter) + gutter, rows * (height + gutter) + gutter)
     card, (left, top) = mount.card(block)
-    scene = Scene(width=width, height=height, build=likeness.build, coat=likeness.coat)
+    scene = Scene(width=width, height=height, coat=likeness.coat)
     for number in range(columns * rows):
         row, column = divmod(number, columns)
         photograph = scene.photograph(likeness.start + number / (columns * rows))

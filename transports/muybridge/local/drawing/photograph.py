@@ -10,7 +10,7 @@ import attrs
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
 
 from muybridge.local.drawing.gallop import STRIDE, gallop
-from muybridge.local.drawing.horse import Build, Outline, silhouette
+from muybridge.local.drawing.horse import Outline, silhouette
 
 VIEW_WIDTH, VIEW_HEIGHT = 2.46, 1.76
 """The part of the world, in withers, that a photograph shows at least."""
@@ -31,13 +31,11 @@ class Scene:
     Args:
         width: Width of a photograph in pixels.
         height: Height of a photograph in pixels.
-        build: The horse.
         coat: Shade of the horse's flank, 0 (black) to 255.
     """
 
     width: int
     height: int
-    build: Build
     coat: int
 
     @cached_property
@@ -79,7 +77,7 @@ class Scene:
         plate.paste(45, (round(self.width / 2 - width / 2), self._ground - height // 3), mask)
 
     def _paint_horse(self, plate: Image.Image, phase: float) -> None:
-        shapes = silhouette(gallop(phase), self.build)
+        shapes = silhouette(gallop(phase))
         far, light = min(255, self.coat + 62), min(255, self.coat + 26)
         self._paint(plate, shapes.far, top=far, bottom=far - 12)
         self._paint(plate, shapes.near, top=light, bottom=self.coat - 14)

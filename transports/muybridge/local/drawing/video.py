@@ -1,7 +1,7 @@
 """Renders the local emulator's videos: a film of a galloping horse.
 
-A gallop repeats itself, so only one stride is drawn; its frames are encoded again and again, with
-a new frame number and time written into each.
+A gallop repeats itself, so only one stride is drawn; its pictures are shown again and again, with a
+new frame number and time written into each.
 """
 
 # The stubs of av leave the type of what a packet carries, and add_stream's keywords, unknown.
@@ -17,7 +17,6 @@ import attrs
 import av
 from av.container import OutputContainer
 from av.video.frame import VideoFrame
-from av.video.plane import VideoPlane
 from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
 from av.video.stream import VideoStream
 from PIL import Image, ImageDraw
@@ -128,7 +127,7 @@ def _video_stream(film: Film, container: OutputContainer) -> VideoStream:
 
 
 def _frames(film: Film, likeness: Likeness) -> Iterator[VideoFrame]:
-    """Yield every frame. A frame may be the same object as an earlier one, written over."""
+    """Yield every frame."""
     mount = Mount(
         width=film.picture.width,
         height=film.picture.height,
@@ -140,12 +139,15 @@ def _frames(film: Film, likeness: Likeness) -> Iterator[VideoFrame]:
     width, height = mount.room
     block = (width, min(height, round(_TALLEST * width)))
     card, (left, upper) = mount.card(block)
+    gutter = mount.gutter
+    scene = Scene(width=block[0] - 2 * gutter, height=block[1] - 2 * gutter, coat=likeness.coat)
+    stride: list[Image.Image] = []
+    for part in range(int(STRIDE_SECONDS * film.fps)):
+        phase = likeness.start + part / int(STRIDE_SECONDS * film.fps)
+        card.paste(scene.photograph(phase), (left + gutter, upper + gutter))
+        stride.append(likeness.toned(card))
     aside = mount.aside_place(block)
     blank = card.crop(aside)
-    gutter = mount.gutter
-    window = (left + gutter, upper + gutter, left + block[0] - gutter, upper + block[1] - gutter)
-    # Draws the stride, and lets go of what it drew with, before the encoder takes up memory.
-    stride = list(_one_stride(film, likeness, card, window))
     for number in range(film.frame_count):
         counter = blank.copy()
         ImageDraw.Draw(counter).text(
@@ -155,36 +157,13 @@ def _frames(film: Film, likeness: Likeness) -> Iterator[VideoFrame]:
             font=mount.small_font,
             anchor="ra",
         )
-        frame = stride[number % len(stride)]
-        _write(frame.planes[0], likeness.toning.to_luma(counter), aside[:2])
-        yield frame
-
-
-def _one_stride(
-    film: Film, likeness: Likeness, card: Image.Image, window: tuple[int, int, int, int]
-) -> Iterator[VideoFrame]:
-    left, upper, right, lower = window
-    scene = Scene(
-        width=right - left, height=lower - upper, build=likeness.build, coat=likeness.coat
-    )
-    count = int(STRIDE_SECONDS * film.fps)
-    for number in range(count):
-        card.paste(scene.photograph(likeness.start + number / count), (left, upper))
-        frame = VideoFrame(card.width, card.height, "yuv420p")
-        for plane, image in zip(frame.planes, likeness.toning.to_yuv420(card), strict=True):
-            _write(plane, image, (0, 0))
-        yield frame
+        image = stride[number % len(stride)]
+        image.paste(likeness.toned(counter), aside[:2])
+        frame = VideoFrame.from_image(image)  # type: ignore[no-untyped-call]  # in av's stubs
+        yield frame.reformat(
+            format="yuv420p", dst_colorspace=Colorspace.ITU709, dst_color_range=ColorRange.MPEG
+        )
 
 
 def _counter(film: Film, number: int) -> str:
     return f"No. {number:03}   {number / film.fps:05.2f} s"
-
-
-def _write(plane: VideoPlane, image: Image.Image, place: tuple[int, int]) -> None:
-    """Write *image* into *plane*, whose rows may be longer in memory than they are shown."""
-    left, upper = place
-    target = memoryview(plane)
-    for row in range(image.height):
-        start = (upper + row) * plane.line_size + left
-        pixels = image.crop((0, row, image.width, row + 1)).tobytes()
-        target[start : start + image.width] = pixels
