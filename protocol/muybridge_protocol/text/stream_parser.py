@@ -173,39 +173,17 @@ class _ServerSentEvents:
             self._line.clear()
         lines.reverse()
         while lines:
-            line = lines.pop()  # so that nothing else keeps a long one
-            if not self._begun and lines and not lines[-1] and line.startswith(b"data: "):
-                # One line and a blank one, as nearly every event: it takes half the time.
-                if len(line) > self._event_limit:
+            # A line is popped where it is used, so that nothing else keeps a long one.
+            if self._begun or lines[-2:-1] != [b""] or not lines[-1].startswith(b"data: "):
+                self._take(lines.pop(), payloads)
+            else:  # a line of data and a blank one, as nearly every event: this halves their time
+                if len(lines[-1]) > self._event_limit:
                     raise self._too_large()
+                line = lines.pop()[6:]
                 lines.pop()
-                line = line[6:]
                 line = line.strip()  # in two steps, so that a long one stands there twice at most
                 if line:
                     payloads.append(line)
-            elif self._text is not None and not _FIELD.match(line):
-                self._continue_text(self._text, line, payloads)
-            elif not line:
-                self._finish(payloads)
-            elif self._size + len(line) > self._event_limit:
-                raise self._too_large()
-            elif not _FIELD.match(line):
-                if not line.startswith(b":"):
-                    self._take_unnamed(line, payloads)
-            elif line.startswith(b"data"):
-                self._begin_field(payloads)
-                self._size += len(line)
-                line = line[6 if line.startswith(b"data: ") else 5 :]  # it may be long, too
-                self._take_data(line)
-            elif line.startswith(b"error"):
-                self._begin_field(payloads)
-                self._is_error = True
-                self._size += len(line)
-                self._take_data(line[6:])
-            else:
-                self._begin_field(payloads)
-                if line.startswith(b"event"):
-                    self._is_error = line[6:].strip() == b"error"
         if rest:
             self._line += rest
             if self._size + len(self._line) > self._event_limit:
@@ -219,10 +197,28 @@ class _ServerSentEvents:
         self._finish(payloads)
         return payloads
 
-    def _begin_field(self, payloads: list[bytes]) -> None:
-        if self._text is not None:  # which never ends, then
+    def _take(self, line: bytes, payloads: list[bytes]) -> None:
+        if self._size + len(line) > self._event_limit:
+            raise self._too_large()
+        if not line and self._text is None:
             self._finish(payloads)
-        self._begun = True
+        elif field := _FIELD.match(line):
+            if self._text is not None:  # which never ends, then
+                self._finish(payloads)
+            self._begun = True
+            name, size = field[1], len(line)
+            line = line[field.end() :]
+            del field  # it keeps the whole line
+            if name == b"event":
+                self._is_error = line.strip() == b"error"
+            elif name in (b"data", b"error"):
+                self._is_error = self._is_error or name == b"error"
+                self._size += size
+                self._take_data(line)
+        elif self._text is not None:
+            self._continue_text(self._text, line, payloads)
+        elif not line.startswith(b":"):
+            self._take_unnamed(line, payloads)
 
     def _take_data(self, line: bytes) -> None:
         if self._data is None:
@@ -240,7 +236,7 @@ class _ServerSentEvents:
         if first is not None and _JSON_GOES_ON.match(line):
             self._looked_for_text = True
             text, found = self._text_in(first)
-            if text is not None and text.unfinished:
+            if text is not None:
                 self._data, self._size, self._text = None, 0, text
                 self._give(found, payloads)
                 self._continue_text(text, line, payloads)
@@ -250,16 +246,16 @@ class _ServerSentEvents:
             return
         if self._data is not None:
             self._finish(payloads)
-        text, found = self._text_in(line)
-        if text is not None and text.unfinished:
-            self._begun, self._text = True, text
-            self._give(found, payloads)
-        else:
-            self._give(found or [line.strip()], payloads)
+        self._text, found = self._text_in(line)
+        self._begun = True
+        if self._text is None:
+            found = found or [line.strip()]
+        self._give(found, payloads)
+        if self._text is None:
             self._reset()
 
     def _text_in(self, begin: bytes) -> tuple[_Objects | None, list[bytes]]:
-        """Return the JSON text that *begin* is or begins, and the objects in it, or None."""
+        """Return the JSON text that *begin* begins, if more has to come, and the objects in it."""
         begin = begin.strip()
         if len(begin) > _WINDOW or not _JSON.match(begin):
             return None, []
@@ -268,7 +264,7 @@ class _ServerSentEvents:
             text.feed(begin.removeprefix(b"[") + b"\n", found)
         except MalformedStream:
             return None, []
-        return text, found
+        return (text if text.unfinished else None), found
 
     def _continue_text(self, text: _Objects, line: bytes, payloads: list[bytes]) -> None:
         found: list[bytes] = []
@@ -319,13 +315,15 @@ class _ServerSentEvents:
             window = window[1:]  # the other half of one line end
         self._after_cr = window.endswith(b"\r")
         lines = window.splitlines()
-        return lines if lines and not window.endswith((b"\r", b"\n")) else [*lines, b""]
+        if not lines or window.endswith((b"\r", b"\n")):
+            lines.append(b"")
+        return lines
 
     def _too_large(self) -> EventTooLarge:
         return EventTooLarge(f"an event or a line has more than {self._event_limit} bytes")
 
 
-_FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?::|\Z)|error:[ \t]*\{")
+_FIELD: Final = re.compile(rb"(data|event|id|retry|error(?=:[ \t]*\{))(?:: ?|\Z)")
 """A field of the standard's, or the JSON of an error in one that some services name so."""
 _JSON: Final = re.compile(rb"[ \t]*(?:\{|\[[ \t]*(?:\{|\Z))")
 """The beginning of an object, or of an array of objects."""
