@@ -19,6 +19,7 @@ from muybridge_protocol.emulator.text.wire import EVENT_STREAM, JSON_TYPE, TextP
 from muybridge_protocol.records.convert import partial
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.values import either
+from muybridge_protocol.text import content
 from muybridge_protocol.text.responses import Candidate, PromptFeedback, UsageMetadata
 
 PLAIN = "generateContent"
@@ -168,7 +169,9 @@ def _record(answer: Answer, text: str, tokens: int, *, last: bool) -> JsonObject
     else:
         candidate: JsonObject = {}
         if answer.ending is not Ending.SAFETY:
-            candidate["content"] = {"parts": [{"text": text}], "role": "model"}
+            candidate["content"] = partial(
+                content.Content, parts=[content.Part(text=text)], role=content.MODEL
+            )
         reason = {"finish_reason": answer.ending.name} if last else {}
         record["candidates"] = [{**candidate, **partial(Candidate, **reason, index=0)}]
     return {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from binascii import Error as NotBase64
-from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
@@ -12,10 +10,9 @@ import attrs
 from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.values import is_array
+from muybridge_protocol.text.content import decode_base64
 
 T = TypeVar("T")
-
-_FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
 @attrs.frozen
@@ -161,14 +158,9 @@ class Node:
         Raises:
             Refused: It is no base64.
         """
-        given = text.encode("ascii", "replace").translate(_FROM_URL_SAFE)
-        letters = given.rstrip(b"=")
-        padded = letters + b"=" * (-len(letters) % 4)
-        try:
-            data = a2b_base64(padded, strict_mode=True)
-        except NotBase64:
-            raise self.refused("must be base64") from None
-        if given not in (letters, padded):
+        data = decode_base64(text)
+        letters = text.rstrip("=")
+        if data is None or len(text) - len(letters) not in (0, -len(letters) % 4):
             raise self.refused("must be base64")
         return data
 
