@@ -7,10 +7,9 @@ from itertools import islice
 from urllib.parse import unquote
 
 from muybridge_protocol.emulator.accounts import Access, authenticate
-from muybridge_protocol.emulator.assets import AssetLibrary, missing_asset
 from muybridge_protocol.emulator.intake import ServiceRequest, UnreadableBody, read_body
 from muybridge_protocol.emulator.replies import error_reply, json_reply, result_record, task_record
-from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, accept, reject
+from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, accept
 from muybridge_protocol.emulator.text import answer_text, text_protocol
 from muybridge_protocol.families import FAMILIES, IMGB, VIDSA, Family
 from muybridge_protocol.http import HttpResponse
@@ -51,7 +50,9 @@ class Emulator:
         self._keys = dict(keys)
         self._public_url = public_url.rstrip("/")
         self._timing = timing if timing is not None else Timing()
-        self._library = AssetLibrary(assets)
+        # They can only be deleted: how assets are uploaded is not shown.
+        self._assets = dict.fromkeys(assets, True)
+        """Whether each asset still exists."""
         self._tasks: dict[str, EmulatedTask] = {}
         self._users: dict[str, list[str]] = {}
         """Ids of the tasks that use each asset."""
@@ -59,7 +60,7 @@ class Emulator:
     @property
     def assets(self) -> frozenset[str]:
         """The ids of the assets that exist."""
-        return self._library.existing
+        return frozenset(asset for asset, exists in self._assets.items() if exists)
 
     @property
     def task_count(self) -> int:
@@ -157,34 +158,20 @@ class Emulator:
         if not access.allows_model(body.get("model")):
             return _forbidden("the account plan does not include the requested model")
         problems = family.check(body, keep_unknown=not self._strict).problems
-        if not problems:
-            task = accept(
-                family,
-                body,
-                sent=request.body,
-                task_id=new_id,
-                now=now,
-                timing=self._timing,
-            )
-        elif family is IMGB and not _concerns_model(problems):
-            task = reject(
-                family,
-                body,
-                sent=request.body,
-                task_id=new_id,
-                now=now,
-                error=_sentence(problems),
-            )
-        else:
+        if problems and (family is not IMGB or _concerns_model(problems)):
             return _bad_request(problems)
+        task = accept(family, body, sent=request.body, task_id=new_id, now=now, timing=self._timing)
+        if problems:
+            task = task.rejected(_sentence(problems))
         return json_reply(task_record(self._keep(task), now))
 
     def _keep(self, task: EmulatedTask) -> EmulatedTask:
         if task.id in self._tasks:
             raise ValueError(f"the id {task.id} is in use")
-        complaint = self._library.complaint(task.assets)
-        if complaint is not None:
-            task = task.failing(complaint)
+        missing = next((asset for asset in task.assets if not self._assets.get(asset)), None)
+        if missing is not None:
+            why = "was deleted" if missing in self._assets else "does not exist"
+            task = task.failing(f"asset {missing} {why}")
         self._tasks[task.id] = task
         for asset_id in task.assets:
             self._users.setdefault(asset_id, []).append(task.id)
@@ -205,12 +192,13 @@ class Emulator:
             return _forbidden("the key is not provisioned for assets")
         if request.method != "DELETE":
             return _wrong_method("DELETE")
-        if not self._library.delete(asset_id):
+        if not self._assets.get(asset_id):
             return json_reply({"code": "1", "msg": "the asset does not exist", "data": None})
+        self._assets[asset_id] = False
         for task_id in self._users.pop(asset_id, ()):
             task = self._tasks[task_id]
             if not task.ended(now):
-                self._tasks[task_id] = task.failing(missing_asset(asset_id, deleted=True))
+                self._tasks[task_id] = task.failing(f"asset {asset_id} was deleted")
         return json_reply({"code": "0", "msg": "the asset was deleted", "data": None})
 
 

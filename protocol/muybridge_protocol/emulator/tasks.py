@@ -172,6 +172,11 @@ class EmulatedTask:
         """Return the task that is going to fail with *error* when its time is up."""
         return attrs.evolve(self, ending=Status.FAILED, error=error)
 
+    def rejected(self, error: str) -> EmulatedTask:
+        """Return the task that has failed before it began (spec, "States and transitions")."""
+        # Its end has passed even for a clock that is set back.
+        return attrs.evolve(self, ends_at=-math.inf, ending=Status.FAILED, error=error)
+
 
 def accept(
     family: Family,
@@ -182,7 +187,7 @@ def accept(
     now: float,
     timing: Timing,
 ) -> EmulatedTask:
-    """Return the task that a valid request makes.
+    """Return the task that a request makes.
 
     An image task without reference images is picked up at once and so reports `processing` on
     creation; every other task is `queued` first (spec, "States and transitions").
@@ -212,39 +217,6 @@ def accept(
         error=fate.error,
         seconds=video_seconds(family, body),
         assets=referenced_assets(family, body),
-    )
-
-
-def reject(
-    family: Family,
-    body: Mapping[str, object],
-    *,
-    sent: bytes,
-    task_id: str,
-    now: float,
-    error: str,
-) -> EmulatedTask:
-    """Return the task that has failed before it began (spec, `imgb` in "States and transitions").
-
-    Args:
-        family: The family that the request is for.
-        body: The request's fields.
-        sent: The request's JSON as it came.
-        task_id: The new task's identifier.
-        now: Unix seconds.
-        error: What is wrong with the request.
-    """
-    return EmulatedTask(
-        id=task_id,
-        family=family,
-        model=_model(family, body),
-        prompt=_prompt(body),
-        sent=sent,
-        created=int(now),
-        starts_at=now,
-        ends_at=-math.inf,  # even for a clock that is set back
-        ending=Status.FAILED,
-        error=error,
     )
 
 

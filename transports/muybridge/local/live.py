@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-import attrs
-
 from muybridge.local.pages import html_page, only_read
 from muybridge_protocol.emulator import Access, EmulatedTask, Emulator, MediaState
 from muybridge_protocol.emulator.accounts import authenticate
@@ -21,6 +19,7 @@ from muybridge_protocol.emulator.replies import json_reply, media_name
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.http import Headers, HttpResponse
 from muybridge_protocol.records.convert import attributes
+from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.records.tasks import Status
 
 PAGE = "/"
@@ -41,27 +40,6 @@ _FEED_HEADERS = (
 )
 
 
-@attrs.frozen
-class _Described:
-    """What never changes of a task, as the feed has it."""
-
-    fields: Mapping[str, object]
-
-    @classmethod
-    def of(cls, task: EmulatedTask) -> _Described:
-        settings = task.settings[:MOST_SETTINGS]
-        return cls(
-            {
-                **attributes(task, "id", "created"),
-                "family": task.family.name,
-                "media": task.family.media,
-                "model": _clipped(task.model),
-                "prompt": _clipped(task.prompt),
-                "settings": [[_clipped(name), value] for name, value in settings],
-            }
-        )
-
-
 class Live:
     """The page and its feed.
 
@@ -79,7 +57,7 @@ class Live:
         self._keys = keys
         self._here_alone = is_loopback(address) and is_loopback(urlsplit(public_url).hostname or "")
         self._page = html_page("live.html")
-        self._described: dict[str, _Described] = {}
+        self._described: dict[str, JsonObject] = {}
 
     def answer(self, method: str, path: str, headers: Headers, now: float) -> HttpResponse | None:
         """Return the reply to a request for the page or the feed, or None where it is neither.
@@ -104,18 +82,30 @@ class Live:
         # Settings are read from the request, which may be large: once, while a task is shown.
         known, self._described = self._described, {}
         for task in tasks:
-            self._described[task.id] = known.get(task.id) or _Described.of(task)
+            self._described[task.id] = known.get(task.id) or _describe(task)
         return json_reply(
             {
                 "count": self._emulator.task_count,
                 "tasks": [
-                    {**self._described[task.id].fields, **_state(task, now)}
+                    {**self._described[task.id], **_state(task, now)}
                     for task in tasks
                     if not task.is_forgotten(now)
                 ],
             },
             headers=_FEED_HEADERS,
         )
+
+
+def _describe(task: EmulatedTask) -> JsonObject:
+    """Return what never changes of a task."""
+    return {
+        **attributes(task, "id", "created"),
+        "family": task.family.name,
+        "media": task.family.media,
+        "model": _clipped(task.model),
+        "prompt": _clipped(task.prompt),
+        "settings": [[_clipped(name), value] for name, value in task.settings[:MOST_SETTINGS]],
+    }
 
 
 def _state(task: EmulatedTask, now: float) -> Mapping[str, object]:
