@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import multiprocessing
+import os
 import random
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from .groups import EQUIVALENT, GROUPS, Group
@@ -33,6 +36,12 @@ def main() -> None:
         default=dt.datetime.now(dt.UTC).toordinal(),
         help="what the sample of a large group is drawn with; today's by default",
     )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count(),
+        help="how many to try at once; by default one a core",
+    )
     parser.add_argument("--list", action="store_true", help="print the mutants alone")
     parser.add_argument("--only", default="", help="only those whose line holds this text")
     options = parser.parse_args()
@@ -46,7 +55,7 @@ def main() -> None:
                 _say(f"{module}:{mutant.line}: {mutant.before}  ->  {mutant.after}")
         return
     load_what_all_need()
-    shares = [_run(group, options.only, options.seed) for group in chosen]
+    shares = [_run(group, options.only, options.seed, options.jobs) for group in chosen]
     sys.exit(any(share < GOAL for share in shares))
 
 
@@ -68,7 +77,7 @@ def _path(module: str) -> Path:
     return Path(root, *module.split(".")).with_suffix(".py")
 
 
-def _run(group: Group, only: str, seed: int) -> float:
+def _run(group: Group, only: str, seed: int, jobs: int) -> float:
     """Try every mutant of *group*, print what survives, and return the percentage killed."""
     began = time.monotonic()
     limits: dict[str, int] = {}
@@ -79,17 +88,24 @@ def _run(group: Group, only: str, seed: int) -> float:
         limits[module] = 10 + int(5 * (time.monotonic() - started))
     counts: Counter[Outcome | str] = Counter()
     argued = {key for key in EQUIVALENT if key[0] in group.modules}
+    chosen: list[tuple[str, Mutant]] = []
     for module, mutant in _all(group, only, seed):
         key = (module, mutant.before, mutant.after)
         if key in EQUIVALENT:
             counts["equivalent"] += 1
             argued.discard(key)
-            continue
-        tests = group.modules[module]
-        outcome = tried(module, _path(module), mutant.source, tests, limits[module])
-        counts[outcome] += 1
-        if outcome is Outcome.SURVIVED:
-            _say(f"survived: {module}:{mutant.line}\n  {mutant.before}\n  {mutant.after}")
+        else:
+            chosen.append((module, mutant))
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+        running = [
+            pool.submit(tried, name, _path(name), one.source, group.modules[name], limits[name])
+            for name, one in chosen
+        ]
+        for (module, mutant), ended in zip(chosen, running, strict=True):
+            outcome = ended.result()
+            counts[outcome] += 1
+            if outcome is Outcome.SURVIVED:
+                _say(f"survived: {module}:{mutant.line}\n  {mutant.before}\n  {mutant.after}")
     if argued and not only and group.sample is None:
         sys.exit(f"groups.py names mutants that do not exist: {sorted(argued)}")
     killed = counts[Outcome.KILLED] + counts[Outcome.TIMED_OUT]
