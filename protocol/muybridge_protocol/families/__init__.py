@@ -72,6 +72,9 @@ class _Families(Mapping[str, Family]):
             self.load(name)
         return self._loaded[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._names  # that of Mapping would load it
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 

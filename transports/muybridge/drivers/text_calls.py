@@ -229,9 +229,10 @@ class TextCalls:
         self, model: str | Unlisted, contents: Contents, limits: Limits, **said: Unpack[Said]
     ) -> GenerateContentResponse:
         """Generate text, and return it whole."""
+        now = self._driver.runtime.now()  # outside of trio this fails, however bad the request is
         request = GenerateContentRequest.build(model, contents, **said)
         sent = encode_content(request, self._service, size_limit=limits["size_limit"])
-        return await self._finish(sent, GenerateContentResponse, limits)
+        return await self._finish(sent, GenerateContentResponse, limits, now)
 
     def stream_generate(
         self, model: str | Unlisted, contents: Contents, limits: Limits, **said: Unpack[Said]
@@ -249,8 +250,9 @@ class TextCalls:
 
     async def mapping(self, body: Mapping[str, Any], path: str, limits: Limits) -> JsonObject:
         """Send *body* as it is, and return the whole reply."""
+        now = self._driver.runtime.now()  # the same
         sent = encode_mapping(body, self._service, path=path, size_limit=limits["size_limit"])
-        return await self._finish(sent, _as_it_is, limits)
+        return await self._finish(sent, _as_it_is, limits, now)
 
     def stream_chat(self, body: Mapping[str, Any], limits: Limits) -> AsyncTextStream[JsonObject]:
         """Return the stream that sends *body* to chat completions."""
@@ -280,14 +282,14 @@ class TextCalls:
         return AsyncTextStream(self._driver, *self._opening(sent, dialect, limits))
 
     async def _finish(
-        self, sent: HttpRequest, read: Callable[[JsonObject], T], limits: Limits
+        self, sent: HttpRequest, read: Callable[[JsonObject], T], limits: Limits, now: float
     ) -> T:
         self._check(**limits)
         call = TextCall[T].start(
             sent,
             read,
             self._service,
-            now=self._driver.runtime.now(),
+            now=now,
             seed=_seed(),
             timeout=limits["timeout"],
         )
