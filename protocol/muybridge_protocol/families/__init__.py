@@ -73,7 +73,7 @@ class _Families(Mapping[str, Family]):
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names  # that of Mapping would load it
+        return name in self._loaded or name in self._names  # that of Mapping would load it
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
