@@ -1,4 +1,4 @@
-"""How tasks, results and requests are displayed in notebooks and by rich.
+"""How tasks and results are displayed in notebooks.
 
 A notebook shows the picture or video, and what is known about it. All texts of the service are
 escaped and kept on one line. The browser loads nothing except the result's own link: no style
@@ -16,9 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from html import escape
-from typing import TYPE_CHECKING, Any
-
-import attrs
+from typing import TYPE_CHECKING
 
 from muybridge_protocol.errors import InvalidAddress
 from muybridge_protocol.hosts import has_public_name, is_loopback
@@ -71,33 +69,6 @@ def result_html(result: Result) -> str:
             ("created", _moment(result.created)),
         ),
     )
-
-
-class _Shown:
-    """A text that is its own repr. rich would format the fields of an attrs class itself."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __repr__(self) -> str:
-        return self._text
-
-
-def repr_fields(value: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
-    """Yield the name and value of each field that `repr` shows, as it is shown there."""
-    for field in attrs.fields(type(value)):
-        found: Any = getattr(value, field.name)
-        if not isinstance(field.repr, bool):
-            yield field.name, _Shown(field.repr(found))
-        elif field.repr:
-            yield field.name, found
-
-
-def fields_set(value: attrs.AttrsInstance) -> Iterator[tuple[str, object]]:
-    """Yield the name and value of each field that was set."""
-    for name, found in repr_fields(value):
-        if found is not None and found != {}:
-            yield name, found
 
 
 def _media(result: Result) -> Iterator[str]:

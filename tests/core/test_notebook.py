@@ -146,11 +146,6 @@ def html_of(value: Any) -> str:
     return value._repr_html_()
 
 
-def bundle_of(value: Any) -> dict[str, str]:
-    """Return what a notebook gets if it asks *value* for all forms."""
-    return value._repr_mimebundle_(include=None, exclude=None)
-
-
 def page_of(value: Task | Result) -> Page:
     """Return what *value* shows, having checked that it is made of nothing but what it may be."""
     html = html_of(value)
@@ -386,15 +381,6 @@ def test_whatever_the_service_said(value: Task | Result) -> None:
         assert tag == "a" or is_loopback(host) or (scheme == "https" and has_public_name(host))
 
 
-@pytest.mark.parametrize("name", SHOWN)
-def test_as_a_bundle(name: str) -> None:
-    """A notebook gets the repr, without any link's query, and the HTML."""
-    value = SHOWN[name]
-    bundle = bundle_of(value)
-    assert bundle == {"text/plain": repr(value), "text/html": html_of(value)}
-    assert "CANARY" not in bundle["text/plain"]
-
-
 def printed(value: object, width: int = 200) -> str:
     """Return what rich prints of *value*."""
     console = rich.console.Console(file=io.StringIO(), width=width)
@@ -432,7 +418,6 @@ sys.path[:0] = {homes!r}
 import muybridge_protocol.records.tasks
 before = sorted(sys.modules)
 muybridge_protocol.records.tasks.Result(id="t", status="queued")._repr_html_()
-list(muybridge_protocol.records.tasks.Task(id="t").__rich_repr__())
 print(json.dumps([before, sorted(sys.modules)]))
 """
     done = subprocess.run(  # noqa: S603  our own code

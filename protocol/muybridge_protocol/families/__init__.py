@@ -173,13 +173,8 @@ def check_request(value: object) -> MediaRequest:
 
 def _class_for(fields: Mapping[object, object]) -> type[MediaRequest]:
     """Return the request class that *fields* are probably meant for."""
-    family, model = fields.get("family"), fields.get("model")
-    named = (
-        known
-        for known in FAMILIES.values()
-        if known.name == family or (isinstance(model, str) and known.model(model) is not None)
-    )
-    return next(named, FAMILIES["imga"]).request
+    named = FAMILIES.get(str(fields.get("family"))) or family_of_model(str(fields.get("model")))
+    return (named or FAMILIES["imga"]).request
 
 
 __all__ = [

@@ -127,9 +127,11 @@ class MediaRequest:
         return typing.cast("Self", request)
 
     def __rich_repr__(self) -> Iterable[tuple[str, object]]:
-        from muybridge_protocol.notebook import fields_set  # noqa: PLC0415  for terminals alone
-
-        return fields_set(typing.cast("attrs.AttrsInstance", self))
+        # rich shows every field of an attrs class, but most fields of a request are not set.
+        for field in attrs.fields(typing.cast("type[attrs.AttrsInstance]", type(self))):
+            value = getattr(self, field.name)
+            if value is not None and value != {}:
+                yield field.name, value
 
     def _body(self) -> dict[str, object]:
         body: dict[str, object] = {}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -184,15 +184,6 @@ class Task:
 
         return task_html(self)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Return every form that a notebook may choose from."""
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def __rich_repr__(self) -> Iterable[tuple[str, Any]]:
-        from muybridge_protocol.notebook import repr_fields  # noqa: PLC0415  for terminals alone
-
-        return repr_fields(self)
-
 
 @attrs.frozen(kw_only=True)
 class Result:
@@ -273,15 +264,6 @@ class Result:
         from muybridge_protocol.notebook import result_html  # noqa: PLC0415  for notebooks alone
 
         return result_html(self)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Return every form that a notebook may choose from."""
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def __rich_repr__(self) -> Iterable[tuple[str, Any]]:
-        from muybridge_protocol.notebook import repr_fields  # noqa: PLC0415  for terminals alone
-
-        return repr_fields(self)
 
 
 def _shared(value: Task | Result) -> dict[str, Any]:
