@@ -1,4 +1,4 @@
-"""Every call of the command in README and docs is run, against the embedded service."""
+"""Every command line in README and docs runs against the local service."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ ELSEWHERE = {
     "muybridge batch resolve paddock trot --adopt task-2-trot": "tests/batch/test_command.py",
     "muybridge batch run --out paddock": "tests/batch/test_command.py",
 }
-"""What runs until Ctrl-C, takes its time, or needs a reply to be lost, and where that is tested."""
+"""Commands that run until Ctrl-C, take long or need a lost response, and where they are tested."""
 
 GIVEN = {
     "requests.jsonl": '{"family": "imga", "body": {"model": "imga", "prompt": "A horse"}}\n',
     "question.txt": "Why does a horse gallop?\n",
     "bad.jsonl": '{"family": "imgb", "model": "imgb-22"}\n',
 }
-"""Files that a page speaks of without showing them, beside a picture, `horse.png`."""
+"""Files that pages mention without showing them, in addition to `horse.png`."""
 
 
 @attrs.frozen
 class Call:
-    """A command line, and what the page says it prints."""
+    """A command line, and the output on the page."""
 
     line: str
     printed: str
@@ -62,7 +62,7 @@ def calls_on(page: Path) -> Iterator[Call]:
 
 
 def comparable(text: str) -> list[str]:
-    """Return the lines of *text* without what differs each time."""
+    """Return the lines of *text*, with the parts masked that differ each time."""
     for pattern, mask in (
         (r"task-[0-9a-f]{32}", "TASK"),
         (r"\([0-9,]+ bytes\)", "(N bytes)"),
@@ -75,12 +75,12 @@ def comparable(text: str) -> list[str]:
         text = re.sub(pattern, mask, text)
     lines = [line.rstrip() for line in text.splitlines()]
     passing = re.compile(r"(queued|processing) after|item \d+( \(\w+\))?: status")
-    # What a batch does at once comes in any order.
+    # A batch does several things at once, so its lines come in any order.
     return sorted(line for line in lines if line and not passing.match(line))
 
 
 def hurried(*arguments: Any, poll_interval: float | None = None, **options: Any) -> Client:
-    """Return a client for a command, which asks more often than the real service wants."""
+    """Return a client for a command, which polls more often than the real service allows."""
     return Client(*arguments, poll_interval=poll_interval or 0.1, **options)
 
 
@@ -94,7 +94,7 @@ def service() -> Iterator[LocalService]:
 def test_calls_run(
     page: Path, service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call of the command on a page does what the page says, and prints what stands there."""
+    """A command line on a page succeeds and prints what the page shows."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MUYBRIDGE_API_KEY", service.api_key)
     monkeypatch.setenv("MUYBRIDGE_BASE_URL", service.base_url)
@@ -128,7 +128,7 @@ def test_calls_run(
 
 
 def test_calls_that_are_run_elsewhere_are_on_a_page() -> None:
-    """What is left out here still stands on a page, and has its tests."""
+    """Each command line that is skipped here is on a page and has a test."""
     lines = {call.line for page in PAGES for call in calls_on(page)}
     assert set(ELSEWHERE) <= lines
     assert all((ROOT / test).is_file() for test in ELSEWHERE.values())

@@ -1,4 +1,4 @@
-"""Every example in README and docs is run, against the embedded service."""
+"""Every example in README and docs runs against the local service."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_examples_run(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The Python on a page runs from top to bottom, and prints what the page says it prints.
+    """The Python on a page runs from top to bottom, and prints what the page shows.
 
-    The tests on it are run as pytest would.
+    Tests on the page run as under pytest.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MUYBRIDGE_API_KEY", service.api_key)
@@ -62,7 +62,7 @@ def test_examples_run(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_quoted_code(page: Path) -> None:
-    """What a page quotes of our own code (as `py`, not `python`) stands there, word for word."""
+    """Quotes of our own code (as `py`, not `python`) match it word for word."""
     quotes = re.findall(
         r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
@@ -73,7 +73,7 @@ def test_quoted_code(page: Path) -> None:
 
 
 def test_the_page_of_unchecked_rules_is_complete() -> None:
-    """What depends on the media itself stands in the docs, for every family."""
+    """The docs list the rules about the media itself for every family."""
     page = (ROOT / "docs" / "unchecked.md").read_text(encoding="utf-8")
     for family in FAMILIES.values():
         for note in family.notes:

@@ -1,4 +1,4 @@
-"""The page on observability says what there is."""
+"""The page about observability is complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parent.parent / "docs" / "observability.md").read_text("u
 
 
 def test_every_event_and_its_facts() -> None:
-    """The table has each kind of event, with exactly the facts that are shown of it."""
+    """The table lists each kind of event with exactly its facts."""
     rows = re.findall(r"^\| `([A-Z]\w+)` \| [^|]+ \|([^|]*)\|$", PAGE, re.MULTILINE)
     found = {name: re.findall(r"`(\w+)`", told) for name, told in rows}
     assert found == {
@@ -21,7 +21,7 @@ def test_every_event_and_its_facts() -> None:
 
 
 def test_every_attribute_of_a_span() -> None:
-    """So has the table of spans each attribute that there may be."""
+    """The table of spans lists each possible attribute."""
     home = Path(__file__).parent.parent / "transports" / "muybridge" / "observability"
     source = home / "opentelemetry.py"
     names = r'"((?:muybridge|http|url|server|error)\.[a-z_.]+)"'

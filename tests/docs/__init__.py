@@ -1,1 +1,1 @@
-"""Tests of what docs/ is built with, and of the links on its pages."""
+"""Tests of the documentation: its generated parts, links and statements."""

@@ -1,4 +1,4 @@
-"""docs/assumptions.md against the code that makes the choices."""
+"""docs/assumptions.md agrees with the code that makes the choices."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Row = tuple[str, str, str]
 
 
 def rows() -> Iterator[Row]:
-    """Yield what is open, the choice, and where it is made, of each row of the page."""
+    """Yield the open question, the choice and its places from each row of the page."""
     for line in PAGE.splitlines():
         if line.startswith("| ") and not line.startswith(("| open |", "| --- ")):
             opened, choice, where = line.removeprefix("| ").removesuffix(" |").split(" | ")
@@ -67,19 +67,19 @@ ROWS = list(rows())
 
 
 def choice(beginning: str) -> str:
-    """Return the choice in the one row whose first cell begins with *beginning*."""
+    """Return the choice in the only row whose first cell begins with *beginning*."""
     (found,) = [chosen for opened, chosen, _ in ROWS if opened.startswith(beginning)]
     return found
 
 
 def families_of(beginning: str) -> set[str]:
-    """Return the families that are named in the first cell of the row that begins so."""
+    """Return the families named in the first cell of the only row with this beginning."""
     (found,) = [opened for opened, _, _ in ROWS if opened.startswith(beginning)]
     return set(re.findall(r"`(\w+)`", found)) & set(FAMILIES)
 
 
 def test_every_place_exists() -> None:
-    """Each row names files that exist, and no table has two rows for the same question."""
+    """Each row names existing files, and no table has two rows for the same question."""
     assert len(ROWS) > 150
     for opened, _, where in ROWS:
         places = re.findall(r"`([^`]+)`", where)
@@ -99,12 +99,12 @@ UNDECIDED = {
         *(f"drawing/{part}" for part in ("gallop", "horse", "photograph")),
     },
 }
-"""Modules that decide nothing which the specification leaves open, but how a horse is drawn."""
+"""Modules that make no choices that the specification leaves open, except how to draw a horse."""
 
 
 @pytest.mark.parametrize(("folder", "home"), [("emulator", HOMES[0]), ("local", HOMES[1])])
 def test_every_module_that_decides_is_named(folder: str, home: Path) -> None:
-    """Each module of the local service is named as the place of a choice, or makes none."""
+    """Each module of the local service is named as the place of a choice, unless it makes none."""
     made = {
         str(path.relative_to(home / folder).with_suffix(""))
         for path in home.glob(f"{folder}/**/*.py")
@@ -119,7 +119,7 @@ def test_every_module_that_decides_is_named(folder: str, home: Path) -> None:
 
 
 def test_what_families_leave_open() -> None:
-    """The families of which something is not shown are those that the tables leave open."""
+    """The page names exactly the families that the tables leave incomplete."""
     assumed = {family.name for family in FAMILIES.values() if family.pacing.assumed}
     assert assumed == {"vidm"}
     assert choice("pace for `vidm`") == "30-60 s"
@@ -135,7 +135,7 @@ def test_what_families_leave_open() -> None:
 
 
 def test_lengths() -> None:
-    """Lengths that no default is shown for are those that are made."""
+    """The stated lengths without a default are those that the local service makes."""
     told = choice("length if none is requested")
     for seconds, families in re.findall(r"(\d+) s for ([^,]+)", told):
         for family in re.findall(r"`(\w+)`", families):
@@ -155,7 +155,7 @@ def test_lengths() -> None:
 
 
 def test_times() -> None:
-    """The times of tasks are those of `Timing`."""
+    """The stated times of tasks are those of `Timing`."""
     timing = Timing()
     assert choice("how long a task waits").startswith(
         f"an image {timing.image_queued:g} s and {timing.image_processing:g} s, a video "
@@ -169,7 +169,7 @@ def test_times() -> None:
 
 
 def test_limits() -> None:
-    """The limits of requests are those of the code."""
+    """The stated limits of requests are those of the code."""
     told = f"{REQUEST_BODY_LIMIT // MEBIBYTE} MiB, of at most {emulator_intake.MOST_FIELDS} fields"
     assert choice("the largest body") == (
         f"{told}, nested at most {emulator_intake.DEEPEST_NESTING} deep"
@@ -188,7 +188,7 @@ def test_limits() -> None:
 
 
 def test_media() -> None:
-    """Sizes, rates and marks of pictures and videos are those that are made."""
+    """The stated sizes, rates and marks of pictures and videos are those that are made."""
     for resolution, edge in re.findall(r"(\d+) px for `(\dk)`", choice("size of an image")):
         body = {"model": "imga-pro", "resolution": edge}
         assert dimensions(FAMILIES["imga"], body).width == int(resolution)
@@ -207,7 +207,7 @@ def test_media() -> None:
 
 
 def test_what_is_made_when_nothing_is_asked_for() -> None:
-    """The table of results has each family, with what the specification says or is assumed."""
+    """The table of results shows each family with its specified or assumed values."""
     told = [
         [cell.strip(" `") for cell in line.strip("|").split("|")]
         for line in GENERATED["local results"]().splitlines()[2:]
@@ -228,7 +228,7 @@ def test_what_is_made_when_nothing_is_asked_for() -> None:
 
 
 def test_codes_of_errors() -> None:
-    """The codes of errors are exactly those that the local service gives."""
+    """The stated error codes are exactly those that the local service sends."""
     sources = [*(HOMES[0] / "emulator").glob("*.py"), HOMES[1] / "local" / "application.py"]
     sources.append(HOMES[1] / "local" / "pages.py")
     code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
@@ -242,7 +242,7 @@ def test_codes_of_errors() -> None:
 
 
 def test_what_the_client_decides() -> None:
-    """Times, limits and statuses of the client are those of the code."""
+    """The stated times, limits and statuses of the client are those of the code."""
     assert choice("pace for a bare id").endswith(
         f"{UNKNOWN_PACING.shortest:g} s growing to {UNKNOWN_PACING.longest:g} s"
     )

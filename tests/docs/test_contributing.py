@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md leads to files that are there."""
+"""CONTRIBUTING.md names existing files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HOUSES = ("protocol", "transports", "tests", "docs")
 
 
 def test_every_path_of_the_tables_exists() -> None:
-    """Each file and folder that a table names is there, so that a newcomer finds it."""
+    """Each file and folder in a table exists, so that newcomers find it."""
     paths = [f"/{path.relative_to(ROOT)}" for house in HOUSES for path in (ROOT / house).rglob("*")]
     known = {*paths, *(f"/{house}" for house in HOUSES)}
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Docstrings as Sphinx is given them."""
+"""Docstrings as they are passed to Sphinx."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ APP: Any = None
 
 
 def test_an_example_becomes_code() -> None:
-    """What is indented after an empty line is shown as code; arguments are not."""
+    """Indented blocks after an empty line are shown as code; arguments are not."""
     example = ["    one()", "", "    two('data:...')", ""]
     after = ["Go on.", "", "Args:", "    x: It."]
     assert with_examples(["Do it.", "", *example, *after]) == [
@@ -20,12 +20,12 @@ def test_an_example_becomes_code() -> None:
 
 
 def test_a_word_is_no_link() -> None:
-    """What reStructuredText takes for a link is shown as it is written."""
+    """Text that reStructuredText would take for a link is shown as written."""
     assert with_examples(["Use a data:...;base64 URI."]) == [r"Use a data\:...;base64 URI."]
 
 
 def test_a_sentence_is_no_type() -> None:
-    """The colon in an attribute's first sentence is not there while napoleon looks for a type."""
+    """The colon in an attribute's first sentence is hidden while napoleon looks for a type."""
     lines = ["Whether: nothing is left."]
     show_examples(APP, "property", "a", None, None, lines)
     assert ":" not in lines[0]
@@ -34,7 +34,7 @@ def test_a_sentence_is_no_type() -> None:
 
 
 def test_signatures() -> None:
-    """What cannot be written down is three dots, and what nobody calls has no signature."""
+    """Defaults without a literal are three dots; classes that nobody calls have no signature."""
 
     def shortened(what: str, signature: str) -> object:
         return shorten_signature(APP, what, "a", None, None, signature, None)

@@ -1,4 +1,4 @@
-"""What the pages of docs/ are given when they are built is whole, and true."""
+"""The generated parts of docs/ are complete and correct."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ PAGES = sorted(DOCS.rglob("*.md"))
 
 
 def cells(name: str) -> list[list[str]]:
-    """Return the cells of the first table of what is generated under *name*, row by row."""
+    """Return the cells of the first table of the generated part *name*, row by row."""
     lines = GENERATED[name]().split("\n\n", maxsplit=1)[0].splitlines()
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 
 
 def marked(name: str) -> set[str]:
-    """Return what stands as code in what is generated under *name*."""
+    """Return all code in the generated part *name*."""
     return set(re.findall(r"`([^`]+)`", GENERATED[name]()))
 
 
 def test_pages_ask_for_what_there_is() -> None:
-    """Each part is asked for by one page, and no page asks for another."""
+    """Each generated part appears on exactly one page, and pages include no unknown parts."""
     asked = [name for page in PAGES for name in names_in(page.read_text(encoding="utf-8"))]
     assert sorted(asked) == sorted(GENERATED)
 
 
 def test_a_page_that_asks_for_more_is_refused() -> None:
-    """A mark with an unknown name is an error that names the page, and no silent gap."""
+    """A mark with an unknown name raises an error that names the page."""
     with pytest.raises(ValueError, match=r"families: nothing is generated .*'family'"):
         fill("<!-- generated: family -->", "families")
     assert fill("a\n\n<!-- generated: retention -->\n\nb", "families").startswith("a\n\n| Family")
@@ -62,13 +62,13 @@ def test_a_page_that_asks_for_more_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["families", "pacing", "retention"])
 def test_families(name: str) -> None:
-    """A table of families has each of them, in the order of their names."""
+    """A table of families lists all of them, in the order of their names."""
     told = [row[0].strip("`") for row in cells(name)]
     assert [family for family in dict.fromkeys(told) if family != "a bare id"] == list(FAMILIES)
 
 
 def test_models() -> None:
-    """The table of models has each model with its own limits, and that of text models each name."""
+    """The tables list each model with its own limits, and each text model."""
     told = [(row[0].strip("`"), row[1].strip("`")) for row in cells("models")]
     assert told == [(f.name, m.name) for f in FAMILIES.values() for m in f.models]
     (stable,) = [row for row in cells("models") if row[1] == "`vidg_video3_max`"]
@@ -78,7 +78,7 @@ def test_models() -> None:
 
 
 def test_fields() -> None:
-    """Every field of every family stands there under both names, with what it accepts."""
+    """Every field of every family is listed under both names, with the accepted values."""
     sections = re.split(r"^### Family `(\w+)`$", GENERATED["fields"](), flags=re.MULTILINE)[1:]
     told = dict(zip(sections[::2], sections[1::2], strict=True))
     assert list(told) == list(FAMILIES)
@@ -95,7 +95,7 @@ def test_fields() -> None:
 
 
 def test_families_that_are_not_shown_in_full() -> None:
-    """The page about models names those families whose fields the specification does not show."""
+    """The page about models names the families whose fields the specification does not show."""
     page = (DOCS / "choose-a-model.md").read_text(encoding="utf-8")
     (told,) = re.findall(r"not shown in full by the service's specification, (.*?):", page)
     open_ones = {family.name for family in FAMILIES.values() if not family.body_shown}
@@ -103,7 +103,7 @@ def test_families_that_are_not_shown_in_full() -> None:
 
 
 def test_pacing_and_retention() -> None:
-    """Paces and times are those of the specification."""
+    """Poll intervals and retention are those of the specification."""
     assert ["`vidsb`", "`vidsb_2_0_fast`, `vidsb_2_0_fast_pro`", "10-20 s", "10 s", ""] in cells(
         "pacing"
     )
@@ -115,7 +115,7 @@ def test_pacing_and_retention() -> None:
 
 
 def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
-    """Yield every command that is no group, with what is typed for it."""
+    """Yield every command that is not a group, with its full name."""
     if not isinstance(command, click.Group):
         yield path, command
         return
@@ -128,7 +128,7 @@ def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Com
 
 
 def test_commands() -> None:
-    """Every option of every command is told with its help, and each family's under its fields."""
+    """Every option of every command is listed with its help, those of families as fields."""
     told = GENERATED["commands"]().replace("\\|", "|")
     parts = re.split(r"^## `(.+)`$", told, flags=re.MULTILINE)[1:]
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
@@ -148,7 +148,7 @@ def test_commands() -> None:
 
 
 def test_exit_codes() -> None:
-    """The exit codes are told, here and on the page of the command."""
+    """The exit codes are listed here and on the page about the command line."""
     assert [int(row[0].strip("`")) for row in cells("exit codes")] == list(MEANINGS)
     (ambiguous,) = [row[2] for row in cells("exit codes") if row[0] == "`4`"]
     assert "{py:exc}`CreateAmbiguous`" in ambiguous
@@ -160,7 +160,7 @@ def test_exit_codes() -> None:
 
 
 def test_delivery() -> None:
-    """What the table says of each status is what an operation is told."""
+    """The table shows the verdict on each status that operations get."""
     rows = {row[0]: row[1:] for row in cells("delivery")}
     for status in range(200, 600):
         named = next((key for key in rows if f"`{status}`" in key.split(", ")), None)
@@ -180,7 +180,7 @@ def test_delivery() -> None:
 
 
 def test_the_picture_of_a_task() -> None:
-    """The picture has every status and every step of the table, and says them to all."""
+    """The diagram shows every status and step of the table, also to screen readers."""
     drawn = task_states()
     for before, afters in TRANSITIONS.items():
         assert f">{before or 'create call'}</text>" in drawn
@@ -191,7 +191,7 @@ def test_the_picture_of_a_task() -> None:
 
 
 def test_a_create_is_walked_through() -> None:
-    """The picture of a create says what becomes of money."""
+    """The diagram of a create shows every outcome, and the number of attempts."""
     steps = {step.label: step for step in walk(new_create, AFTER_CREATE)}
     assert steps["lost after the first byte"].first == "CreateAmbiguous"
     assert steps["500, 3xx, any other"].first == "CreateAmbiguous"
@@ -206,7 +206,7 @@ def test_a_create_is_walked_through() -> None:
 
 
 def test_a_poll_is_walked_through() -> None:
-    """The picture of a poll asks again after nearly everything, and each walk comes to an end."""
+    """The diagram of a poll retries after nearly everything, and each walk ends."""
     steps = {step.label: step for step in walk(new_poll, AFTER_POLL)}
     assert steps["lost after the first byte"].first == "Wait"
     assert steps["completed"].first == "Result"
@@ -218,11 +218,11 @@ def test_a_poll_is_walked_through() -> None:
 
 
 def test_comparisons_can_be_reproduced() -> None:
-    """Each comparison stands on the page of benchmarks, and its command exists."""
+    """Each comparison is on the page of benchmarks, and its command exists."""
     page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     found = list(comparisons())
     assert {"openai", "fal-client"} <= {each.theirs for each in found}
-    # What is missed is told as well.
+    # Missed targets are listed too.
     lines = re.findall(r"^  (?:met   |MISSED) .* of .*openai.* \(target", page, re.MULTILINE)
     assert len([each for each in found if "openai" in each.theirs]) == len(lines)
     for each in found:
@@ -231,7 +231,7 @@ def test_comparisons_can_be_reproduced() -> None:
 
 
 def test_every_public_module_is_in_the_reference() -> None:
-    """Each module of docs/api.md has its place in docs/reference."""
+    """Each module of docs/api.md is in docs/reference."""
     pages = (DOCS / "reference").glob("*.md")
     asked = [name for page in pages for name in names_in(page.read_text(encoding="utf-8"))]
     assert sorted(asked) == sorted(f"module {name}" for name in MODULES)
@@ -242,7 +242,7 @@ def test_every_public_module_is_in_the_reference() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_name_is_explained(name: str) -> None:
-    """A public name is explained on the page of its module, or that page leads to it."""
+    """A public name is documented on the page of its module, or that page links to it."""
     told = module_reference(name)
     here = {public.name: public for public in explained()[name]}
     for public in public_names(import_module(name)):
@@ -254,7 +254,7 @@ def test_every_public_name_is_explained(name: str) -> None:
 
 
 def test_everything_is_explained_once() -> None:
-    """No value is explained twice, and `import muybridge` is preferred."""
+    """No value is documented twice, and `import muybridge` is preferred."""
     shown = [public.shown for names in explained().values() for public in names]
     assert len(shown) == len(set(shown))
     assert {"muybridge.Client", "muybridge.Task", "muybridge.NotSent"} <= set(shown)

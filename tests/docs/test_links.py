@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere: on a code host, and in what Sphinx builds."""
+"""Links between pages work on a code host and in the built site."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 
 def prose(page: Path) -> str:
-    """Return what stands on *page* outside of code blocks."""
+    """Return the text of *page* outside of code blocks."""
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
 def links_on(page: Path) -> list[str]:
-    """Return where the links of *page* lead."""
+    """Return the targets of the links on *page*."""
     return _LINK.findall(prose(page))
 
 
 def anchors_on(page: Path) -> Iterator[str]:
-    """Yield the anchors that a code host gives to the headings of *page*."""
+    """Yield the anchors that a code host creates for the headings of *page*."""
     seen: dict[str, int] = {}
     for heading in _HEADING.findall(prose(page)):
         text = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower()).replace(" ", "-")
@@ -39,7 +39,7 @@ def anchors_on(page: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    """A link to a file leads to one of this tree, and one to a heading to a written heading."""
+    """A link to a file or heading leads to one that exists in this tree."""
     dead: list[str] = []
     for link in links_on(page):
         address = urlsplit(link)
@@ -54,14 +54,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_to_elsewhere_are_well_formed(page: Path) -> None:
-    """A link to another host is https, and names one."""
+    """A link to another host uses https and names the host."""
     for link in links_on(page):
         address = urlsplit(link)
         assert not address.scheme or (address.scheme == "https" and "." in address.netloc), link
 
 
 def test_links_are_found() -> None:
-    """The search for links finds them, and pages have some to the anchors of others."""
+    """The search finds links, including those to anchors on other pages."""
     assert "docs/batches.md" in links_on(ROOT / "README.md")
     assert "cli.md#ask-a-model-text" in links_on(ROOT / "docs" / "text.md")
     assert "ask-a-model-text" in anchors_on(ROOT / "docs" / "cli.md")

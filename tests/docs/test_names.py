@@ -1,4 +1,4 @@
-"""What names in docstrings and annotations lead to."""
+"""Names in docstrings and annotations link to their documentation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muybridge_docs.links import resolve
 
 
 class Domain:
-    """Sphinx's Python domain, which knows where `Client` and `Task` are explained."""
+    """Sphinx's Python domain, which knows where `Client` and `Task` are documented."""
 
     def resolve_xref(self, *arguments: Any) -> str | None:
         target = arguments[4]
@@ -32,7 +32,7 @@ class App:
 
 
 def resolved(target: str, kind: str = "class", domain: str = "py") -> object:
-    """Return what a reference to *target* becomes; "plain" is its text without a link."""
+    """Return the result of a reference to *target*; "plain" is its text without a link."""
     node: Any = {"refdomain": domain, "reftarget": target, "reftype": kind, "refdoc": "page"}
     plain: Any = "plain"
     app: Any = App()
@@ -41,7 +41,7 @@ def resolved(target: str, kind: str = "class", domain: str = "py") -> object:
 
 
 def test_a_bare_name_is_found() -> None:
-    """An annotation's bare name leads to where it is explained, and so does a part of a class."""
+    """A bare name in an annotation links to its documentation, and so does a class member."""
     assert resolved("Task") == "link to muybridge.Task"
     assert resolved("Task.to_token", "obj") == "link to muybridge.Task.to_token"
 
@@ -50,13 +50,13 @@ def test_a_bare_name_is_found() -> None:
     "target", ["Path", "pathlib.Path", "int", "'16:9'", "12", "httptools.HttpParser"]
 )
 def test_what_is_foreign_stays_plain(target: str) -> None:
-    """The standard library, other people's types and literals are no links, and no mistakes."""
+    """The standard library, foreign types and literals are neither links nor mistakes."""
     expected = None if target == "Path" else "plain"
     assert resolved(target) == expected
 
 
 def test_words_stay_plain_and_mistakes_are_told() -> None:
-    """A word in backticks may be anything; an explicit or annotated name of ours has to exist."""
+    """A word in backticks may be anything; our own explicit or annotated names must exist."""
     assert resolved("referenceImages", "obj") == "plain"
     assert resolved("muybridge_protocol.records.tasks.Tusk") is None
     assert resolved("Tusk") is None

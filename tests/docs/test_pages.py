@@ -1,4 +1,4 @@
-"""What pages say of the library, where no example shows it."""
+"""Statements about the library that no example shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page(name: str) -> str:
 
 
 def test_every_page_is_in_the_contents() -> None:
-    """Each page is on the first one, as a link for readers and in the contents for Sphinx."""
+    """The index links to each page, for readers and in the contents for Sphinx."""
     index = page("index.md")
     contents = re.findall(r"^```\{toctree\}$(.*?)^```$", index, re.MULTILINE | re.DOTALL)
     listed = {line for part in contents for line in part.split("\n") if re.match(r"[a-z]", line)}
@@ -30,7 +30,7 @@ def test_every_page_is_in_the_contents() -> None:
 
 
 def test_every_marker_is_named() -> None:
-    """The page of the local service has each marker with what it brings about."""
+    """The page about the local service explains each marker."""
     text = page("local-service.md")
     for marker, reason in FAILURES.items():
         assert f"| `{marker}` | the task fails: {reason} |" in text
@@ -39,7 +39,7 @@ def test_every_marker_is_named() -> None:
 
 
 def test_every_error_is_explained() -> None:
-    """Each error that programs can catch stands on a page that says what to do then."""
+    """Each error that programs can catch is on a page that says what to do."""
     text = page("costs.md") + page("text.md") + page("assets.md") + page("resume.md")
     bases = {"MuybridgeError", "LocalError", "ServiceError", "TaskEnded"}
     for name in cast("list[str]", muybridge.__all__):
@@ -49,14 +49,14 @@ def test_every_error_is_explained() -> None:
 
 
 def test_every_variable_is_named() -> None:
-    """The page of proxies has each variable of the environment that is read."""
+    """The page about proxies lists each environment variable that is read."""
     text = page("proxy.md")
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", *CA_VARIABLES):
         assert f"`{name}`" in text
 
 
 def test_what_is_made_when_pages_are_built_is_announced() -> None:
-    """A page with tables that a code host does not show says so."""
+    """A page with generated tables says that a code host does not show them."""
     for path in DOCS.rglob("*.md"):
         text = path.read_text(encoding="utf-8")
         if names_in(text) and path.parent == DOCS:
