@@ -91,28 +91,19 @@ def _judge(item: Any) -> JsonObject:
 
     name: object = (as_object(item) or {}).get("family")
     label = name if isinstance(name, str) else None
+    warnings: list[tuple[str, str]] = []
     try:
         if isinstance(item, WrongItem):
             raise item
         fields = read_fields(item)
     except WrongItem as wrong:
-        return _verdict(label, list(wrong.problems))
-    report = fields.family.check(fields.body, extra=fields.extra)
-    errors = [
-        (problem.field, f"{problem.message}; {problem.accepted}") for problem in report.problems
-    ]
-    return _verdict(label, errors, [(notice.field, notice.message) for notice in report.notices])
-
-
-def _verdict(
-    family: str | None,
-    errors: list[tuple[str, str]],
-    warnings: list[tuple[str, str]] | None = None,
-) -> JsonObject:
-    verdict: dict[str, Any] = {"family": family, "ok": not errors, "errors": _told(errors)}
-    if warnings:
-        verdict["warnings"] = _told(warnings)
-    return verdict
+        errors = list(wrong.problems)
+    else:
+        report = fields.family.check(fields.body, extra=fields.extra)
+        errors = [(one.field, f"{one.message}; {one.accepted}") for one in report.problems]
+        warnings = [(notice.field, notice.message) for notice in report.notices]
+    verdict = {"family": label, "ok": not errors, "errors": _told(errors)}
+    return {**verdict, "warnings": _told(warnings)} if warnings else verdict
 
 
 def _told(findings: list[tuple[str, str]]) -> list[dict[str, str]]:

@@ -7,8 +7,6 @@ import tempfile
 import zlib
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import trio
 
@@ -32,15 +30,8 @@ class ResultFiles:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="muybridge-rendering")
         self._renderings: dict[str, Future[Path]] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Delete the files."""
         # A rendering that has begun is waited for: a thread cannot be stopped.
         self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
+from muybridge.drivers.interrupts import terminating_on_signals
 from muybridge.local.application import LocalApplication
 from muybridge.local.live import Live
 from muybridge.local.pages import Pages
@@ -104,7 +104,7 @@ class LocalService:
         with contextlib.ExitStack() as starting:
             listener = starting.enter_context(_listen(self._host, self._port))
             self._port = listener.getsockname()[1]
-            result_files = starting.enter_context(ResultFiles())
+            result_files = starting.enter_context(contextlib.closing(ResultFiles()))
             public_url = self._public_url or self.base_url
             self.emulator = Emulator(
                 keys=self._keys,
@@ -165,7 +165,10 @@ def serve(
     service = LocalService(
         host=host, port=port, speed=speed, keys=keys, public_url=public_url, strict=strict
     )
-    with contextlib.suppress(KeyboardInterrupt), _terminated_like_interrupted(), service:
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    # So that SIGTERM leaves no temporary file, either.
+    stopping = terminating_on_signals() if on_main_thread else contextlib.nullcontext()
+    with contextlib.suppress(KeyboardInterrupt), stopping, service:
         on_ready(service)
         service.wait()
 
@@ -181,16 +184,3 @@ def _listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host} port {port}: {reason}. Give another port, or 0 for any "
             "that is free",
         ) from error
-
-
-@contextlib.contextmanager
-def _terminated_like_interrupted() -> Generator[None]:
-    """Let SIGTERM end the program as Ctrl-C does, so that no temporary file is left."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

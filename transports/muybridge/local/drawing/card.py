@@ -11,6 +11,9 @@ from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 from muybridge.local.drawing.caption import Font, drawable, wrap
 
+HEADING = "THE HORSE IN MOTION"
+"""Text above the photographs, left out where there is no room."""
+
 PAPER = 240
 INK = 62
 FAINT_INK = 104
@@ -24,7 +27,6 @@ class Mount:
     Args:
         width: Width of the card in pixels.
         height: Height of the card in pixels.
-        heading: Text above the photographs, left out where there is no room, or "".
         prompt: Text below them.
         details: A line below the prompt.
         aside: Text for whose width the line of the details leaves room at its right end, or "".
@@ -32,7 +34,6 @@ class Mount:
 
     width: int
     height: int
-    heading: str
     prompt: str
     details: str
     aside: str = ""
@@ -102,7 +103,7 @@ class Mount:
     @cached_property
     def _heading_height(self) -> int:
         fits = self.height >= 0.5 * self.width and self.width >= 24 * self.text_size
-        return round(2.2 * self.text_size) if self.heading and fits else 0
+        return round(2.2 * self.text_size) if fits else 0
 
     @cached_property
     def _aside_width(self) -> int:
@@ -125,7 +126,7 @@ class Mount:
 
     def _write_heading(self, draw: ImageDraw.ImageDraw, top: int) -> None:
         font = ImageFont.load_default(1.1 * self.text_size)
-        spaced = " ".join(self.heading)
+        spaced = " ".join(HEADING)
         draw.text((self.width / 2, top), spaced, fill=INK, font=font, anchor="ma")
 
     def _write_caption(self, draw: ImageDraw.ImageDraw, top: int) -> None:

@@ -18,8 +18,6 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 from muybridge.local.drawing.card import Mount
 from muybridge.local.drawing.photograph import VIEW_HEIGHT, VIEW_WIDTH, Scene
 
-HEADING = "THE HORSE IN MOTION"
-
 Toning = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
 """The colours that black, mid-grey and white become: a warm brown, as in an albumen print."""
 
@@ -116,7 +114,6 @@ def _plate(picture: Picture, likeness: Likeness) -> Image.Image:
     mount = Mount(
         width=picture.width,
         height=picture.height,
-        heading=HEADING,
         prompt=picture.prompt,
         details=picture.details,
     )

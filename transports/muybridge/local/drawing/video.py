@@ -22,7 +22,7 @@ from av.video.stream import VideoStream
 from PIL import Image, ImageDraw
 
 from muybridge.local.drawing.card import FAINT_INK, Mount
-from muybridge.local.drawing.image import HEADING, Likeness, Picture, written_whole
+from muybridge.local.drawing.image import Likeness, Picture, written_whole
 from muybridge.local.drawing.photograph import Scene
 from muybridge.local.drawing.soundtrack import Soundtrack
 
@@ -131,7 +131,6 @@ def _frames(film: Film, likeness: Likeness) -> Iterator[VideoFrame]:
     mount = Mount(
         width=film.picture.width,
         height=film.picture.height,
-        heading=HEADING,
         prompt=film.picture.prompt,
         details=film.picture.details,
         aside=_counter(film, film.frame_count),
