@@ -20,6 +20,7 @@ from muybridge_protocol.emulator import Timing
 from muybridge_protocol.http import MEBIBYTE, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.records.tasks import Result, Status, Task
 from muybridge_protocol.service import is_identifier
+from sampling import examples
 
 from .drivers import DRIVERS, AnyClient
 from .in_process import MP4, PNG, World
@@ -60,6 +61,8 @@ FAILURES = st.builds(
 )
 ANSWERS = st.lists(st.none() | REPLIES | FAILURES, max_size=6)
 
+UNHURRIED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
 MOST_SAID = 6_100
 """Characters of three sentences."""
 
@@ -90,7 +93,7 @@ def nested(depth: int) -> HttpResponse:
 
 
 @pytest.mark.parametrize("name", CALLS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(UNHURRIED, max_examples=examples(25))
 @given(answers=ANSWERS, always=st.none() | SHORT_REPLIES | FAILURES)
 @example(answers=[nested(900)], always=None)
 @example(answers=[nested(965)], always=None)
@@ -124,7 +127,7 @@ def test_any_reply(
 
 
 @pytest.mark.parametrize("kind", ["success", "refusal", "cut"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(UNHURRIED, max_examples=examples(40))
 @given(
     record=st.text(min_size=1, max_size=20).filter(is_identifier).flatmap(records),
     status=st.sampled_from([400, 402, 404, 422, 429, 500, 302]),

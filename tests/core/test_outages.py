@@ -125,8 +125,20 @@ def healthy(kind: str, count: int) -> Seen:
     return watched(kind, count, None)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("kind", KINDS)
+# In each run every kind and every fault comes up, and by night each with each.
+CELLS = [
+    pytest.param(
+        kind,
+        fault,
+        id=f"{kind}-{fault}",
+        marks=() if number == at % len(FAULTS) else pytest.mark.nightly,
+    )
+    for at, kind in enumerate(KINDS)
+    for number, fault in enumerate(FAULTS)
+]
+
+
+@pytest.mark.parametrize(("kind", "fault"), CELLS)
 def test_an_outage_makes_a_fleet_quieter(kind: str, fault: str) -> None:
     """Down for half an hour, a fleet sends no more than in health, recovers, and loses nothing."""
     count = 12 if kind.startswith("img") else 60
@@ -166,8 +178,7 @@ def test_waits_of_a_fleet_end_at_their_deadline_and_not_before(fault: str) -> No
         assert WALL + 120 < outcome.task.next_poll_at < WALL + 1020
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "fault"), CELLS)
 def test_waits_without_a_fleet_are_as_quiet(kind: str, fault: str) -> None:
     """Many clients that each wait for one task do the same without knowing of each other."""
     down = FAULTS[fault]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import warnings
 from typing import Any
@@ -33,14 +32,12 @@ from muybridge_protocol.families import (
     VidsbRequest,
     VidvRequest,
 )
+from sampling import examples
 
 from .cases import ASSET, DATA, GOOD_URLS, SNAKE, Body, same_json
 
 WHOLE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-# By night there is time for as many as everywhere.
-QUICK = (
-    WHOLE if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else settings(WHOLE, max_examples=40)
-)
+QUICK = settings(WHOLE, max_examples=examples(40))
 
 # Legal bodies, family by family.
 
