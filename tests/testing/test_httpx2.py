@@ -23,7 +23,6 @@ from muybridge.testing.conformance.calling import AUTHORIZATION, authority, get,
 from muybridge.testing.scripted_server import (
     Peer,
     ScriptedServer,
-    connect_proxy,
     hang,
     in_turn,
     read_request,
@@ -34,6 +33,7 @@ from muybridge.wire import httpx2_transport
 from muybridge.wire.httpx2_transport import Httpx2Transport
 from muybridge.wire.transport import TransportError, exchange
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
+from tests.transport.scripted_server import connect_proxy
 
 
 def outcome(
