@@ -61,7 +61,9 @@ FAILURES = st.builds(
 )
 ANSWERS = st.lists(st.none() | REPLIES | FAILURES, max_size=6)
 
-UNHURRIED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+UNHURRIED = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 MOST_SAID = 6_100
 """Characters of three sentences."""
