@@ -16,6 +16,7 @@ import h2.config
 import h2.connection
 import h2.events
 import pytest
+from tests.transport.scripted_server import connect_proxy
 
 import muybridge
 from muybridge.testing.certificates import client_context, server_context
@@ -33,7 +34,6 @@ from muybridge.wire import httpx2_transport
 from muybridge.wire.httpx2_transport import Httpx2Transport
 from muybridge.wire.transport import TransportError, exchange
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
-from tests.transport.scripted_server import connect_proxy
 
 
 def outcome(
