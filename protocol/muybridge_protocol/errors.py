@@ -188,8 +188,8 @@ class Unauthorized(Refused):
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         return (
-            "Check that MUYBRIDGE_API_KEY holds the key alone and belongs to this service; "
-            "a revoked key is replaced by the service's operator."
+            "Check that MUYBRIDGE_API_KEY contains only the key, and that the key belongs to this "
+            "service; a revoked key is replaced by the service's operator."
         )
 
 

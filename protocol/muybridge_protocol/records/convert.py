@@ -1,20 +1,20 @@
 """The one converter between plain JSON values and typed ones.
 
-A shape is an attrs class, and each of its fields says how it stands in a record: its type alone
-makes it strict, and `wire` among its metadata gives it another name or another reading. So a new
-field is one line, in its class. cattrs makes the functions that read and write a shape when it is
-first used.
+A shape is an attrs class, and each of its fields states how it appears in a record. By default its
+type decides, strictly; `wire` in its metadata gives it another name or another reader. So a new
+field is one line, in its class. cattrs generates the functions that read and write a shape when it
+is first used.
 
-- `structure` makes a value of a record. A field without a default must be in it. Where its type
-  alone reads a field, a value must be of that very type: null is no text, and true is no number.
-- `unstructure` makes a record of a value, and `partial` one of some fields.
-- `attributes` makes one of some attributes, under their own names, for our own documents.
-- A `View` is another record of the same class, which holds some of its fields: a token is one of a
-  task.
+- `structure` makes a value from a record. A field without a default must be present. If the type
+  alone decides, a value must have exactly that type: null is not a text, and true is not a number.
+- `unstructure` makes a record from a value, and `partial` makes one from some fields.
+- `attributes` makes a record from some attributes, under their own names, for our own documents.
+- A `View` is another record of the same class with only some of its fields. For example, a token is
+  a view of a task.
 
-Nothing of a record is lost. Some shapes keep all of it as `raw`, which whoever reads them gives to
-`structure`. Others have an `extra`: what they have no field for, and what its field does not take,
-stays there and is written again. Only `InvalidJson` is raised over a record.
+Nothing in a record is lost. Some shapes keep all of it as `raw`, which their readers pass to
+`structure`. Others have an `extra` for fields that they do not know and values that a field does
+not accept; these are written again. Whatever is wrong with a record raises `InvalidJson` only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from muybridge_protocol.records.json import InvalidJson, JsonObject, readable
 T = TypeVar("T")
 
 Read = Callable[[Any, Any], Any]
-"""Makes the value of a field from that of a record; the second argument is the field's type."""
+"""Makes the value of a field from that in a record. The second argument is the field's type."""
 
 _STRICT: Final[Mapping[type, str]] = {
     str: "a str",
@@ -48,11 +48,11 @@ _converter = Converter(detailed_validation=False, unstruct_collection_overrides=
 
 
 class View(NamedTuple, Generic[T]):
-    """Another record of an attrs class. A field that has its default is not written.
+    """Another record of an attrs class. Fields with their default are not written.
 
     Args:
         shape: The class.
-        only: The attributes that it holds. Others are never written, secrets and links among them.
+        only: The attributes that it contains. No others are written, so secrets and links stay out.
     """
 
     shape: type[T]
@@ -68,7 +68,7 @@ def structure(record: Mapping[str, Any], shape: type[T] | View[T], **known: Any)
         **known: Fields that are known, whatever the record says.
 
     Raises:
-        InvalidJson: A field is missing or not of its type.
+        InvalidJson: A field is missing or has the wrong type.
     """
     try:
         return _converter.structure({**record, **known}, cast("type[T]", shape))
@@ -82,13 +82,13 @@ def unstructure(value: T, view: View[T] | None = None) -> Any:
 
 
 def partial(shape: type, **fields: Any) -> JsonObject:
-    """Return a record of *shape* that holds *fields*, given by their attributes, and no others."""
+    """Return a record of *shape* with only *fields*, which are given by attribute."""
     known = wire_names(shape)
     return {known[name]: _converter.unstructure(value) for name, value in fields.items()}
 
 
 def attributes(value: object, *names: str) -> JsonObject:
-    """Return a record of what *value* has under *names*, properties among them, by these names."""
+    """Return a record of the attributes and properties *names* of *value*."""
     return {name: _converter.unstructure(getattr(value, name)) for name in names}
 
 
@@ -100,23 +100,24 @@ def wire(
     last: bool = False,
     absent: Any = ...,
 ) -> Mapping[str, Any]:
-    """Return the metadata of a field that stands in the records of its class.
+    """Return the metadata of a field that is part of the records of its class.
 
     Args:
-        read: How it is read, or None where its type says so.
-        write: How it is written, or None where its type says so.
-        name: Its name in a record where it is not the attribute's.
-        last: Whether it is written behind the others.
-        absent: What a record without it says, if not the default, where the shape has an `extra`.
+        read: How to read it, or None to read it by its type.
+        write: How to write it, or None to write it by its type.
+        name: Its name in a record, if that differs from the attribute's.
+        last: Whether to write it after the others.
+        absent: Its value if a record lacks it, if that is not the default and the shape has an
+            `extra`.
     """
     return {"read": read, "write": write, "name": name, "last": last, "absent": absent}
 
 
 def ours(read: Read | None = None) -> Mapping[str, Any]:
-    """Return the metadata of a field that no record of the service has: `structure` is given it.
+    """Return the metadata of a field that is not in the service's records but given to `structure`.
 
     Args:
-        read: How a view reads it, or None where its type says so.
+        read: How a view reads it, or None to read it by its type.
     """
     return {"read": read, "ours": True}
 
@@ -127,17 +128,17 @@ def wire_names(shape: type) -> Mapping[str, str]:
 
 
 def exactly(kind: type) -> Read:
-    """Return what reads a value of *kind*, and no null."""
+    """Return a reader of values of *kind*, which does not accept null."""
     return lambda value, _: _strict(value, kind)
 
 
 def as_it_is(value: Any, _: object) -> Any:
-    """Read a value without a look at it."""
+    """Return *value* unchanged."""
     return value
 
 
 def _fields(shape: Any) -> list[attrs.Attribute[Any]]:
-    """Return what may stand in a record of *shape*, in the order in which it is written."""
+    """Return the fields of a record of *shape*, in the order in which they are written."""
     found = [field for field in attrs.fields(shape) if field.init and field.name != "extra"]
     return sorted(found, key=lambda field: bool(field.metadata.get("last")))
 
@@ -151,7 +152,7 @@ def _name(field: attrs.Attribute[Any]) -> str:
 
 
 def _absent(field: attrs.Attribute[Any]) -> Any:
-    """Return what a record says that lacks *field*."""
+    """Return the value of *field* for a record without it."""
     absent = field.metadata.get("absent", ...)
     return field.default if absent is ... else absent
 
@@ -169,12 +170,12 @@ def _is_open(kind: Any) -> bool:
 
 
 def _shape(kind: Any) -> Any:
-    """Return the attrs class of *kind*, whose fields have types and not just the text of them."""
+    """Return the attrs class of *kind*, with types that were text resolved."""
     return attrs.resolve_types(kind.shape if _is_view(kind) else kind)
 
 
 def _overrides(kind: Any) -> dict[str, Any]:
-    """Return how cattrs is to treat the fields of *kind*."""
+    """Return how cattrs treats each field of *kind*."""
     return {field.name: _override(kind, field) for field in _fields(_shape(kind))}
 
 
@@ -206,7 +207,7 @@ def _open_reader(kind: Any) -> Read:
     def read_open(record: JsonObject, _: object) -> Any:
         known, extra = dict(absent), dict(record)
         for field, read in zip(fields, reads, strict=True):
-            for name in (_name(field), field.name):  # users write either
+            for name in (_name(field), field.name):  # users may write either
                 if name in extra:
                     with suppress(InvalidJson):
                         known[field.name] = read(extra[name], field.type)

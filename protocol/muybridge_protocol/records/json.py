@@ -80,13 +80,11 @@ _DECODER = json.JSONDecoder(
 )
 _EVENT_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)
 
-# The closing quote may be missing, so that broken JSON costs no more than other.
+# The closing quote is optional, so that malformed JSON takes no longer than valid JSON.
 _TEXT: Final = r'"(?:[^"\\]++|\\.)*+"?'
-_TEXTS: Final = re.compile(_TEXT, re.DOTALL)
-_TO_MARK: Final = re.compile(rf'[^",:\[{{]*+(?:{_TEXT}[^",:\[{{]*+)*+([,:\[{{]?)', re.DOTALL)
-"""Passes over texts, up to a mark or to the end."""
+_TEXT_OR_MARK: Final = re.compile(rf"{_TEXT}|[,:\[{{]", re.DOTALL)
 _ASCII: Final = bytes(range(0x80))
-# Not too many at once, so that little of a long text stands there twice.
+# Bounded, so that only a small part of a long text exists twice at a time.
 _BEYOND_ASCII: Final = re.compile(rb"(?:[\xc0-\xff][\x80-\xbf]*){1,4096}")
 _SPACE: Final = " \t\n\r"
 _ESCAPED: Final = "muybridge_protocol.escaped"
@@ -207,10 +205,10 @@ def _marks(text: str, most: float) -> int:
     if marks <= most or text.count('"') > 4 * most:
         return marks
     marks = 0
-    for found in _TO_MARK.finditer(text):
-        if not found[1] or marks > most:
+    for found in _TEXT_OR_MARK.finditer(text):
+        marks += text[found.start()] != '"'
+        if marks > most:
             break
-        marks += 1
     return marks
 
 
@@ -224,7 +222,7 @@ def _check_widths(text: str, most: float, *, copies: int = 0) -> None:
     """
     if (3 + copies) * len(text) <= most or "\\u" not in text:
         return
-    for found in _TEXTS.finditer(text):
+    for found in _TEXT_OR_MARK.finditer(text):
         begin, end = found.span()
         if text.find("\\u", begin, end) < 0:
             continue
