@@ -146,8 +146,8 @@ def _steps() -> dict[str, Callable[[], None]]:
     part = "muybridge.files.saving:PartFile"
     places: dict[str, Any] = {
         "linking the journal": _around("os", "link"),
-        "beginning as a runner": _around("muybridge.batch.runners:Runner", "__enter__"),
-        "making a side file": _around("muybridge.batch.runners:Runner", "new_slot"),
+        "beginning as a runner": _around("muybridge.batch.runner_files:Runner", "__enter__"),
+        "making a side file": _around("muybridge.batch.runner_files:Runner", "new_slot"),
         "moving on": _around(journal, "move"),
         "claiming": _around(journal, "take"),
         "arming": _around(journal, "move", when=_moving("armed", "claimed")),
@@ -162,7 +162,7 @@ def _steps() -> dict[str, Callable[[], None]]:
         "naming the file": _around("muybridge.batch.placing", "sync_folders"),
         "writing downloaded down": _around(journal, "move", when=_moving("downloaded")),
         "leaving": _around("muybridge.batch.opening", "release"),
-        "ending as a runner": _around("muybridge.batch.runners:Runner", "__exit__"),
+        "ending as a runner": _around("muybridge.batch.runner_files:Runner", "__exit__"),
         "writing the sheet": _around("muybridge.batch.opening", "write_sheet"),
     }
     return {
@@ -180,6 +180,6 @@ if __name__ == "__main__":
     serve(
         run,
         "muybridge.batch",
-        "muybridge.batch.runner",
+        "muybridge.batch.run_batch",
         "muybridge.wire.requests_transport",
     )

@@ -25,7 +25,7 @@ from client.alarms import (
     posix,
 )
 from muybridge import Client, TrioClient, batch
-from muybridge.batch import State, opening, runners
+from muybridge.batch import State, opening, runner_files
 from muybridge.batch.journal import Journal
 from muybridge.drivers.blocking import BlockingTeam
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
@@ -208,7 +208,7 @@ def test_interrupted_as_it_starts(
     ("owner", "name", "left"),
     [
         (os, "link", None),
-        (runners, "lock", {State.QUEUED: 3}),
+        (runner_files, "lock", {State.QUEUED: 3}),
         (opening, "write_sheet", {State.DOWNLOADED: 3}),
     ],
     ids=["making the journal", "beginning as a runner", "writing the sheet"],

@@ -13,7 +13,7 @@ import pytest
 
 from muybridge.batch import JournalUnusable, State
 from muybridge.batch.creating import ItemRecord
-from muybridge.batch.runners import ReplySlot
+from muybridge.batch.runner_files import ReplySlot
 
 from .billing import BillingServer, Fault
 from .conftest import Run

@@ -18,7 +18,7 @@ import muybridge_protocol
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, NewItem
-from muybridge.batch.runners import KeptReply, ReplySlot
+from muybridge.batch.runner_files import KeptReply, ReplySlot
 from muybridge.cli.batch_progress import entry_record, event_record
 from muybridge.cli.records import (
     answer_record,

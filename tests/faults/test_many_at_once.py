@@ -24,7 +24,7 @@ from client.in_process import World
 from client.requests_made import image
 from muybridge import batch
 from muybridge.batch import JournalUnusable, State
-from muybridge.batch.runners import KeptReply, ReplySlot
+from muybridge.batch.runner_files import KeptReply, ReplySlot
 from muybridge_protocol.records.tasks import Task
 from processes import environment
 from trio_client.in_trio import (

@@ -1,6 +1,6 @@
 """Names of a package that are imported on first use (PEP 562), and need an extra or none.
 
-    _LAZY = LazyNames(__name__, {"muybridge.batch.runner": Home("run_trio", extra="trio")})
+    _LAZY = LazyNames(__name__, {"muybridge.batch.run_batch": Home("run_trio", extra="trio")})
 
     def __getattr__(name):
         return _LAZY.get(name)

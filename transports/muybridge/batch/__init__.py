@@ -16,11 +16,11 @@ from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import WrongService, status
 from muybridge.batch.resolving import CannotResolve, abandon, adopt, resubmit
-from muybridge.batch.runner import run
+from muybridge.batch.run_batch import run
 from muybridge.lazy_names import Home, LazyNames
 
 if TYPE_CHECKING:
-    from muybridge.batch.runner import run_trio
+    from muybridge.batch.run_batch import run_trio
 
 __all__ = [
     "BatchEvent",
@@ -45,7 +45,7 @@ __all__ = [
 # Type checkers read the whole list; at run time `__getattr__` gives it, without what needs trio.
 _LAZY: Final = LazyNames(
     __name__,
-    {"muybridge.batch.runner": Home("run_trio")},
+    {"muybridge.batch.run_batch": Home("run_trio")},
     globals().pop("__all__"),
 )
 

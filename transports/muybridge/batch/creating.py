@@ -11,7 +11,7 @@ from typing import Any
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalUnusable
-from muybridge.batch.runners import UNFINISHED, KeptReply, ReplySlot
+from muybridge.batch.runner_files import UNFINISHED, KeptReply, ReplySlot
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import CreateAmbiguous, ServiceError
 from muybridge_protocol.families import MediaRequest, find_family

@@ -1,6 +1,6 @@
 """One item of a batch at work: what the journal and those who listen are told of it.
 
-No request is sent here, and nothing waits. `BatchRun` does that, and tells the item's work what
+No request is sent here, and nothing waits. `Scheduler` does that, and tells the item's work what
 came of it; each step is in the journal before the next one begins.
 """
 
@@ -20,7 +20,7 @@ from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.placing import Placed, place
 from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
-from muybridge.batch.runners import ReplySlot
+from muybridge.batch.runner_files import ReplySlot
 from muybridge.batch.storable import one_line
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.drivers.listeners import Listeners, SilentTracker

@@ -11,7 +11,7 @@ becomes ambiguous and is never sent again by itself.
 
 Each step is one conditional update: whoever is not the first one to take it changes nothing. An
 item belongs to a runner, which holds a lock of the operating system as long as it lives
-(`muybridge.batch.runners`); a process id could have been given to somebody else.
+(`muybridge.batch.runner_files`); a process id could have been given to somebody else.
 
 SQLite keeps it, with a rollback journal: WAL is no faster when every commit must be durable, and
 was found to corrupt files in the releases that Python 3.11 comes with.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from muybridge.drivers.interrupts import raised_by_handler
 from muybridge_protocol.errors import MuybridgeError
 
 
@@ -30,6 +33,17 @@ DAMAGED: Final = (
     "new batch in another folder would pay for them again."
 )
 """What to do about a journal that cannot be trusted."""
+
+
+@contextmanager
+def unusable(path: Path, advice: str) -> Generator[None, None, None]:
+    """Turn a fault of the disk in the block into a `JournalUnusable` that ends with *advice*."""
+    try:
+        yield
+    except OSError as error:
+        if raised_by_handler(error):
+            raise
+        raise JournalUnusable(f"{path}: {error.strerror or error}. {advice}") from error
 
 
 def sentence(path: Path, error: OSError | sqlite3.Error) -> str:

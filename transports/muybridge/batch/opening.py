@@ -17,7 +17,7 @@ from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Stopped
-from muybridge.batch.runners import Runner
+from muybridge.batch.runner_files import Runner
 from muybridge.batch.sheet import write_sheet
 from muybridge.drivers.calls import check_wait
 from muybridge.drivers.interrupts import ignoring_errors

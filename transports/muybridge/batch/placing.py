@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import stat
@@ -12,8 +11,6 @@ from pathlib import Path
 import attrs
 
 from muybridge.batch.journal import sync_folders
-
-_MOST_NAMES = 1000
 
 
 @attrs.frozen
@@ -49,19 +46,37 @@ def place(saved: Path, folder: Path, stem: str, is_recorded: Callable[[str], boo
         OSError: It cannot be moved.
     """
     size, sha256 = saved.stat().st_size, _checksum(saved)
+
+    def is_ours(path: Path) -> bool:
+        return _holds(path, size, sha256) and not is_recorded(path.name)
+
     wanted = f"{stem}{saved.suffix}"
-    for name in (wanted, *(f"{stem}-{n}{saved.suffix}" for n in range(2, _MOST_NAMES))):
-        path = folder / name
+    path = link(saved, folder / wanted, is_ours)
+    sync_folders(folder)
+    saved.unlink()
+    return Placed(path, size, sha256, avoided="" if path.name == wanted else wanted)
+
+
+def link(file: Path, wanted: Path, is_ours: Callable[[Path], bool]) -> Path:
+    """Link *file* to the path *wanted*, or to a numbered one beside it, and return which.
+
+    Unlike a renamed file, a linked one never takes the place of another. A path that is taken
+    is left as it is, and returned if *is_ours* says that it is the file's already.
+
+    Raises:
+        OSError: It cannot be linked.
+    """
+    path, number = wanted, 1
+    while True:
         try:
-            # Unlike a renamed file, a linked one never takes the place of another.
-            os.link(saved, path)
+            os.link(file, path)
         except FileExistsError:
-            if not _holds(path, size, sha256) or is_recorded(name):
-                continue
-        sync_folders(folder)
-        saved.unlink()
-        return Placed(path, size, sha256, avoided="" if name == wanted else wanted)
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder / wanted))
+            if is_ours(path):
+                return path
+        else:
+            return path
+        number += 1
+        path = wanted.with_stem(f"{wanted.stem}-{number}")
 
 
 def _holds(path: Path, size: int, sha256: str) -> bool:

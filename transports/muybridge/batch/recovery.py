@@ -8,7 +8,7 @@ from muybridge.batch.creating import judge_kept_reply
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
-from muybridge.batch.runners import UNFINISHED, DeadRunner, KeptReply, known_runners
+from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, known_runners
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.service import Service
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import secrets
 import stat
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from urllib.parse import quote
 
 from muybridge.batch.events import Report
 from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.placing import link
 from muybridge.batch.storable import encodable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge_protocol.families import FAMILIES, Media
@@ -23,7 +22,6 @@ from muybridge_protocol.records.json import read_object
 
 NAME = "index.html"
 _LONGEST_SETTING = 300
-_MOST_NAMES = 1000
 _HEAD = (
     '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -64,24 +62,11 @@ def write_sheet(report: Report) -> Path:
     try:
         with new.open("x", encoding="utf-8") as file:
             file.writelines(f"{encodable(line)}\n" for line in _page(report))
-        return _publish(new, report.folder)
+        path = link(new, report.folder / NAME, _is_sheet)
+        # A file that takes an earlier sheet's place at this very moment would be replaced.
+        return new.replace(path)
     finally:
         new.unlink(missing_ok=True)
-
-
-def _publish(new: Path, folder: Path) -> Path:
-    stem, suffix = NAME.split(".")
-    for name in (NAME, *(f"{stem}-{number}.{suffix}" for number in range(2, _MOST_NAMES))):
-        path = folder / name
-        try:
-            os.link(new, path)
-        except FileExistsError:
-            if not _is_sheet(path):
-                continue
-            # A file that takes our sheet's place at this very moment would be replaced.
-            new.replace(path)
-        return path
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder / NAME))
 
 
 def _is_sheet(path: Path) -> bool:

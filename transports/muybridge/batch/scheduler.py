@@ -5,6 +5,10 @@ It is written once, for every way to run code: it awaits nothing but a transport
 what to send next, and starts a worker for each exchange and each download. An item that waits,
 for its turn or for its next poll, holds nothing but its place in the fleet.
 
+A download is no work of the fleet: it goes to another host, without the key, in pieces that are
+written as they come, and the pace that the service asks for does not concern it. It shares the
+workers with the exchanges, and so their number.
+
 What the fleet decides is written down around it. A paid request is armed in the journal before it
 goes to the transport. Its reply is in the journal before the fleet reads it, and what that led to
 before anybody is told. Between the reply and the journal nothing is awaited, so that no
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
@@ -37,6 +41,7 @@ from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.interrupts import HeldInterrupt, hold_interrupts, raised_by_handler
 from muybridge.drivers.notes import BrokenOff, note_request
+from muybridge.drivers.runtime import Work
 from muybridge_protocol.errors import InvalidAddress, ServiceError
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
@@ -50,7 +55,7 @@ AT_ONCE: Final = 32
 """Most exchanges and downloads under way at once, however many items are at work."""
 
 
-class BatchRun:
+class Scheduler:
     """The work on the items of a batch.
 
     Args:
@@ -311,12 +316,12 @@ class BatchRun:
         self._slots.append(work.slot)
         self._may_take = True
 
-    def _start(self, job: Callable[[], Awaitable[None]], *, paid: bool = False) -> None:
+    def _start(self, job: Work, *, paid: bool = False) -> None:
         """Let a worker do *job*."""
         self._under_way += 1
         self._team.start(partial(self._counted, job), paid=paid)
 
-    async def _counted(self, job: Callable[[], Awaitable[None]]) -> None:
+    async def _counted(self, job: Work) -> None:
         try:
             await job()
         finally:

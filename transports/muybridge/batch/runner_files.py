@@ -21,8 +21,8 @@ from typing import BinaryIO, Final, Self
 import attrs
 
 from muybridge.batch.journal import FOLDER
-from muybridge.batch.journal_errors import JournalUnusable
-from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
+from muybridge.batch.journal_errors import unusable
+from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.files.locks import lock
 from muybridge_protocol.records.convert import View, ours, structure, unstructure
 from muybridge_protocol.records.json import RAW_LIMIT
@@ -65,23 +65,15 @@ class ReplySlot:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-            self._file = os.fdopen(handle, "r+b", buffering=0)
+        with unusable(path, "Make room on the disk, then run the batch again."):
+            self._file = _create(path)
             try:
                 _write(self._file, bytes(_SIZE))
-                os.fsync(handle)
+                os.fsync(self._file.fileno())
             except BaseException:
                 self._file.close()
                 path.unlink()
                 raise
-        except OSError as error:
-            if raised_by_handler(error):
-                raise
-            raise JournalUnusable(
-                f"{path}: {error.strerror or error}. Make room on the disk, then run "
-                "the batch again."
-            ) from error
         self.is_used: bool = False
 
     def keep(self, reply: KeptReply) -> None:
@@ -123,27 +115,23 @@ class Runner:
         """Whether the journal could not be told everything, so that the next run has to look."""
 
     def __enter__(self) -> Self:
-        try:
-            while True:
+        ours = False
+        with unusable(
+            self._place,
+            "Nothing was sent. Use a folder on a disk of this machine that can be written to and "
+            "locked.",
+        ):
+            while not ours:
                 self.name = secrets.token_hex(8)
                 self._path = _lock_path(self._place, self.name)
                 self._file = _create(self._path)
-                # Another runner that tidies up may have been quicker.
                 try:
+                    # Another runner that tidies up may have been quicker.
                     ours = lock(self._file) and self._path.exists()
-                except BaseException:
-                    self._file.close()
-                    raise
-                if ours:
-                    return self
-                self._file.close()
-        except OSError as error:
-            if raised_by_handler(error):
-                raise
-            raise JournalUnusable(
-                f"{self._place}: {error.strerror or error}. Nothing was sent. Use a folder on a "
-                "disk of this machine that can be written to and locked."
-            ) from error
+                finally:
+                    if not ours:
+                        self._file.close()
+        return self
 
     def __exit__(
         self,
@@ -186,16 +174,11 @@ class DeadRunner:
             JournalUnusable: Its lock cannot be looked at.
         """
         path = _lock_path(folder / FOLDER, name)
-        try:
-            file = path.open("r+b", buffering=0)
-        except FileNotFoundError:
-            return cls(folder, name, None)
-        except OSError as error:
-            if raised_by_handler(error):
-                raise
-            raise JournalUnusable(
-                f"{path}: {error.strerror or error}. Nothing was sent."
-            ) from error
+        with unusable(path, "Nothing was sent."):
+            try:
+                file = path.open("r+b", buffering=0)
+            except FileNotFoundError:
+                return cls(folder, name, None)
         if lock(file):
             return cls(folder, name, file)
         file.close()
@@ -224,16 +207,13 @@ class DeadRunner:
             JournalUnusable: A side file cannot be read.
         """
         for path in self._side_files():
-            try:
-                kept = _read_slot(path.read_bytes())
-            except OSError as error:
-                if raised_by_handler(error):
-                    raise
-                raise JournalUnusable(
-                    f"{path}: {error.strerror or error}. It may hold the response to a paid "
-                    "request. Nothing was sent. Make the file readable, then run the batch again."
-                ) from error
-            if kept is not None:
+            with unusable(
+                path,
+                "It may hold the response to a paid request. Nothing was sent. Make the file "
+                "readable, then run the batch again.",
+            ):
+                data = path.read_bytes()
+            if (kept := _read_slot(data)) is not None:
                 yield kept
 
     def _side_files(self) -> list[Path]:

@@ -13,7 +13,7 @@ from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items import Source
 from muybridge.batch.journal import PATIENCE
 from muybridge.batch.opening import CONCURRENCY, Settings, opened, status
-from muybridge.batch.running import BatchRun
+from muybridge.batch.scheduler import Scheduler
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
@@ -130,6 +130,6 @@ async def _run(
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the client does
     driver.runtime.now()  # raises where the client cannot be used, before there is a journal
     with opened(client.service, source, out, settings) as shared:
-        await BatchRun(calls, driver, shared).work()
+        await Scheduler(calls, driver, shared).work()
     await driver.runtime.checkpoint()
     return attrs.evolve(status(out), stopped=shared.stopped)
