@@ -20,7 +20,7 @@ from muybridge.drivers.notes import note_outcome
 from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.http import HttpHead, HttpRequest
 
-from .runtime import FOREVER
+from .runtime import FOREVER, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class BlockingTeam:
 
     def __init__(self, clock: Clock, size: int) -> None:
         self._clock = clock
-        self._jobs: SimpleQueue[tuple[Callable[[], Awaitable[None]], bool] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Work, bool] | None] = SimpleQueue()
         self._unfinished = 0
         self._paid = 0
         self.lock: threading.Condition = threading.Condition()
@@ -129,14 +129,14 @@ class BlockingTeam:
             self._dismiss()
             raise
 
-    def start(self, work: Callable[[], Awaitable[None]], *, paid: bool = False) -> None:
+    def start(self, work: Work, *, paid: bool = False) -> None:
         """Let the next idle thread run *work*."""
         with self.lock:
             self._unfinished += 1
             self._paid += paid
             self._jobs.put((work, paid))
 
-    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, work: Work) -> None:
         """Let a thread run *work*, and wait until it has ended.
 
         It waits for a lock, because a signal handler that raises within the `wait` of a condition
@@ -203,15 +203,11 @@ class BlockingTeam:
         while (job := self._jobs.get()) is not None:
             work, paid = job
             with suppress(BaseException):  # the work has kept it for the one who opened the team
-                run(_awaited, work)
+                run(work)
             with self.lock:
                 self._unfinished -= 1
                 self._paid -= paid
                 self.lock.notify_all()
-
-
-async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
-    await work()
 
 
 class BlockingTransport:

@@ -64,11 +64,10 @@ class FleetRun:
         check_wait(timeout)
         self._listeners = listeners
         self._clock = clock
-        self._silent = SilentTracker(listeners)
-        self._trackers: dict[int, SilentTracker] | None = {} if listeners.listen else None
-        """By place, the calls that have begun and not ended; None where nobody listens."""
+        self._trackers: dict[int, SilentTracker] = {}
+        """By place, the calls that have begun and not ended."""
         self._waiting: dict[int, MediaRequest | Task] = {}
-        """By place, the work that has not begun, where somebody listens."""
+        """By place, the work that has not begun."""
         self.settled: deque[Outcome] = deque()
         """What has ended and was not handed out; the first of them may just have been."""
         self.fleet: Fleet[int] = Fleet(
@@ -92,8 +91,7 @@ class FleetRun:
         for number, item in enumerate(work):
             request = as_task(item) if isinstance(item, Result | str) else item
             self.fleet.add(number, request, now)
-            if self._trackers is not None:
-                self._waiting[number] = request
+            self._waiting[number] = request
             reason = None
             if calls.poll_interval is not None:
                 reason = too_often(_task_of(request), calls.poll_interval, calls.service)
@@ -108,7 +106,7 @@ class FleetRun:
         if not isinstance(action, FleetOutcome):
             return action
         self.settled.append(action)
-        if self._trackers is not None and action.key in self._trackers:
+        if action.key in self._trackers:
             self._trackers.pop(action.key).end(action.outcome)
         return None
 
@@ -118,8 +116,6 @@ class FleetRun:
         Raises:
             BaseException: A listener has raised it. The request is given back, and was not sent.
         """
-        if self._trackers is None:
-            return
         try:
             tracker = self._trackers.get(sent.key)
             if tracker is None:
@@ -135,9 +131,7 @@ class FleetRun:
         Raises:
             BaseException: A listener has raised it, or a signal handler.
         """
-        tracker = self._silent
-        if self._trackers is not None:
-            tracker = self._trackers.get(sent.key, tracker)
+        tracker = self._trackers[sent.key]
         if isinstance(came, HttpResponse):
             tracker.replied(came, now)
             try:
@@ -151,8 +145,6 @@ class FleetRun:
             tracker.failed(came, now)
             events = self.fleet.fail(sent.ticket, came, now)
         tracker.tell_end(events)
-        if self._trackers is None:
-            return
         for event in events:
             if isinstance(event, Submitted):  # the create is done, and waiting begins
                 tracker.end(event.task)
@@ -165,10 +157,11 @@ class FleetRun:
             tracker.end(GeneratorExit())
 
     def _track(self, work: MediaRequest | Task, place: int) -> SilentTracker:
-        from muybridge.drivers.tracking import track_work  # noqa: PLC0415  for listeners alone
+        tracker = SilentTracker(self._listeners)
+        if self._listeners.listen:
+            from muybridge.drivers.tracking import track_work  # noqa: PLC0415  for listeners alone
 
-        assert self._trackers is not None  # noqa: S101  somebody listens
-        tracker = track_work(self._listeners, work, place, self._clock)
+            tracker = track_work(self._listeners, work, place, self._clock)
         self._trackers[place] = tracker
         return tracker
 

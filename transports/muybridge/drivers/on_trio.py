@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import trio
 
-from .runtime import FOREVER
+from .runtime import FOREVER, Work
 
 T = TypeVar("T")
 
@@ -79,11 +79,11 @@ class TrioTeam:
         self._opened = trio.open_nursery()
         self._nursery = await self._opened.__aenter__()
 
-    def start(self, work: Callable[[], Awaitable[None]], *, paid: bool = False) -> None:  # noqa: ARG002  what is paid is shielded
+    def start(self, work: Work, *, paid: bool = False) -> None:  # noqa: ARG002  what is paid is shielded
         """Start a task that does *work*."""
         self._nursery.start_soon(_work, work)
 
-    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, work: Work) -> None:
         """Start a task that does *work*, and wait until it has ended."""
         ended = trio.Event()
 
@@ -126,7 +126,7 @@ class TrioTeam:
 
 # Ctrl-C must not come between a reply and its place in what the tasks share.
 @trio.lowlevel.enable_ki_protection
-async def _work(work: Callable[[], Awaitable[None]]) -> None:
+async def _work(work: Work) -> None:
     await work()
 
 

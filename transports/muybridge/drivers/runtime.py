@@ -26,11 +26,14 @@ must be no `await` of anything that may suspend, because a cancellation could co
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+"""What a worker does: an async function."""
 
 FOREVER = math.inf
 """A moment that never comes."""
@@ -105,7 +108,7 @@ class Team(Protocol):
         """Get the workers ready. If it raises, none is left behind."""
         ...
 
-    def start(self, work: Callable[[], Awaitable[None]], *, paid: bool = False) -> None:
+    def start(self, work: Work, *, paid: bool = False) -> None:
         """Run *work* beside the caller. It must keep its own errors, but for a cancellation.
 
         Args:
@@ -114,7 +117,7 @@ class Team(Protocol):
         """
         ...
 
-    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, work: Work) -> None:
         """Run *work* beside the caller and wait until it has ended. The lock is not held.
 
         What interrupts the wait comes out as itself, and *work* goes on until `close`.
