@@ -34,7 +34,18 @@ _JOURNAL = (
     "tests/batch/test_runners.py",
 )
 
-_DRIVEN = ("tests/client/test_money.py", "tests/client/test_lifecycle.py")
+_DRIVEN = (
+    "tests/client/test_interrupts.py",
+    "tests/client/test_observations.py",
+    "tests/client/test_money.py",
+    "tests/client/test_lifecycle.py",
+    "tests/client/test_pace.py",
+    "tests/client/test_text_streams.py",
+    "tests/client/test_downloads.py",
+    "tests/client/test_robustness.py",
+)
+_RUN_ALL = "tests/client/test_run_all.py"
+_RUN_ALL_TRIO = "tests/client/test_run_all_trio.py"
 _KIT = "tests/testing/test_conformance.py"
 _SENT = (
     "tests/transport/test_early_bytes.py",
@@ -120,15 +131,31 @@ _ALL = (
     Group(
         "driver",
         {
-            "muybridge.drivers.driver": _DRIVEN,
-            "muybridge.drivers.blocking": (*_DRIVEN, "tests/client/test_interrupts.py"),
-            "muybridge.drivers.on_trio": ("tests/trio_client/test_cancellation.py", *_DRIVEN),
+            "muybridge.drivers.driver": (
+                "tests/client/test_event_loops.py",
+                *_DRIVEN,
+                _RUN_ALL_TRIO,
+            ),
+            "muybridge.drivers.blocking": (
+                "tests/client/test_run_all_unentered.py",
+                *_DRIVEN,
+                _RUN_ALL,
+                "tests/batch/test_interruptions.py",
+            ),
+            "muybridge.drivers.on_trio": (
+                "tests/trio_client/test_cancellation.py",
+                "tests/trio_client/test_ctrl_c.py",
+                _RUN_ALL_TRIO,
+                *_DRIVEN,
+            ),
             "muybridge.drivers.fleet_run": (
-                "tests/client/test_run_all.py",
-                "tests/client/test_run_all_trio.py",
+                _RUN_ALL_TRIO,
+                "tests/client/test_observations.py",
+                "tests/client/test_pace.py",
+                _RUN_ALL,
             ),
         },
-        sample=40,
+        sample=12,
     ),
     Group(
         "transports",
@@ -246,8 +273,14 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         (
-            (f"{_CORE}.operations.{module}", "if TYPE_CHECKING:", "if (not TYPE_CHECKING):")
-            for module in ("create", "download", "poll", "text")
+            (module, "if TYPE_CHECKING:", "if (not TYPE_CHECKING):")
+            for module in (
+                f"{_CORE}.operations.create",
+                f"{_CORE}.operations.download",
+                f"{_CORE}.operations.poll",
+                f"{_CORE}.operations.text",
+                "muybridge.drivers.driver",
+            )
         ),
         "what is imported for type checkers is then imported by all, and used by none",
     ),
