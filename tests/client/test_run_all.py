@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import signal
 import sys
@@ -123,6 +124,13 @@ def test_a_limit_below_one_is_refused(client: Client) -> None:
     """Nothing could ever be sent."""
     with pytest.raises(ValueError, match="at least 1"):
         client.run_all([HORSE], concurrency=0)
+
+
+@pytest.mark.parametrize("timeout", [math.nan, "60"])
+def test_a_wait_that_is_no_number_is_refused(client: Client, timeout: Any) -> None:
+    """A wait that no task can keep is refused before anything is sent."""
+    with pytest.raises(ValueError, match="timeout must be a number of seconds"):
+        client.run_all([HORSE], timeout=timeout)
 
 
 def test_a_pace_below_the_minimum_is_warned_of_once() -> None:
