@@ -1,6 +1,6 @@
-"""What the journal is told of a create: armed before it is sent, its reply kept before it is read.
+"""Record a create in the journal: armed before it is sent, its response kept before it is read.
 
-What a reply or a failure means is decided by `Create` alone; here its outcome is written down.
+`Create` alone decides what a response or a failure means; this module records its outcome.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.service import Service
 
 Created = Task | ServiceError | None
-"""What came of a create: the task, why there is none, or None if it is sent again."""
+"""The outcome of a create: the task, why there is none, or None if it is retried."""
 
 
 class ItemRecord:
-    """Writes one item's create down in the journal, or in a side file where that fails.
+    """Records one item's create in the journal, or in a side file if that fails.
 
     Args:
         journal: The batch's journal.
@@ -42,17 +42,17 @@ class ItemRecord:
         self._attempt = entry.attempt
 
     def arm(self) -> None:
-        """Write down that the request is about to be sent.
+        """Record that the request is about to be sent.
 
         Raises:
-            JournalUnusable: That is not on the disk, so that it must not be sent.
-            ClaimLost: The item is somebody else's.
+            JournalUnusable: It could not be recorded, so the request must not be sent.
+            ClaimLost: The item belongs to another runner.
         """
         self._move(State.CLAIMED, State.ARMED, attempt=self._attempt + 1)
         self._attempt += 1
 
     def keep(self, response: HttpResponse) -> None:
-        """Write down a reply, before it is read."""
+        """Record a response, before it is read."""
         status, body = response.status, response.body[:RAW_LIMIT]
         try:
             self._move(State.ARMED, State.ARMED, reply_status=status, reply=body)
@@ -61,25 +61,25 @@ class ItemRecord:
             raise
 
     def conclude(self, outcome: Created, failure: TransportFailure | None = None) -> None:
-        """Write down what a reply or a failure has led to."""
+        """Record the outcome of a response or a failure."""
         after, facts = verdict(outcome)
         if failure is not None and after is State.AMBIGUOUS:
             facts |= {"reply_status": failure.status, "reply": failure.partial[:RAW_LIMIT]}
         try:
             self._move(State.ARMED, after, **facts)
         except JournalUnusable as error:
-            # A whole response is in the journal already, and is judged by the next run.
+            # A whole response is in the journal already; the next run judges it.
             if failure is not None and failure.partial:
                 self._spool(UNFINISHED, failure.partial[:RAW_LIMIT], error)
             raise
 
     def _spool(self, status: int, body: bytes, error: JournalUnusable) -> None:
-        """Keep a response in the side file, because of the journal's *error*."""
+        """Keep a response in the side file after the journal's *error*."""
         kept = KeptReply(number=self._entry.number, attempt=self._attempt, status=status, body=body)
         try:
             self._slot.keep(kept)
         except OSError:
-            # Nothing is left to write to: the people before the screen are told.
+            # Nothing is left to write to, so the error shows it.
             found = find_id(body)
             task = "" if found is None else f" (task {found})"
             error.add_note(f"The response to {self._entry.label}{task} was: {body[:1000]!r}")
@@ -94,7 +94,7 @@ def verdict(outcome: Created) -> tuple[State, dict[str, Any]]:
         case None:
             return State.CLAIMED, dict(_NO_REPLY)
         case Task() as task:
-            # The token holds all that is needed of the reply.
+            # The token holds all that is needed from the response.
             return State.SUBMITTED, {
                 **_NO_REPLY,
                 "token": task.to_token(),
@@ -117,7 +117,7 @@ def verdict(outcome: Created) -> tuple[State, dict[str, Any]]:
 def judge_kept_reply(
     entry: Entry, service: Service, *, wall: float
 ) -> tuple[State, dict[str, Any]]:
-    """Return the state that an armed item goes to, whose reply was kept and not read.
+    """Return the next state of an armed item whose response was kept but not read.
 
     Args:
         entry: The item.
@@ -132,7 +132,7 @@ def judge_kept_reply(
 
 
 def request_of(entry: Entry) -> MediaRequest:
-    """Return the request of *entry*, whose warnings were told when it was journaled."""
+    """Return the request of *entry*, whose warnings were shown when it was journaled."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return find_family(entry.family).parse(read_object(entry.body), keep_unknown=True)
@@ -143,7 +143,7 @@ def _what(error: ServiceError) -> str:
 
 
 def _expiry(task: Task) -> float | None:
-    """Return when the result's link will stop working, as far as that is known beforehand."""
+    """Return when the result's link will expire, if that is known in advance."""
     return task.to_result().expires_at
 
 

@@ -1,4 +1,4 @@
-"""What a batch makes known while it runs, and what it says at its end."""
+"""The events of a running batch, and the report at its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class What(StrEnum):
     REFUSED = "refused"
     AMBIGUOUS = "ambiguous"
     POSTPONED = "postponed"
-    """It goes on in a later run; the detail says why."""
+    """A later run continues it; the detail says why."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,7 +38,7 @@ class BatchEvent:
         detail: More, for people.
         task: The task's id, once it is known, or None.
         path: The file's path, once it is downloaded, or None.
-        finished: How many items of the batch are at their end, this one included.
+        finished: How many items of the batch are finished, including this one.
         total: How many items the batch has.
     """
 
@@ -53,18 +53,18 @@ class BatchEvent:
 
 
 SETTLED = frozenset({State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED})
-"""The states in which nothing is left to do."""
+"""The final states."""
 
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """How far a batch has come.
+    """The progress of a batch.
 
     Args:
         folder: Its folder.
-        entries: Its items, read from the journal whenever they are asked for.
-        counts: How many items are in each state; a state without any is left out.
-        sheet: The contact sheet, or None where it could not be written.
+        entries: Its items, read from the journal on access.
+        counts: How many items are in each state, without empty states.
+        sheet: The contact sheet, or None if it could not be written.
         stopped: Why a run stopped early, or "".
     """
 
@@ -76,16 +76,16 @@ class Report:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do: no run would change anything, and nobody has to decide."""
+        """Whether nothing is left to do, neither for a run nor for a person."""
         return SETTLED.issuperset(self.counts)
 
     @property
     def ambiguous(self) -> tuple[Entry, ...]:
-        """The items that a person has to decide about."""
+        """The items that need a person's decision."""
         if State.AMBIGUOUS not in self.counts:
             return ()
         return tuple(entry for entry in self.entries if entry.state is State.AMBIGUOUS)
 
     def path_of(self, entry: Entry) -> Path | None:
-        """Return where the file of *entry* is, or None where there is none."""
+        """Return the path of the file of *entry*, or None if there is none."""
         return None if entry.path is None else self.folder / entry.path

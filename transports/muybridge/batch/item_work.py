@@ -1,7 +1,7 @@
-"""One item of a batch at work: what the journal and those who listen are told of it.
+"""One item in progress: what is written to the journal and reported to listeners.
 
-No request is sent here, and nothing waits. `Scheduler` does that, and tells the item's work what
-came of it; each step is in the journal before the next one begins.
+No request is sent here, and nothing waits. `Scheduler` does both, and passes the outcomes on. Each
+step is in the journal before the next one begins.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.observations import AnyEvent
 
 _STOPS = Polled | WillRetry | ServiceSilent | Throttled | DownloadProgress
-"""The events at which a run that is to stop may break off."""
+"""The events at which a stopping run may interrupt an operation."""
 
 
 class ItemWork:
@@ -61,7 +61,7 @@ class ItemWork:
     Args:
         run: What the items of a run share.
         entry: The item, which belongs to the run.
-        slot: A side file for its reply.
+        slot: A side file for its response.
         listeners: The client's.
     """
 
@@ -72,7 +72,7 @@ class ItemWork:
         self._told_sending = False
         self._record: ItemRecord | None = None
         self.slot: ReplySlot = slot
-        """Where its reply goes if the journal cannot take it."""
+        """Where its response goes if the journal cannot take it."""
         self.entry: Entry = entry
         """The item, as it was when its last stage began."""
         self.listeners: Listeners = attrs.evolve(
@@ -80,12 +80,12 @@ class ItemWork:
             on_event=self.noticed,
             on_submitted=listeners.on_submitted and self._guard(listeners.on_submitted),
         )
-        """Who is told of its operations."""
+        """The hooks for its operations."""
         self.tracker: SilentTracker = SilentTracker(self.listeners)
-        """What tells of the call under way."""
+        """The tracker of the call in progress."""
 
     def begin(self, clock: Callable[[], float]) -> MediaRequest | Task:
-        """Return what is to be created, or else the task that it is.
+        """Return the request to create, or the task that was created.
 
         Args:
             clock: Tells seconds on the driver's clock.
@@ -100,10 +100,10 @@ class ItemWork:
         return work
 
     def arm(self) -> None:
-        """Write down that the paid request is about to be sent.
+        """Record that the paid request is about to be sent.
 
         Raises:
-            Stopped: The run is to send nothing more.
+            Stopped: The run sends nothing more.
         """
         if self._run.stopping:
             raise Stopped
@@ -113,18 +113,18 @@ class ItemWork:
         self.record.arm()
 
     def keep(self, response: HttpResponse) -> None:
-        """Write down the reply to a paid request, before it is read."""
+        """Record the response to a paid request, before it is read."""
         try:
             self.record.keep(response)
         except BaseException as error:
-            # What comes from outside, as a signal handler's exception does, may have kept the
-            # response from the journal.
+            # An exception from outside, such as a signal handler's, may have kept the response
+            # from the journal.
             if not isinstance(error, Exception) or raised_by_handler(error):
                 self.record.keep(response)
             raise
 
     def created(self, outcome: Created, clock: Callable[[], float]) -> bool:
-        """Tell what came of the create, which is in the journal, and return whether it goes on."""
+        """Report the outcome of the create, which is recorded, and return whether to continue."""
         match outcome:
             case None:
                 return True
@@ -145,7 +145,7 @@ class ItemWork:
                 return False
 
     def awaited(self, outcome: Result | ServiceError, wall: float) -> bool:
-        """Write down how the task has ended, and return whether there is something to save."""
+        """Record how the task ended, and return whether there is a result to save."""
         self.tracker.end(outcome)
         match outcome:
             case Result() as result:
@@ -166,16 +166,16 @@ class ItemWork:
         return False
 
     def place(self, saved: Path) -> Placed:
-        """Move a file that was downloaded to where it is found."""
+        """Move a downloaded file to its final place."""
         return place(saved, self._journal.folder, self.entry.stem, self._is_recorded)
 
     def _is_recorded(self, name: str) -> bool:
-        """Whether *name* is another item's. Meanwhile another worker may use the run's journal."""
+        """Whether *name* is another item's. Another worker may be using the run's journal."""
         with Journal(self._journal.folder, check=False) as journal:
             return journal.is_recorded(name, besides=self.entry.number)
 
     def saved(self, placed: Placed) -> None:
-        """Write down where the result is."""
+        """Record where the result is."""
         name = placed.path.name
         self._move(
             State.DOWNLOADED,
@@ -192,19 +192,19 @@ class ItemWork:
         )
 
     def not_saved(self, error: InvalidAddress | ServiceError | OSError) -> None:
-        """Write down why the result could not be saved; a later run tries again."""
+        """Record why the result could not be saved. A later run retries."""
         match error:
             case ServiceError() as failure:
                 pass
             case OSError():
                 at = error.filename or "the file system"
                 failure = DownloadFailed(reason=f"{at}: {error.strerror or error}")
-            case _:  # the service gave this address
+            case _:  # an address from the service
                 failure = DownloadFailed(reason=str(error))
         self._put_off(failure, state=State.COMPLETED)
 
     def set_aside(self, error: Exception, service: Service) -> None:
-        """Give the item back because of *error*, and leave it to a later run or to a person."""
+        """Release the item because of *error*, and leave it to a later run or to a person."""
         before = self._journal.entry(self.entry.number)
         kind = "" if isinstance(error, MuybridgeError) else f"{type(error).__name__}: "
         reason = f"it cannot be saved, recorded or shown: {kind}{error}"
@@ -218,7 +218,7 @@ class ItemWork:
 
     @property
     def record(self) -> ItemRecord:
-        """What writes the create down.
+        """Records the create.
 
         Raises:
             ValueError: The item was created by an earlier run.
@@ -228,15 +228,15 @@ class ItemWork:
         return self._record
 
     def noticed(self, event: AnyEvent) -> None:
-        """Tell what became known.
+        """Report an event.
 
         Raises:
-            Stopped: The run is to stop.
+            Stopped: The run has to stop.
         """
         if self._hook is not None:
             self._guard(self._hook)(event)
-        # A download makes itself known piece by piece, and can be broken off at any of them. Not
-        # before a create: the journal may have it for sent then.
+        # A download reports each piece, and may be interrupted at any of them. A create must not be
+        # interrupted: the journal may already say that it was sent.
         free = isinstance(event, RequestSent) and event.call.kind != "create"
         if self._run.stopping and (free or isinstance(event, _STOPS)):
             raise Stopped
@@ -257,7 +257,7 @@ class ItemWork:
                 pass
 
     def _guard(self, hook: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return *hook*, whose errors are no item's and end the run."""
+        """Return *hook*, whose errors concern no single item and end the run."""
 
         def guarded(event: Any) -> None:
             try:
@@ -269,7 +269,7 @@ class ItemWork:
         return guarded
 
     def _fail(self, error: ServiceError, result: Result | None, wall: float) -> None:
-        """Write down that the task has ended without a result."""
+        """Record that the task ended without a result."""
         self._move(
             State.FAILED,
             result=None if result is None else _written(result),
@@ -290,14 +290,14 @@ class ItemWork:
         self._journal.move(self.entry, before, after, by=self._run.runner.name, **facts)
 
 
-# No link, because its query may hold a signature.
+# Without the link, because its query may hold a signature.
 _KEPT = View(
     Result, only=("status", "model", "created", "actual_duration", "total_tokens", "error")
 )
 
 
 def _written(result: Result) -> str:
-    """Return what is kept of a result."""
+    """Return the part of a result that is kept, as JSON."""
     kept: dict[str, Any] = unstructure(result, _KEPT)
     return json.dumps(
         {name: one_line(value) if isinstance(value, str) else value for name, value in kept.items()}

@@ -1,8 +1,8 @@
 """Reading a batch: requests from JSON lines, JSON or CSV, all checked before anything is sent.
 
-An item is an object with `family`, the fields as they are sent, and where wanted `name`, for its
-file, `extra`, for fields that travel unchecked, and `unlisted_model`, for a model that the tables
-do not know. The fields may stand in an object of their own, `body`.
+An item is an object with `family` and the fields as they are sent. Optional are `name`, for its
+file, `extra`, for fields that are sent unchecked, and `unlisted_model`, for a model that the tables
+do not list. The fields may be in an object of their own, `body`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _SHOWN_PROBLEMS: Final = 50
 _LONGEST_NAME: Final = 200
 _OWN: Final = ("family", "name", "extra", "unlisted_model", "body")
 _CSV_LIMIT: Final = 64 * 1024 * 1024
-"""Most characters of a CSV cell: references may stand in it as base64."""
+"""Longest CSV cell in characters: it may hold a reference as base64."""
 _IN_MEMORY: Final = 1024 * 1024
-"""Bytes of checked items that are kept in memory; more are in a temporary file."""
+"""Bytes of checked items kept in memory; more go to a temporary file."""
 
 
 @attrs.frozen
@@ -40,7 +40,7 @@ class BatchProblem:
 
     Args:
         where: The line or the item, such as `line 3`.
-        field: The field's name on the wire, or "" where it is about the item as a whole.
+        field: The field's name on the wire, or "" if it concerns the item as a whole.
         message: What is wrong, and what would be accepted.
     """
 
@@ -57,7 +57,7 @@ class BatchProblem:
 
 
 class InvalidBatch(LocalError):
-    """Some items of a batch cannot be sent, so that none was.
+    """Some items of a batch are invalid, so nothing was sent.
 
     Args:
         problems: Every problem found.
@@ -90,13 +90,13 @@ class WrongItem(ValueError):
 
 @attrs.frozen(kw_only=True)
 class ItemFields:
-    """What an item says, in the right shape, but not checked against its family's rules.
+    """The fields of an item, with the right shape, but not checked against its family's rules.
 
     Args:
         name: What the user calls it, or "".
         family: The family of its request.
         body: The request's fields by their names on the wire.
-        extra: Fields that travel unchecked, or None.
+        extra: Fields that are sent unchecked, or None.
     """
 
     name: str
@@ -106,12 +106,12 @@ class ItemFields:
 
 
 Source = str | os.PathLike[str] | Iterable[MediaRequest | Mapping[str, Any]]
-"""A file, or requests, or objects as they stand in a file."""
+"""A file, or requests, or objects with the keys of a file's items."""
 
 
 @attrs.frozen(eq=False)
 class CheckedItems:
-    """The items of a batch, all valid, read from a temporary file: there may be very many.
+    """The valid items of a batch, read from a temporary file because there may be very many.
 
     Args:
         file: A line of JSON for each item.
@@ -138,7 +138,7 @@ def read_items(source: Source) -> list[NewItem]:
 
     Args:
         source: A file whose name ends with `.jsonl`, `.json` or `.csv`; or requests, or objects
-            as they stand in a file.
+            with the keys of a file's items.
 
     Raises:
         InvalidBatch: Some items are not valid; all problems are listed.
@@ -150,7 +150,7 @@ def read_items(source: Source) -> list[NewItem]:
 
 @contextmanager
 def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
-    """Check all items of *source*, and give them as long as the context lasts.
+    """Check all items of *source*, and provide them as long as the context lasts.
 
     Raises:
         InvalidBatch: Some items are not valid; all problems are listed.
@@ -180,7 +180,7 @@ def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
 
 
 def located(source: Source) -> Iterator[tuple[str, Any]]:
-    """Yield each item, or a `WrongItem`, with where it stands."""
+    """Yield each item, or a `WrongItem`, with its place in the source."""
     if isinstance(source, MediaRequest | Mapping):
         yield "the batch", WrongItem(("", "it is a single item; put it into a list"))
         return
@@ -198,7 +198,7 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
     if line is not None:
         yield f"line {line}", WrongItem(("", "it is not UTF-8"))
         return
-    # CSV has line ends of its own; elsewhere a carriage return is white space.
+    # The CSV reader handles line ends itself; elsewhere a carriage return is white space.
     newline = "" if reader is _csv_rows else "\n"
     with path.open(encoding="utf-8-sig", newline=newline) as file:
         yield from reader(file)
@@ -259,12 +259,12 @@ def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
-    """Return a row's cells in the types of their fields, or as they are where that fails."""
+    """Return a row's cells in the types of their fields, or unchanged if that fails."""
     item: dict[str, Any] = dict(cells)
     try:
         family = find_family(cells.get("family", ""))
     except UnknownFamily:
-        return item  # which is told with the rest
+        return item  # reported with the other problems
     for name, cell in cells.items():
         field = family.field(name)
         if name == "extra":
@@ -326,7 +326,7 @@ def _read_item(item: object) -> tuple[str, MediaRequest]:
 
 
 def read_fields(item: object) -> ItemFields:
-    """Return what *item* says, an object as it stands in a file.
+    """Return the fields of *item*, an object with the keys of a file's items.
 
     Raises:
         WrongItem: It does not have the right shape.
@@ -350,7 +350,7 @@ def read_fields(item: object) -> ItemFields:
 
 
 def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with what is not a field of the request."""
+    """Yield the problems with keys that are not fields of the request."""
     if "family" not in item:
         yield "family", "is required"
     for name, kind, said in (
@@ -385,7 +385,7 @@ def _body(item: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def _unused_stem(name: str, number: int, used: set[str]) -> str:
-    """Return a file name for item *number* that is not in *used*, whatever the case; add it."""
+    """Return a file name for item *number* that is not in *used*, ignoring case, and add it."""
     wanted = safe_stem(name) if name else f"{number:04}"
     stem = wanted
     counter = number

@@ -1,20 +1,20 @@
-"""The journal of a batch: what was asked for and how far it came, whatever kills the process.
+"""The journal of a batch: its items and their progress, whatever kills the process.
 
     queued -> claimed -> armed -> submitted -> completed -> downloaded
                            |          '------> failed
                            |-> refused
                            '-> ambiguous     (a person decides: adopt, abandon or resubmit)
 
-`armed` is on the disk before the first byte of a create is sent, and its reply before anything
-else is done with it. An item that is armed, and whose runner is dead, may have been accepted: it
-becomes ambiguous and is never sent again by itself.
+`armed` is on the disk before the first byte of a create is sent, and its response before anything
+else is done with it. An armed item whose runner is dead may have been accepted: it becomes
+ambiguous and is never resent automatically.
 
-Each step is one conditional update: whoever is not the first one to take it changes nothing. An
-item belongs to a runner, which holds a lock of the operating system as long as it lives
-(`muybridge.batch.runner_files`); a process id could have been given to somebody else.
+Each step is one conditional update: a runner that is not the first to take it changes nothing. An
+item belongs to a runner, which holds an operating system lock as long as it lives
+(`muybridge.batch.runner_files`); a process id could have been reused.
 
-SQLite keeps it, with a rollback journal: WAL is no faster when every commit must be durable, and
-was found to corrupt files in the releases that Python 3.11 comes with.
+SQLite stores it, with a rollback journal: WAL is no faster when every commit must be durable, and
+it corrupts files in the SQLite releases that come with Python 3.11.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PATIENCE: Final = 10.0
 """Seconds to wait for another process that is writing."""
 
 _PAGE: Final = 500
-"""Items that are read at once."""
+"""Items read at once."""
 _APPLICATION: Final = 0x6D757962  # "muyb"
 
 
@@ -97,18 +97,18 @@ _OF_VALUES: Final = (
     OverflowError,
     UnicodeError,
 )
-"""What a value that SQLite does not take raises. Any other error is the file's."""
+"""Errors about a value that SQLite does not accept. Any other error concerns the file."""
 
 
 class Journal:
-    """The journal of one batch, on a connection that one worker at a time uses.
+    """The journal of one batch. Only one worker may use it at a time.
 
-    `Journal.create` and `Journal.open` give one; it is a context manager.
+    `Journal.create` begins one; it is a context manager.
 
     Args:
         folder: The batch's folder.
         patience: Seconds to wait for another process that is writing.
-        check: Whether to check that the file is sound and can be written.
+        check: Whether to check that the file is intact and writable.
 
     Raises:
         JournalMissing: There is none.
@@ -120,7 +120,7 @@ class Journal:
         self.path: Path = folder / FOLDER / NAME
         self._has_failed = False
         self.is_new: bool = False
-        """Whether it was begun by this process just now."""
+        """Whether this process has just begun it."""
         if not self.path.exists():
             raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")
         for unfinished in self.path.parent.glob(f"{NAME}.*.new*"):
@@ -141,12 +141,12 @@ class Journal:
     ) -> Self:
         """Begin the journal of a new batch, unless another process has just done so, and open it.
 
-        It appears whole or not at all, because an empty one would have everything sent again.
+        It appears whole or not at all: an empty journal would make the batch resend everything.
 
         Args:
-            folder: The batch's folder; it is made where it is missing.
+            folder: The batch's folder, created if missing.
             service: Where its tasks are.
-            items: What is to be done.
+            items: The items of the batch.
             patience: Seconds to wait for another process that is writing.
 
         Raises:
@@ -168,7 +168,7 @@ class Journal:
                 _insert(db, 1, items)
                 db.execute(f"PRAGMA user_version = {VERSION}")
                 db.execute("COMMIT")
-            # Unlike a renamed file, a linked one never takes the place of another runner's.
+            # Unlike a renamed file, a linked one never replaces another runner's.
             os.link(new, path)
             is_new = True
             sync_folders(place, folder)
@@ -210,7 +210,7 @@ class Journal:
         """Add items after the last one, which is *after*.
 
         Raises:
-            JournalUnusable: It is another one, because another process has just added some.
+            JournalUnusable: Another process has just added items.
             Unstorable: An item cannot be recorded. None was added.
         """
         with self._writing() as db:
@@ -222,7 +222,7 @@ class Journal:
             _insert(db, last + 1, items)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every item in the order of their numbers, read a page at a time."""
+        """Yield every item in the order of their numbers, reading a page at a time."""
         last = 0
         while page := self._select(
             f"{_SELECT} WHERE number > ? ORDER BY number LIMIT {_PAGE}", last
@@ -231,14 +231,14 @@ class Journal:
             last = page[-1].number
 
     def called(self, item: str) -> list[Entry]:
-        """Return the items of this name, or else the one with this number."""
+        """Return the items with this name, or else the one with this number."""
         wanted = storable(item, str)
         return self._select(
             f"{_SELECT} WHERE name = ? AND name != '' ORDER BY number", wanted
         ) or self._select(f"{_SELECT} WHERE CAST(number AS TEXT) = ?", wanted)
 
     def counts(self) -> dict[State, int]:
-        """Return how many items are in each state; a state without any is left out."""
+        """Return how many items are in each state, without empty states."""
         with self._telling():
             rows = self._db.execute("SELECT state, count(*) FROM items GROUP BY state").fetchall()
         found = {State(state): count for state, count in rows}
@@ -256,11 +256,11 @@ class Journal:
         return found[0]
 
     def owned_by(self, owner: str) -> list[Entry]:
-        """Return what the runner *owner* is at work on."""
+        """Return the items of the runner *owner*."""
         return self._select(f"{_SELECT} WHERE owner = ? ORDER BY number", owner)
 
     def owners(self) -> list[str]:
-        """Return the runners that something belongs to."""
+        """Return the runners that own items."""
         with self._telling():
             rows = self._db.execute("SELECT DISTINCT owner FROM items WHERE owner NOT NULL")
             return [row[0] for row in rows]
@@ -270,27 +270,26 @@ class Journal:
         return bool(self._select(f"{_SELECT} WHERE path = ? AND number != ?", path, besides))
 
     def take(self, owner: str, *, creates: bool, besides: Iterable[int] = ()) -> Entry | None:
-        """Give the most urgent free item to *owner*, and return it, or None where there is none.
+        """Give the most urgent free item to *owner*, and return it, or None if there is none.
 
-        Results whose links expire soonest come first, then tasks that were created, then those
-        to create.
+        Results come first, soonest expiry first, then created tasks, then tasks to create.
 
         Args:
             owner: The runner.
-            creates: Whether it may be one that is to be created.
-            besides: Numbers of items that are not wanted.
+            creates: Whether it may be a task to create.
+            besides: Numbers of items to skip.
         """
         passed = set(besides)
         wanted = [State.COMPLETED, State.SUBMITTED, *([State.QUEUED] if creates else [])]
         with self._writing() as db:
             for state in wanted:
-                # What is queued can be very much, and is in the index's own order.
+                # The queue can be very long; this is the order of its index.
                 order = "number" if state is State.QUEUED else "expires IS NULL, expires, number"
                 rows = db.execute(
                     "SELECT number FROM items WHERE state = ? AND owner IS NULL "  # noqa: S608  our own names
                     f"ORDER BY {order} LIMIT ?",
                     (state, len(passed) + 1),
-                ).fetchall()  # one that is still being read would hold its lock beyond the commit
+                ).fetchall()  # an open cursor would hold its lock beyond the commit
                 number: int | None = next((row[0] for row in rows if row[0] not in passed), None)
                 if number is None:
                     continue
@@ -307,21 +306,21 @@ class Journal:
     def move(
         self, entry: Entry, before: State, after: State, *, by: str | None, **facts: Any
     ) -> None:
-        """Take an item from the state *before* to *after*, durably.
+        """Move an item durably from the state *before* to *after*.
 
         Args:
             entry: The item.
-            before: The state that it is in.
-            after: The state that it is to be in, or the same one, to note facts alone.
-            by: The runner that it belongs to, or None for nobody.
-            **facts: Columns to set beside.
+            before: Its current state.
+            after: Its next state, or the same one to set only columns.
+            by: The runner that owns it, or None.
+            **facts: Columns to set.
 
         Raises:
             ClaimLost: It is not in the state *before*, or not the runner's.
-            JournalUnusable: It cannot be written; or it could not be before, and the item is to
-                be armed.
-            Unstorable: A fact cannot be recorded. The item is as it was.
-            ValueError: No such step exists.
+            JournalUnusable: The journal cannot be written, or a write failed earlier and the item
+                would be armed.
+            Unstorable: A column cannot be stored. The item is unchanged.
+            ValueError: There is no such step.
         """
         if after is State.ARMED and before is not after and self._has_failed:
             raise JournalUnusable(f"{self.path} failed before. Nothing more is sent.")
@@ -342,9 +341,9 @@ class Journal:
                 raise ClaimLost(f"{entry.label} is not {before} any more: another one moved it.")
 
     def start_over(self) -> None:
-        """Queue all that has not ended, because the service has forgotten all and charges nothing.
+        """Queue everything unfinished, because the service has forgotten it and charges nothing.
 
-        This is for embedded services alone.
+        This is only for embedded services.
         """
         ended = (State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED)
         with self._writing() as db:
@@ -361,7 +360,7 @@ class Journal:
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection, None, None]:
-        """Begin a change; it is on the disk when the context ends without an error."""
+        """Begin a change. It is on the disk when the context ends without an error."""
         with self._telling():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -384,7 +383,7 @@ class Journal:
             raise JournalUnusable(sentence(self.path, error)) from error
 
     def _check(self) -> None:
-        """Refuse a file that is not a sound journal that can be written."""
+        """Refuse a file that is not an intact, writable journal."""
         if self.pragma("application_id") != _APPLICATION:
             raise JournalUnusable(f"{self.path} is no journal of a batch, or has been damaged.")
         version = self.pragma("user_version")
@@ -396,8 +395,8 @@ class Journal:
         verdict = self.pragma("quick_check")
         if verdict != "ok":
             raise JournalUnusable(f"{self.path} is damaged ({verdict}). {DAMAGED}")
-        with self._writing() as db:  # only writing tells whether it can be written
-            # SQLite writes this whenever it is set, but no row whose values stay as they are.
+        with self._writing() as db:  # only a write shows whether it can be written
+            # SQLite always writes this when it is set, unlike a row whose values stay the same.
             db.execute(f"PRAGMA user_version = {VERSION}")
 
     def pragma(self, name: str) -> object:
@@ -407,10 +406,10 @@ class Journal:
 
 @attrs.frozen
 class Entries(Sequence[Entry]):
-    """The items of a batch, read from its journal whenever they are asked for.
+    """The items of a batch, read from its journal on access.
 
-    There may be more than fit into memory: they are read a page at a time, and each is as it is in
-    the journal at that time. `tuple(entries)` keeps them as they are.
+    They may not fit into memory, so they are read a page at a time, each as it is in the journal at
+    that moment. `tuple(entries)` makes a copy.
 
     Args:
         folder: The batch's folder.
@@ -451,7 +450,7 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
     try:
         db.execute("PRAGMA journal_mode = DELETE")
         db.execute("PRAGMA synchronous = EXTRA")
-        if sys.platform == "darwin":  # fsync alone does not empty the disk's own cache there
+        if sys.platform == "darwin":  # fsync alone does not flush the disk's own cache there
             db.execute("PRAGMA fullfsync = ON")
     except BaseException:
         db.close()
@@ -460,7 +459,7 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
 
 
 def _decode(text: bytes) -> str:
-    """Return a text of the file, which another program may have written."""
+    """Decode a text from the file, which another program may have written."""
     return text.decode("utf-8", "replace")
 
 
@@ -486,7 +485,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 def sync_folders(*folders: Path) -> None:
-    """Put the names in *folders* on the disk, where the system can."""
+    """Flush the names in *folders* to the disk, if the system can."""
     if os.name != "posix":
         return
     for folder in folders:

@@ -1,4 +1,4 @@
-"""What a batch's journal says of an item, and the steps that an item may take."""
+"""The items of a batch's journal, and the steps that an item may take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muybridge_protocol.records.tasks import Task
 
 
 class State(StrEnum):
-    """How far an item has come."""
+    """The progress of an item."""
 
     QUEUED = "queued"
     CLAIMED = "claimed"
@@ -36,7 +36,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.CLAIMED: frozenset({State.ARMED, State.QUEUED}),
     State.ARMED: frozenset(
         {
-            State.CLAIMED,  # it certainly did nothing, and is tried again after a while
+            State.CLAIMED,  # it certainly did nothing, and is retried after a while
             State.QUEUED,  # it certainly did nothing, and is left to a later run
             State.SUBMITTED,
             State.REFUSED,
@@ -45,7 +45,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     ),
     State.SUBMITTED: frozenset({State.COMPLETED, State.FAILED, State.ABANDONED}),
     State.COMPLETED: frozenset({State.DOWNLOADED}),
-    # What follows is for a person to decide.
+    # A person decides about these.
     State.AMBIGUOUS: frozenset({State.SUBMITTED, State.ABANDONED, State.QUEUED}),
     State.REFUSED: frozenset({State.QUEUED}),
     State.ABANDONED: frozenset(),
@@ -57,11 +57,11 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 
 @attrs.frozen(kw_only=True)
 class NewItem:
-    """An item to be journaled.
+    """An item for the journal.
 
     Args:
         name: What the user calls it, or "".
-        stem: The name of its file, without the suffix; unique in the batch, whatever the case.
+        stem: The name of its file, without the suffix; unique in the batch, ignoring case.
         family: The family of the request.
         body: The request as it is sent.
     """
@@ -86,22 +86,22 @@ class Entry:
         stem: The name of its file, without the suffix.
         family: The family of the request.
         body: The request as it is sent, as JSON.
-        state: How far it has come.
-        owner: The runner that is at work on it, or None.
+        state: Its progress.
+        owner: The runner that works on it, or None.
         attempt: How often it was armed.
-        reply_status: The status of a reply that is not, or cannot be, read further, or None.
-        reply: That reply's body, or what had arrived of it.
+        reply_status: The status of a response that was not, or cannot be, processed, or None.
+        reply: The body of that response, or as much as had arrived.
         token: The task's token, once its id is known.
-        candidate: What looks like an id in an ambiguous reply, or the id that a person gave; or
+        candidate: What looks like an id in an ambiguous response, or the id that a person gave; or
             None.
         result: What the service said at the end, as JSON, without links; or None.
         expires: When the result's link stops working, Unix seconds, or None.
-        reason: Why it is where it is, for people, on one line, or None.
+        reason: Why it is in this state, for people, on one line, or None.
         path: The file's name within the batch's folder, or None.
         size: The file's bytes, or None.
         sha256: The file's checksum, or None.
-        began: When its id was learnt, Unix seconds, or None.
-        ended: When its end was learnt, Unix seconds, or None.
+        began: When its id became known, Unix seconds, or None.
+        ended: When its end became known, Unix seconds, or None.
     """
 
     number: int
@@ -142,7 +142,7 @@ class Entry:
 
     @property
     def task_id(self) -> str | None:
-        """The task's id, or None while it is unknown. A token that is unreadable still gives it."""
+        """The task's id, or None while it is unknown. Even an unreadable token may contain it."""
         if self.token is None:
             return None
         task = self.task
@@ -154,4 +154,4 @@ FACTS: Final[Mapping[str, Kind]] = {
     for field in attrs.fields(attrs.resolve_types(Entry))
     if field.name not in {"number", "state", *wire_names(NewItem)}
 }
-"""What a step may set, with what each one's column holds."""
+"""The columns that a step may set, with their types."""

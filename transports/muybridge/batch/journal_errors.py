@@ -1,4 +1,4 @@
-"""What can be wrong with a journal, told so that its reader knows what to do."""
+"""Errors of a journal, whose messages say what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muybridge_protocol.errors import MuybridgeError
 
 
 class JournalUnusable(MuybridgeError):
-    """The journal cannot be read or written, so that nothing is sent. The message says why."""
+    """The journal cannot be read or written, so nothing is sent. The message says why."""
 
 
 class JournalMissing(JournalUnusable):
@@ -25,7 +25,7 @@ class Unstorable(MuybridgeError):
 
 
 class ClaimLost(MuybridgeError):
-    """An item is not in the state, or not the runner's, that a step begins with."""
+    """An item is not in the expected state, or belongs to another runner."""
 
 
 DAMAGED: Final = (
@@ -47,7 +47,7 @@ def unusable(path: Path, advice: str) -> Generator[None, None, None]:
 
 
 def sentence(path: Path, error: OSError | sqlite3.Error) -> str:
-    """Return what went wrong with the file at *path*, and what to do."""
+    """Describe what is wrong with the file at *path*, and what to do."""
     said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
     advice = next((then for part, then in _ADVICE.items() if part in said), "Nothing more is sent.")
     return f"{path}: {said}. {advice}"

@@ -1,4 +1,4 @@
-"""A batch is opened, gone on with by somebody, and left: what every driver shares."""
+"""Open a batch for a run, release it afterwards, and report how far it is."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from muybridge.drivers.notes import UNDER_WAY
 from muybridge_protocol.service import Service
 
 CONCURRENCY = 4
-"""Tasks at once unless said otherwise."""
+"""Default number of tasks at once."""
 
 
 LOCAL = "an embedded service (--local)"
-"""What the journal calls a service that ends with its run."""
+"""What the journal calls a service that exists only during its run."""
 
 
 class WrongService(JournalUnusable):
@@ -52,9 +52,9 @@ class Settings:
 def opened(
     service: Service, source: Source | None, out: str | os.PathLike[str], settings: Settings
 ) -> Generator[Run, None, None]:
-    """Open the batch in *out*, or begin it, and give back at the end what has not been finished.
+    """Open the batch in *out*, or begin it, and release unfinished items at the end.
 
-    What dead runners have left is recovered first. What broke a worker is raised at the end.
+    The items of dead runners are recovered first. A worker's exception is raised at the end.
     """
     if settings.concurrency < 1:
         raise ValueError(f"{settings.concurrency} tasks at once are too few; use 1 or more")
@@ -79,13 +79,13 @@ def opened(
             run.finished = sum(counts.get(state, 0) for state in SETTLED)
             waiting = sum(counts.get(state, 0) for state in _OPEN)
             run.workers = min(settings.concurrency, waiting)
-            with suppress(Stopped):  # by a hook, whose error is raised below
+            with suppress(Stopped):  # from a hook, whose error is raised below
                 for entry in found:
                     if entry.state is State.AMBIGUOUS:
                         run.event(entry, What.AMBIGUOUS, entry.reason or "")
             yield run
         finally:
-            run.stopping = True  # of workers that a second signal has left behind
+            run.stopping = True  # for workers that a second signal has left behind
             _leave(journal, service, runner)
         if run.error is not None:
             if runner.keeps_replies:
@@ -100,7 +100,7 @@ _OPEN = (State.QUEUED, State.SUBMITTED, State.COMPLETED)
 
 
 def status(out: str | os.PathLike[str]) -> Report:
-    """Return how far the batch in *out* has come, and write its contact sheet anew.
+    """Return the progress of the batch in *out*, and rewrite its contact sheet.
 
     Args:
         out: The folder of the batch.
@@ -119,7 +119,7 @@ def status(out: str | os.PathLike[str]) -> Report:
 
 
 def _journal(service: Service, source: Source | None, folder: Path, settings: Settings) -> Journal:
-    """Open the journal in *folder*, or begin it; what is new in *source* is added."""
+    """Open the journal in *folder*, or begin it, and add new items from *source*."""
     if source is None:
         return _open_journal(service, None, folder, settings)
     with checked_items(source) as items:
@@ -155,7 +155,7 @@ def _check_service(journal: Journal, service: str) -> None:
 
 
 def _add_new(journal: Journal, items: CheckedItems) -> None:
-    """Add what *items* has after those of the journal, which have to be the same."""
+    """Add the *items* after those of the journal, which must be the same."""
     known = sum(journal.counts().values())
     given = iter(items)
     for entry, item in zip(journal.entries(), given, strict=False):
@@ -172,13 +172,13 @@ def _add_new(journal: Journal, items: CheckedItems) -> None:
 
 
 def _leave(journal: Journal, service: Service, runner: Runner) -> None:
-    """Give back what belongs to the runner, if the journal can be told so."""
+    """Release the items of the runner, if the journal can be written."""
     if runner.keeps_replies:
         return  # the next run reads them first
     try:
         release(journal, service, runner.name)
     except (JournalUnusable, ClaimLost):
-        runner.leaves_something = True  # the error that led to this is on its way already
+        runner.leaves_something = True  # the error behind this is already on its way
 
 
 def _ignore(_: BatchEvent) -> None:

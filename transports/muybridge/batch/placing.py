@@ -1,4 +1,4 @@
-"""Files get their names in a batch's folder, where files of other people may be."""
+"""Give files their names in a batch's folder, which may hold other people's files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Placed:
         path: Where it is.
         size: Its bytes.
         sha256: Its checksum.
-        avoided: The name that it was to have, if another file had that; or "".
+        avoided: The intended name, if another file had it; or "".
     """
 
     path: Path
@@ -31,15 +31,15 @@ class Placed:
 
 
 def place(saved: Path, folder: Path, stem: str, is_recorded: Callable[[str], bool]) -> Placed:
-    """Move *saved* into *folder*, durably, under a name that no other file has.
+    """Move *saved* into *folder* durably, under a name that no other file has.
 
-    A file with the same content that no other item has was put there by a run that ended before the
-    journal said so: it becomes this item's.
+    If a file with the same content belongs to no other item, an earlier run placed it and ended
+    before it could record it: it becomes this item's.
 
     Args:
         saved: A whole file on the same disk.
-        folder: Where it goes.
-        stem: The name that it should have, without the suffix.
+        folder: The destination.
+        stem: The intended name, without the suffix.
         is_recorded: Whether a name is recorded for another item.
 
     Raises:
@@ -80,7 +80,7 @@ def link(file: Path, wanted: Path, is_ours: Callable[[Path], bool]) -> Path:
 
 
 def _holds(path: Path, size: int, sha256: str) -> bool:
-    """Whether *path* is a file of its own with this content. Links and pipes are not opened."""
+    """Whether *path* is a regular file with this content. Links and pipes are not opened."""
     found = path.lstat()
     return stat.S_ISREG(found.st_mode) and found.st_size == size and _checksum(path) == sha256
 

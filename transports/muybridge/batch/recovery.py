@@ -1,4 +1,4 @@
-"""What a runner leaves behind: each item goes back to where it is safe to go on from."""
+"""Recover what runners leave behind: each item returns to a state that is safe to resume from."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ UNKNOWN_END = (
 
 
 def recover(journal: Journal, service: Service, *, but: str) -> list[Entry]:
-    """Take what belongs to dead runners away from them, and return the items concerned.
+    """Take the items of dead runners away from them, and return those items.
 
     Args:
         journal: The batch's journal.
         service: Where the batch's tasks are.
-        but: The runner that does this.
+        but: The runner that recovers them.
     """
     found: list[Entry] = []
     for owner in sorted({*journal.owners(), *known_runners(journal.folder)} - {but}):
@@ -38,7 +38,7 @@ def recover(journal: Journal, service: Service, *, but: str) -> list[Entry]:
 
 
 def _take_over(journal: Journal, kept: KeptReply, owner: str) -> None:
-    """Write a response of a side file into the journal, if it belongs to the item's last create."""
+    """Copy a response from a side file to the journal, if it belongs to the last create."""
     try:
         entry = journal.entry(kept.number)
     except LookupError:
@@ -56,14 +56,14 @@ def _take_over(journal: Journal, kept: KeptReply, owner: str) -> None:
 
 
 def release(journal: Journal, service: Service, owner: str) -> list[Entry]:
-    """Give back what belongs to *owner*, who does nothing more, and return the items concerned."""
+    """Release the items of *owner*, which has stopped, and return them."""
     return [release_item(journal, entry, service) for entry in journal.owned_by(owner)]
 
 
 def release_item(
     journal: Journal, entry: Entry, service: Service, *, reason: str | None = None
 ) -> Entry:
-    """Give *entry* back, and return it as it is then.
+    """Release *entry*, and return it as it is afterwards.
 
     Args:
         journal: The batch's journal.
@@ -85,7 +85,7 @@ def release_item(
             return journal.entry(entry.number)
         except (JournalUnusable, ClaimLost):
             raise
-        except Exception as error:  # noqa: BLE001  whatever it is, it is about this item alone
+        except Exception as error:  # noqa: BLE001  it concerns this item only
             said = reason or f"{type(error).__name__}: {error}"
             facts = {
                 "candidate": find_id(entry.reply or b""),

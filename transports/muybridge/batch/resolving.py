@@ -1,4 +1,4 @@
-"""What a person decides about an item that may have been accepted."""
+"""Let a person decide about an item that may have been accepted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from muybridge_protocol.records.tasks import Task, as_task
 
 
 class CannotResolve(LocalError):
-    """An item is not one that this can be decided about."""
+    """This decision does not apply to the item."""
 
 
 def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Entry:
-    """Say that an ambiguous item was accepted, and which task it is; the next run waits for it.
+    """Declare that an ambiguous item was accepted as *task*. The next run waits for it.
 
-    Until that has ended, another task may be named, in case the first one was wrong.
+    Until the task has ended, you can name another one, in case the first was wrong.
 
     Args:
         out: The folder of the batch.
@@ -60,9 +60,9 @@ def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Ent
 
 
 def abandon(out: str | os.PathLike[str], item: int | str) -> Entry:
-    """Say that an ambiguous item is to be left as it is: neither waited for nor sent again.
+    """Leave an ambiguous item as it is: it is neither waited for nor resubmitted.
 
-    The same may be said of one whose task a person has named.
+    This also applies to an item whose task was named by `adopt`.
 
     Args:
         out: The folder of the batch.
@@ -79,13 +79,13 @@ def abandon(out: str | os.PathLike[str], item: int | str) -> Entry:
 def resubmit(
     out: str | os.PathLike[str], item: int | str, *, i_may_pay_twice: bool = False
 ) -> Entry:
-    """Let the next run send an item again.
+    """Let the next run resubmit an item.
 
     Args:
         out: The folder of the batch.
         item: The item's number or name.
-        i_may_pay_twice: Has to be said of an ambiguous item, which may have been charged. One that
-            was refused was not.
+        i_may_pay_twice: Required for an ambiguous item, which may have been charged. A refused one
+            was not.
 
     Raises:
         CannotResolve: The item is neither ambiguous nor refused, or the word is missing.
@@ -118,7 +118,7 @@ def _decide(journal: Journal, entry: Entry, after: State, **facts: object) -> En
 
 
 def _was_adopted(entry: Entry) -> bool:
-    """Whether a person has named the task that is waited for. The service's own word stands."""
+    """Whether a person named the task. A task that the service named cannot be changed."""
     if entry.state is not State.SUBMITTED or entry.token is None:
         return False
     return entry.task_id == entry.candidate

@@ -37,32 +37,32 @@ def run(
 ) -> Report:
     """Create every task of a batch, wait for each, and save the results.
 
-    What was done is kept in a journal within *out*: a batch that was stopped, by whatever, is
-    gone on with by the same call. No create is sent twice that may have been accepted. Several
-    processes may run the same batch at the same time.
+    A journal in *out* records the progress. If a batch was stopped for any reason, the same call
+    resumes it. A create that may have been accepted is never resent. Several processes may run the
+    same batch at the same time.
 
-    Ctrl-C stops the run: it waits for the responses to paid requests under way, ends everything
+    Ctrl-C stops the run: it waits for the responses to paid requests in flight, ends everything
     else, and is raised again. A second one is raised at once, and leaves those requests ambiguous.
     For other signals, such as SIGTERM, the handlers of the program decide.
 
     Args:
         client: The client to use.
-        source: A file (`.jsonl`, `.json` or `.csv`), requests, or objects as they stand in a
-            file; or None to go on with the batch that is in *out*.
+        source: A file (`.jsonl`, `.json` or `.csv`), requests, or objects with the keys of a
+            file's items; or None to resume the batch in *out*.
         out: The folder of the batch: for the results, the contact sheet and the journal.
-        concurrency: How many tasks there may be at once.
+        concurrency: Most tasks at once.
         timeout: Seconds to wait for a task, or None for no limit.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event, by one thread at a time.
-        local: Whether the service is an embedded one, which knows nothing of earlier runs. What
-            they have not finished is then created anew, which costs nothing.
+        local: Whether the service is an embedded one, which does not know earlier runs. Unfinished
+            items are then created anew, which costs nothing.
         patience: Seconds to wait for another process that is writing to the journal.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
         JournalUnusable: The journal cannot be used; `WrongService` if its tasks are elsewhere.
-            Nothing is sent that the journal could not be told of.
-        ValueError: The concurrency is below 1, or *local* is said of a service elsewhere.
+            Nothing is sent that the journal could not record.
+        ValueError: The concurrency is below 1, or *local* is set for a remote service.
         OSError: The file cannot be read.
     """
     settings = Settings(
@@ -91,25 +91,27 @@ async def run_trio(
 ) -> Report:
     """Do under trio what `run` does, with the same arguments and errors.
 
-    Cancelled, it lets the paid requests under way come to their replies, which are in the journal
-    then; the same call goes on. The journal is written in this thread, because between a reply and
-    its place on the disk there must be no checkpoint: that takes some milliseconds each time.
+    If it is cancelled, paid requests in flight run to their responses, which are recorded in the
+    journal; the same call resumes. The journal is written in this thread, because there must be no
+    checkpoint between a response and its place on the disk. This takes some milliseconds each time.
+    However often Ctrl-C is pressed, the run waits for paid responses: trio delivers an interruption
+    to its main task only.
 
     Args:
         client: The client to use.
-        source: A file, requests, or objects as they stand in a file; or None to go on.
+        source: A file, requests, or objects with the keys of a file's items; or None to resume.
         out: The folder of the batch.
-        concurrency: How many tasks there may be at once.
+        concurrency: Most tasks at once.
         timeout: Seconds to wait for a task, or None for no limit.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event.
-        local: Whether the service is an embedded one, which knows nothing of earlier runs.
+        local: Whether the service is an embedded one, which does not know earlier runs.
         patience: Seconds to wait for another process that is writing to the journal.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
         JournalUnusable: The journal cannot be used; `WrongService` if its tasks are elsewhere.
-        ValueError: The concurrency is below 1, or *local* is said of a service elsewhere.
+        ValueError: The concurrency is below 1, or *local* is set for a remote service.
         OSError: The file cannot be read.
     """
     settings = Settings(

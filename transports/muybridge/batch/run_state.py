@@ -20,7 +20,7 @@ _ENDS = frozenset({What.DOWNLOADED, What.FAILED, What.REFUSED})
 
 
 class Stopped(Exception):
-    """The run is to stop. What was under way goes on in the next one."""
+    """The run has to stop. The next one continues its items."""
 
 
 @attrs.define(eq=False)
@@ -29,19 +29,19 @@ class Run:
 
     Args:
         journal: The batch's journal.
-        runner: Whose work it is.
-        tell: Is called with each event, by one worker at a time.
+        runner: The runner that owns the items.
+        tell: Called with each event, by one worker at a time.
         wait_timeout: Seconds to wait for a task, or None for no limit.
         download_timeout: Seconds that a download may take.
-        stopping: Whether everything is to stop that costs nothing to stop.
-        workers: How many items there may be at work at once.
+        stopping: Whether everything stops that costs nothing to stop.
+        workers: Most items in progress at once.
         total: How many items there are.
-        finished: How many of them are at their end.
+        finished: How many of them are finished.
         creates: Whether new tasks are created.
-        stopped: Why none are any more, or "".
-        tried: The items that this run can do no more for.
-        error: What broke a worker.
-        lock: Guards what changes.
+        stopped: Why no more tasks are created, or "".
+        tried: The items for which this run can do nothing more.
+        error: The exception that ended a worker.
+        lock: Guards the changing fields.
     """
 
     journal: Journal
@@ -60,17 +60,17 @@ class Run:
     lock: AbstractContextManager[Any] = attrs.field(factory=nullcontext[None])
 
     def take(self) -> Entry | None:
-        """Return the next item to work on, or None where there is none."""
+        """Return the next item to work on, or None if there is none."""
         with self.lock:
             if self.stopping:
                 return None
             return self.journal.take(self.runner.name, creates=self.creates, besides=self.tried)
 
     def event(self, entry: Entry, what: What, detail: str = "", **more: Any) -> None:
-        """Make known what happened to *entry*.
+        """Report what happened to *entry*.
 
         Raises:
-            Stopped: The hook broke; its error is raised at the end.
+            Stopped: The hook raised; its error is raised at the end.
         """
         with self.lock:
             self.finished += what in _ENDS
@@ -94,13 +94,13 @@ class Run:
         with self.lock:
             self.tried.add(entry.number)
             if isinstance(error, ServiceError) and concerns_every_request(error):
-                # Every other request would meet the same.
+                # Every other request would fail the same way.
                 self.creates = False
                 self.stopped = str(error)
         self.event(entry, What.POSTPONED, str(error))
 
     def fail(self, error: BaseException) -> None:
-        """Stop the run because of *error*. The first is raised, with the notes of the others."""
+        """Stop the run because of *error*. The first one is raised, with the others' notes."""
         with self.lock:
             self._fail(error)
 

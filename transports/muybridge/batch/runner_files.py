@@ -1,10 +1,10 @@
-"""Runners of a batch: each holds a lock as long as it lives, and keeps replies if all else fails.
+"""The files of a runner beside the journal: its lock, and responses that the journal refused.
 
-A runner's lock is a file of its own beside the journal. Whoever gets the lock of another one knows
-that it is dead, and may take over what belonged to it.
+A runner is one process at work on a batch. As long as it lives, it holds a lock on a file of its
+own. A process that gets another runner's lock knows that it is dead, and may take over its items.
 
-A `ReplySlot` is a file that was given its full size before the first create was sent. It takes a
-reply when the journal cannot, because the disk is full or another process holds it.
+A `ReplySlot` is a file that gets its full size before the first create is sent. It takes a response
+when the journal cannot, because the disk is full or another process holds it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SIZE: Final = _HEADER + RAW_LIMIT
 
 @attrs.frozen(kw_only=True)
 class KeptReply:
-    """A reply in a side file.
+    """A response in a side file.
 
     Args:
         number: The item that it belongs to.
-        attempt: Which of the item's creates it answers.
+        attempt: Which of the item's creates it belongs to.
         status: Its HTTP status, or `UNFINISHED`.
-        body: Its body or what had arrived of it, at most 64 KiB.
+        body: Its body, or as much as had arrived, at most 64 KiB.
     """
 
     number: int
@@ -54,10 +54,10 @@ _FACTS = View(KeptReply, only=("number", "attempt", "status"))
 
 
 class ReplySlot:
-    """A side file for one reply at a time.
+    """A side file for one response at a time.
 
     Args:
-        path: Where it is made.
+        path: Where to create it.
 
     Raises:
         JournalUnusable: There is no room for it.
@@ -77,10 +77,10 @@ class ReplySlot:
         self.is_used: bool = False
 
     def keep(self, reply: KeptReply) -> None:
-        """Keep *reply*, durably.
+        """Keep *reply* durably.
 
         Raises:
-            OSError: It cannot be written even here.
+            OSError: It cannot be written here either.
         """
         body = reply.body[:RAW_LIMIT]
         facts = {**unstructure(reply, _FACTS), "size": len(body), "crc": zlib.crc32(body)}
@@ -90,7 +90,7 @@ class ReplySlot:
         self.is_used = True
 
     def close(self) -> None:
-        """Close the file, and remove it if it keeps nothing."""
+        """Close the file, and remove it if it is empty."""
         self._file.close()
         if not self.is_used:
             with ignoring_errors(OSError):
@@ -104,7 +104,7 @@ class Runner:
         folder: The batch's folder, which has a journal.
 
     Raises:
-        JournalUnusable: On entering, when its lock cannot be made.
+        JournalUnusable: On entering, if its lock cannot be made.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -112,7 +112,7 @@ class Runner:
         self._slots: list[ReplySlot] = []
         self.name: str = ""
         self.leaves_something = False
-        """Whether the journal could not be told everything, so that the next run has to look."""
+        """Whether the journal misses something, so that the next run has to look."""
 
     def __enter__(self) -> Self:
         ours = False
@@ -126,7 +126,7 @@ class Runner:
                 self._path = _lock_path(self._place, self.name)
                 self._file = _create(self._path)
                 try:
-                    # Another runner that tidies up may have been quicker.
+                    # Another runner may have removed it while cleaning up.
                     ours = lock(self._file) and self._path.exists()
                 finally:
                     if not ours:
@@ -148,7 +148,7 @@ class Runner:
 
     @property
     def keeps_replies(self) -> bool:
-        """Whether a reply is in a side file, because the journal could not take it."""
+        """Whether a side file holds a response, because the journal could not take it."""
         return any(slot.is_used for slot in self._slots)
 
     def new_slot(self) -> ReplySlot:
@@ -159,7 +159,7 @@ class Runner:
 
 
 class DeadRunner:
-    """What a runner that is dead has left, locked against others as long as the context lasts."""
+    """The files of a dead runner, locked against others as long as the context lasts."""
 
     def __init__(self, folder: Path, name: str, file: BinaryIO | None) -> None:
         self._place = folder / FOLDER
@@ -168,10 +168,10 @@ class DeadRunner:
 
     @classmethod
     def find(cls, folder: Path, name: str) -> DeadRunner | None:
-        """Return what the runner *name* has left, or None if it lives.
+        """Return the files of the runner *name*, or None if it is alive.
 
         Raises:
-            JournalUnusable: Its lock cannot be looked at.
+            JournalUnusable: Its lock cannot be opened.
         """
         path = _lock_path(folder / FOLDER, name)
         with unusable(path, "Nothing was sent."):
@@ -201,7 +201,7 @@ class DeadRunner:
             self._file.close()
 
     def replies(self) -> Iterator[KeptReply]:
-        """Yield the replies that it kept in side files.
+        """Yield the responses in its side files.
 
         Raises:
             JournalUnusable: A side file cannot be read.
@@ -221,7 +221,7 @@ class DeadRunner:
 
 
 def known_runners(folder: Path) -> list[str]:
-    """Return the names of the runners that have left a file, alive or dead."""
+    """Return the names of all runners that have a file, alive or dead."""
     return [path.name.removeprefix("runner-") for path in (folder / FOLDER).glob("runner-*")]
 
 
@@ -240,7 +240,7 @@ def _write(file: BinaryIO, data: bytes) -> None:
 
 
 def _read_slot(data: bytes) -> KeptReply | None:
-    """Return the reply that a side file keeps, or None where it keeps no whole one."""
+    """Return the response in a side file, or None if there is no whole one."""
     try:
         facts = json.loads(data[:_HEADER])
         body = data[_HEADER : _HEADER + facts["size"]]

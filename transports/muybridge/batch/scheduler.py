@@ -1,22 +1,22 @@
 """A batch at work: many items on one `Fleet`, with the journal kept around all that they do.
 
-It is written once, for every way to run code: it awaits nothing but a transport and the port of
+It is written once, for every way to run code: it awaits nothing but a transport and the port in
 `muybridge.drivers.runtime`. One worker schedules: it takes items from the journal, asks the fleet
 what to send next, and starts a worker for each exchange and each download. An item that waits,
 for its turn or for its next poll, holds nothing but its place in the fleet.
 
-A download is no work of the fleet: it goes to another host, without the key, in pieces that are
-written as they come, and the pace that the service asks for does not concern it. It shares the
-workers with the exchanges, and so their number.
+Downloads run beside the fleet, not on it: they go to another host, without the key, in pieces that
+are written as they arrive, and the service's rate limits do not apply to them. They share the
+workers with the exchanges, so the bound on both together is one number.
 
-What the fleet decides is written down around it. A paid request is armed in the journal before it
-goes to the transport. Its reply is in the journal before the fleet reads it, and what that led to
-before anybody is told. Between the reply and the journal nothing is awaited, so that no
-cancellation comes between the two.
+The journal is written around the fleet's decisions. A paid request is armed in the journal before
+it goes to the transport. Its response is in the journal before the fleet reads it, and the outcome
+before anyone is told. Nothing is awaited between the response and the journal, so no cancellation
+can come between the two.
 
-What goes wrong is of two kinds. A defect that breaks an exchange off, an unusable journal, a
-signal handler's exception or a listener's end the run, because the next item would meet them too;
-`Run.error` keeps the first one. Everything else is about one item, which is set aside.
+There are two kinds of failure. A defect that interrupts an exchange, an unusable journal, or an
+exception from a signal handler or a listener ends the run, because the next item would meet it
+too; `Run.error` keeps the first one. Everything else concerns one item, which is set aside.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from muybridge_protocol.operations import Wait
 from muybridge_protocol.records.tasks import Result, Task
 
 INCOMING: Final = "incoming"
-"""Where downloads are until they are whole, within the journal's folder."""
+"""The folder for unfinished downloads, inside the journal's folder."""
 AT_ONCE: Final = 32
-"""Most exchanges and downloads under way at once, however many items are at work."""
+"""Most exchanges and downloads at once, however many items are in progress."""
 
 
 class Scheduler:
@@ -78,9 +78,9 @@ class Scheduler:
         self._to_save: deque[tuple[ItemWork, Result | Task]] = deque()
         self._under_way = 0
         self._may_take = True
-        """Whether there may be an item in the journal that nobody works on."""
+        """Whether the journal may hold an item that no runner works on."""
         self._left = False
-        """Whether the journal is given back, so that a late worker must not touch it."""
+        """Whether the journal is released, so that a late worker must not touch it."""
         self._fleet: Fleet[int] = Fleet(
             calls.service,
             wall_offset=runtime.wall() - now,
@@ -93,7 +93,7 @@ class Scheduler:
         )
 
     async def work(self) -> None:
-        """Work until there is nothing left that this run can do, or it is to stop."""
+        """Work until this run can do nothing more, or has to stop."""
         error: BaseException | None = None
         try:
             await self._team.open()
@@ -107,7 +107,7 @@ class Scheduler:
                 error.add_note(HOW_TO_GO_ON)
 
     async def _end(self, error: BaseException | None) -> None:
-        """Wait for the replies to paid requests, and leave everything else."""
+        """Wait for the responses to paid requests, and abandon everything else."""
         self._run.stopping = True
         with self._team.lock:
             self._team.notify()
@@ -146,7 +146,7 @@ class Scheduler:
         return True
 
     async def _take_item(self) -> None:
-        """Begin to work on the next item of the journal, if there is one."""
+        """Start work on the next item of the journal, if there is one."""
         await self._driver.runtime.checkpoint()  # others run first, because this waits for the disk
         entry = self._run.take()
         if entry is None:
@@ -176,7 +176,7 @@ class Scheduler:
                 await self._team.wait()
 
     async def _exchange(self, sent: Dispatch[int]) -> None:
-        """Send a request, and take what comes of it; Ctrl-C waits for the reply to a paid one."""
+        """Send a request and take its outcome. Ctrl-C waits for the response to a paid one."""
         held: HeldInterrupt | None = None
         try:
             with hold_interrupts(when=sent.request.paid) as held:
@@ -201,7 +201,7 @@ class Scheduler:
                     self._take(work, sent, came)
 
     def _may_send(self, work: ItemWork, sent: Dispatch[int]) -> bool:
-        """Tell that a request is about to be sent, and return whether it is to be."""
+        """Tell that a request is about to be sent, and return whether to send it."""
         may_send = False
         with self._concerning(work):
             work.tracker.sending(sent.request, self._driver.runtime.now())
@@ -213,7 +213,7 @@ class Scheduler:
     def _take(
         self, work: ItemWork, sent: Dispatch[int], came: HttpResponse | TransportFailure
     ) -> None:
-        """Give the fleet what came of an exchange, and the journal before and after that."""
+        """Write the outcome of an exchange to the journal, before and after the fleet takes it."""
         now, paid = self._driver.runtime.now(), sent.request.paid
         failure = None if isinstance(came, HttpResponse) else came
         if isinstance(came, HttpResponse):
@@ -239,13 +239,13 @@ class Scheduler:
             self._awaited(work, ended)
 
     def _take_broken(self, work: ItemWork, sent: Dispatch[int], broken: BrokenOff) -> None:
-        """Take an exchange that something other than the network broke off."""
+        """Take an exchange that something other than the network interrupted."""
         cancelled = isinstance(broken.error, self._driver.runtime.cancelled)
         if sent.request.paid:
             note_request(broken, sent.request)
             try:
                 self._take(work, sent, broken.failure)
-            except Exception as other:  # noqa: BLE001  a journal's or a listener's: one can be raised
+            except Exception as other:  # noqa: BLE001  from the journal or a listener: only one can be raised
                 broken.error.add_note(f"{type(other).__name__} besides: {other}")
             if not cancelled:
                 self._run.fail(broken.error)
@@ -260,7 +260,7 @@ class Scheduler:
             self._finish(work)
 
     async def _save(self, work: ItemWork, source: Result | Task) -> None:
-        """Download a result, and put the file where it is found."""
+        """Download a result, and move the file to its final place."""
         with self._concerning(work):
             incoming = self._run.journal.folder / FOLDER / INCOMING
             driver = attrs.evolve(self._driver, listeners=work.listeners)
@@ -284,7 +284,7 @@ class Scheduler:
 
     @contextmanager
     def _concerning(self, work: ItemWork) -> Generator[None, None, None]:
-        """Set *work* aside for what goes wrong in the block, or end the run where that is due."""
+        """Set *work* aside if the block fails, or end the run if the failure is not the item's."""
         try:
             try:
                 yield
@@ -310,7 +310,7 @@ class Scheduler:
             self._run.fail(error)
 
     def _finish(self, work: ItemWork) -> None:
-        """Work no more on an item, in this run."""
+        """Stop work on an item for this run."""
         self._fleet.drop(work.entry.number)
         del self._items[work.entry.number]
         self._slots.append(work.slot)

@@ -29,7 +29,7 @@ _HEAD = (
 _MARK = '<meta name="generator" content="muybridge batch">'
 _OLDER_MARK = "minmax(17rem, 1fr)); }\nfigure { margin: 0; border: 1px solid #8885"
 
-"""What sheets have that were written before there was a mark."""
+"""Identifies sheets that were written before there was a mark."""
 _MARKED_WITHIN = 4096
 
 _STYLE = """
@@ -53,7 +53,7 @@ dd { margin: 0; }
 def write_sheet(report: Report) -> Path:
     """Write the contact sheet of a batch, and return where it is.
 
-    Only an earlier sheet is replaced: beside any other file of its name it gets another one.
+    It only replaces an earlier sheet. If another file has its name, it gets a numbered one.
 
     Raises:
         OSError: It cannot be written.
@@ -63,7 +63,7 @@ def write_sheet(report: Report) -> Path:
         with new.open("x", encoding="utf-8") as file:
             file.writelines(f"{encodable(line)}\n" for line in _page(report))
         path = link(new, report.folder / NAME, _is_sheet)
-        # A file that takes an earlier sheet's place at this very moment would be replaced.
+        # A file that takes an earlier sheet's place at this very moment is replaced.
         return new.replace(path)
     finally:
         new.unlink(missing_ok=True)
@@ -95,10 +95,10 @@ def _page(report: Report) -> Iterator[str]:
 
 
 def _figure_or_failure(entry: Entry) -> list[str]:
-    """Return the figure of *entry*, or what is left of it where a value cannot be shown."""
+    """Return the figure of *entry*, or a short one if a value cannot be shown."""
     try:
         return list(_figure(entry))
-    except Exception as error:  # noqa: BLE001  whatever it is, it is about this item alone
+    except Exception as error:  # noqa: BLE001  it concerns this item only
         task = "" if entry.task_id is None else f" (task {entry.task_id})"
         said = f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
         failed = f'<p class="reason">{escape(said)}</p>'
@@ -135,14 +135,14 @@ def _media(entry: Entry, path: str) -> str:
 
 
 def _setting(value: object) -> str:
-    """Return a setting's value, for people; the query of a link may hold a signature."""
+    """Return a setting's value for people, without the query of a link, which may be signed."""
     if isinstance(value, str):
         return without_query(value) if "://" in value else value
     return json.dumps(value)
 
 
 def _facts(entry: Entry, settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what is known of an item, by name."""
+    """Yield the facts about an item, by name."""
     yield "family", entry.family
     for name, value in settings.items():
         values = cast("list[object]", value) if isinstance(value, list) else [value]

@@ -1,7 +1,7 @@
 """Values as SQLite takes them.
 
-The core makes what comes from the service safe where it reads it. This is the last line of defence:
-whatever else reaches the journal is stored too, or refused as one item's error.
+The core sanitises what comes from the service where it reads it. This is the last line of defence:
+anything else that reaches the journal is stored too, or refused as one item's error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from muybridge.batch.journal_errors import Unstorable
 from muybridge_protocol.records.json import is_encodable, readable
 
 LONGEST_REASON: Final = 2000
-"""Most characters of a reason that are recorded and shown."""
+"""Longest reason that is recorded and shown, in characters."""
 _LARGEST: Final = 2**63 - 1
 
 Kind = type[str] | type[int] | type[float] | type[bytes]
@@ -20,9 +20,9 @@ Kind = type[str] | type[int] | type[float] | type[bytes]
 
 
 def storable(value: object, kind: Kind) -> str | int | float | bytes | None:
-    """Return *value* as a column of *kind* takes it.
+    """Return *value* as a column of *kind* stores it.
 
-    Text that cannot be encoded is repaired, and an integer beyond 64 bits becomes None.
+    Text that cannot be encoded is repaired, and an integer over 64 bits becomes None.
 
     Raises:
         Unstorable: It is neither None nor of that kind.
@@ -48,5 +48,5 @@ def encodable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return *text* as it is recorded and shown: on one line, encodable, not too long."""
+    """Return *text* on one line, encodable and truncated, as it is recorded and shown."""
     return readable(text, LONGEST_REASON)

@@ -27,13 +27,13 @@ T = TypeVar("T")
 C = TypeVar("C", covariant=True)  # noqa: PLC0105  the name is that of type checkers
 
 _TURN = 1.0
-"""Seconds of one wait: on Windows Ctrl-C does not interrupt a longer one."""
+"""Longest single wait in seconds: on Windows, Ctrl-C does not interrupt a wait."""
 _GRACE = 1.0
-"""Seconds that work has to end which costs nothing, when a team is closed."""
+"""Seconds that unpaid work has to end when a team is closed."""
 
 
 def run(function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs) -> T:
-    """Run the coroutine that *function* makes, whose I/O blocks, and return what it returns."""
+    """Run the coroutine of *function*, whose I/O blocks, and return its result."""
     outcome: Any = None
     try:
         try:
@@ -44,7 +44,7 @@ def run(function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **nam
             raise RuntimeError("a coroutine of blocking code has suspended: it awaited something")
         return cast("T", outcome)
     except BaseException as error:
-        # Ctrl-C may come while the outcome is handed over. It is in no other place then.
+        # Ctrl-C may arrive while the outcome is handed over, when nothing else holds it.
         ended = error.__context__
         note_outcome(error, ended.value if isinstance(ended, StopIteration) else outcome)
         raise
@@ -55,14 +55,14 @@ class BlockingRuntime:
     """Waits on a clock, in the caller's thread.
 
     Args:
-        clock: What tells the time and waits.
+        clock: Tells the time and waits.
     """
 
     clock: Clock
     cancelled: tuple[type[BaseException], ...] = ()
 
     def now(self) -> float:
-        """Return seconds on a clock that only goes forward."""
+        """Return seconds on a monotonic clock."""
         return self.clock.monotonic()
 
     def wall(self) -> float:
@@ -70,7 +70,7 @@ class BlockingRuntime:
         return self.clock.wall()
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until *moment*, which may have passed."""
+        """Wait until *moment*, which may be in the past."""
         self.clock.sleep(max(0.0, moment - self.clock.monotonic()))
 
     async def checkpoint(self) -> None:
@@ -93,13 +93,13 @@ class BlockingRuntime:
 
 
 class BlockingTeam:
-    """Threads, and the condition that guards what they share.
+    """Threads, and the condition that guards their shared state.
 
-    Their listeners find the context of the one who made the team, such as a trace's current span.
-    They are daemons, because a query that hangs must not keep the program from ending.
+    They run in the context of the team's creator, so listeners find a trace's current span, for
+    example. They are daemons, because a hanging query must not keep the program from exiting.
 
     Args:
-        clock: What tells the time and waits.
+        clock: Tells the time and waits.
         size: How many threads.
     """
 
@@ -109,7 +109,7 @@ class BlockingTeam:
         self._unfinished = 0
         self._paid = 0
         self.lock: threading.Condition = threading.Condition()
-        """Guards what the threads share."""
+        """Guards the shared state of the threads."""
         self._threads = [
             threading.Thread(
                 target=copy_context().run,
@@ -125,7 +125,7 @@ class BlockingTeam:
         try:
             for thread in self._threads:
                 thread.start()
-        except BaseException:  # there is no thread left, or Ctrl-C was pressed
+        except BaseException:  # no thread can be started, or Ctrl-C was pressed
             self._dismiss()
             raise
 
@@ -137,10 +137,10 @@ class BlockingTeam:
             self._jobs.put((work, paid))
 
     async def run(self, work: Work) -> None:
-        """Let a thread run *work*, and wait until it has ended.
+        """Let a thread run *work*, and wait for it to end.
 
-        It waits for a lock, because a signal handler that raises within the `wait` of a condition
-        or an event may leave a RuntimeError in place of what it has raised.
+        It waits for a lock, because a signal handler that raises during the `wait` of a condition
+        or an event may leave a RuntimeError in place of its own exception.
         """
         at_work = threading.Lock()
         at_work.acquire()
@@ -160,12 +160,12 @@ class BlockingTeam:
         self.lock.notify_all()
 
     async def wait(self, until: float = FOREVER) -> None:
-        """Let go of the lock until `notify`, or *until* a moment, but a second at most."""
+        """Release the lock until `notify` or *until* a moment, but for a second at most."""
         left = max(0.0, until - self._clock.monotonic())
         if left == FOREVER or isinstance(self._clock, SystemClock):
             self.lock.wait(min(left, _TURN))
         elif self._unfinished > 1:
-            # A clock that is made up must not run away from the work of another thread.
+            # A simulated clock must not run ahead of another thread's work.
             self.lock.wait(_TURN)
         else:
             self.lock.release()
@@ -177,8 +177,8 @@ class BlockingTeam:
     async def close(self, error: BaseException | None) -> None:
         """Wait for paid work to end, and give other work a moment.
 
-        Ctrl-C is held back meanwhile, and raised at the end; a second one comes out at once, and so
-        does the first one if another ends the team's use.
+        Ctrl-C is held back meanwhile and raised at the end. A second one is raised at once. If
+        Ctrl-C ends the team's use, the next one counts as the second.
         """
         with hold_interrupts(when=not isinstance(error, KeyboardInterrupt)) as held:
             if self._paid and isinstance(error, KeyboardInterrupt):
@@ -202,7 +202,7 @@ class BlockingTeam:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             work, paid = job
-            with suppress(BaseException):  # the work has kept it for the one who opened the team
+            with suppress(BaseException):  # the work has passed it on itself
                 run(work)
             with self.lock:
                 self._unfinished -= 1
@@ -211,10 +211,10 @@ class BlockingTeam:
 
 
 class BlockingTransport:
-    """A blocking transport, as the driver's coroutines use one.
+    """A blocking transport behind the driver's asynchronous interface.
 
     Args:
-        transport: What sends requests.
+        transport: Sends requests.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -223,7 +223,7 @@ class BlockingTransport:
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> _Stream:
-        """Send *request* and hand over its reply."""
+        """Send *request* and hand over its response."""
         return _Stream(self.transport.stream(request, timeout=timeout, authorization=authorization))
 
     async def close(self) -> None:
@@ -232,7 +232,7 @@ class BlockingTransport:
 
 
 class _Stream:
-    """The context of a blocking exchange, as an asynchronous one."""
+    """A blocking exchange behind the asynchronous interface."""
 
     def __init__(self, stream: AbstractContextManager[StreamedReply]) -> None:
         self._stream = stream
@@ -254,7 +254,7 @@ class _Stream:
 
 
 class _Reply:
-    """A blocking reply, as an asynchronous one."""
+    """A blocking response behind the asynchronous interface."""
 
     def __init__(self, reply: StreamedReply) -> None:
         self._reply = reply
@@ -282,7 +282,7 @@ class _Pieces:
 
 
 def iterate(context: AbstractAsyncContextManager[AsyncIterator[T]]) -> Iterator[T]:
-    """Yield what the iterator of *context* gives, within it."""
+    """Yield the items of the iterator that *context* gives, inside the context."""
     source = run(context.__aenter__)
     try:
         while (item := run(_next, source)) is not None:
@@ -296,7 +296,7 @@ async def _next(source: AsyncIterator[T]) -> T | None:
 
 
 class AsyncIteratorContext(Protocol[C]):
-    """A context that is entered, iterated over and left by coroutines."""
+    """An asynchronous context that is iterated over."""
 
     async def __aenter__(self) -> object: ...
 
@@ -311,10 +311,10 @@ class AsyncIteratorContext(Protocol[C]):
 
 
 class BlockingIterator(Generic[T]):
-    """A context that is iterated over, for blocking code.
+    """An asynchronous context and iterator, for blocking code.
 
     Args:
-        source: The same as coroutines, whose I/O blocks.
+        source: The context, whose I/O blocks.
     """
 
     def __init__(self, source: AsyncIteratorContext[T]) -> None:

@@ -1,4 +1,4 @@
-"""The operations of a client at their beginning: the part that every driver shares."""
+"""Begin the operations of a client, the same way for every driver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Moment(TypedDict):
     """One moment on both clocks of a driver.
 
     Attributes:
-        now: Seconds on a clock that only goes forward.
+        now: Seconds on a monotonic clock.
         wall: Unix seconds.
     """
 
@@ -43,7 +43,7 @@ class Calls:
         service: Where the service is.
         timeout: Seconds that one exchange with the service may take.
         poll_interval: Seconds between result queries, or None for the specification's pace.
-        next_polls: When tasks may next be polled.
+        next_polls: When each task may next be polled.
 
     Raises:
         ValueError: A time is not a number of seconds.
@@ -69,7 +69,7 @@ class Calls:
         )
 
     def query(self, task: Task | Result | str, *, now: float, wall: float) -> Poll:
-        """Return the operation that asks for a result once."""
+        """Return the operation that queries a result once."""
         return Poll.query(
             self.next_polls.recall(as_task(task)),
             self.service,
@@ -144,10 +144,10 @@ class Calls:
         """Return the operation that downloads a result.
 
         Args:
-            url: Where it is, or None to ask the service first.
-            task: Whose result it is, or None where only the link is known.
+            url: Where it is, or None to query the service first.
+            task: Whose result it is, or None if only the link is known.
             part: What an earlier download has saved.
-            timeout: Seconds that it may take.
+            timeout: Seconds that the download may take.
             size_limit: Most bytes, or None for no limit.
             now: Seconds on the driver's clock.
         """
@@ -167,14 +167,14 @@ class Calls:
 
 
 def is_time(seconds: object) -> bool:
-    """Whether *seconds* is a number of seconds above 0 that come to an end."""
+    """Whether *seconds* is a positive, finite number of seconds."""
     return isinstance(seconds, int | float) and 0 < seconds < math.inf
 
 
 def check_wait(timeout: object) -> None:
     """Check that *timeout* is seconds to wait for a task, or None for no limit.
 
-    Whoever creates the task first calls this before: a mistake must not be found once it is paid.
+    Call this before creating a task: a mistake must not surface once it has been paid for.
 
     Raises:
         ValueError: It is neither.
@@ -186,7 +186,7 @@ def check_wait(timeout: object) -> None:
 
 
 def check_entered(word: str, *, entered: bool) -> None:
-    """Check that a run is iterated over within its context, which ends it whatever happens.
+    """Check that a run is iterated over inside its context, which always ends it.
 
     Raises:
         RuntimeError: It is not. Nothing was sent.
@@ -199,7 +199,7 @@ def check_entered(word: str, *, entered: bool) -> None:
 
 
 def link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:
-    """Return the link and the task that a download's source stands for."""
+    """Return the link and the task that a download's source refers to."""
     if isinstance(source, str) and "://" in source and not source.lstrip().startswith("{"):
         return source, None
     task = as_task(source)
@@ -207,7 +207,7 @@ def link_of(source: Result | Task | str) -> tuple[str | None, Task | None]:
 
 
 def warn_caller(message: str, kind: type[Warning]) -> None:
-    """Warn about what the first caller outside of this package has asked for."""
+    """Warn, and point at the first caller outside this package."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("muybridge."):
         level, frame = level + 1, frame.f_back

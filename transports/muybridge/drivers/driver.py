@@ -1,21 +1,21 @@
-"""The driver: does what operations ask for, and hands them what came of it.
+"""The driver: does what operations ask for, and hands them the outcome.
 
-It is written once, as coroutines over a transport and a `Runtime`. There is no policy here: what to
-send, when, and what a failure means is decided by the operation, and there is no timeout or cancel
-scope, because those are the transport's.
+It is written once, as coroutines over a transport and a `Runtime`. There is no policy here: the
+operation decides what to send, when, and what a failure means. Timeouts and cancel scopes belong to
+the transport.
 
-An operation is a value; `Drive` holds the latest one and asks it for its next action until it has
-settled. `Driver.exchange` is the one place where a request meets the transport. It ends in one of
-three ways, and raises nothing:
+An operation is a value. `Drive` holds the latest one and asks it for its next action until it has
+settled. `Driver.exchange` is the one place where a request meets the transport. It raises nothing
+and returns one of three values:
 
-- an `HttpResponse`: a whole reply, without the key;
-- a `TransportFailure`: the network failed, and the transport says how far the exchange came;
-- a `BrokenOff`: something else came in between, such as Ctrl-C, a cancellation, what a signal
-  handler raises, or a defect. It goes on to the caller, once the operation and the listeners have
-  been told and what is known about money is in its notes.
+- an `HttpResponse`: the whole response, with the key redacted;
+- a `TransportFailure`: the network failed, and the transport reports how far the exchange got;
+- a `BrokenOff`: something else interrupted it, such as Ctrl-C, a cancellation, an exception from a
+  signal handler, or a defect. The driver raises it again once the operation and the listeners have
+  seen it and its notes say what is known about money.
 
-While a paid request is under way, the first Ctrl-C is held back. After its reply there is no
-checkpoint until the outcome is returned, so that no cancellation comes between an id and its user.
+While a paid request is in flight, the first Ctrl-C is held back. After its response there is no
+checkpoint until the outcome is returned, so no cancellation can come between an id and its user.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ Stream = AbstractAsyncContextManager[AsyncStreamedReply]
 
 @attrs.frozen
 class Driver:
-    """What every operation of one client is driven with.
+    """Drives every operation of one client.
 
     Args:
-        transport: What sends requests.
+        transport: Sends requests.
         credentials: The API key.
-        listeners: Who is told of events.
-        runtime: What tells the time and waits.
-        next_polls: What remembers when tasks may next be polled.
+        listeners: Receive events.
+        runtime: Tells the time and waits.
+        next_polls: Remembers when each task may next be polled.
     """
 
     transport: AsyncTransport
@@ -85,11 +85,11 @@ class Driver:
         """Drive *operation* to its end and return its outcome.
 
         Args:
-            operation: The operation at its beginning.
-            ledger: Where to book what comes of it, before Ctrl-C can come again.
+            operation: The operation, not yet driven.
+            ledger: Where to book the outcome before another Ctrl-C can arrive.
 
         Raises:
-            ServiceError: It ended with it.
+            ServiceError: The operation failed.
         """
         drive = Drive(self, operation, ledger)
         while await drive.step():
@@ -98,10 +98,10 @@ class Driver:
         return outcome
 
     async def download(self, operation: Download, part: PartFile) -> Saved:
-        """Drive *operation* to its end, saving what comes into *part*.
+        """Drive *operation* to its end, saving the body to *part*.
 
         Raises:
-            ServiceError: It ended with it.
+            ServiceError: The operation failed.
             OSError: The part cannot be written.
         """
         drive = _Saving(self, operation, part)
@@ -113,7 +113,7 @@ class Driver:
     async def exchange(
         self, request: HttpRequest, deadline: float
     ) -> HttpResponse | TransportFailure | BrokenOff:
-        """Send *request*, read its whole reply, and return what came of it; nothing is raised."""
+        """Send *request*, read the whole response, and return the outcome. Raises nothing."""
         came = await self.attempt(
             request, deadline, lambda stream: whole(stream, paid=request.paid)
         )
@@ -125,12 +125,12 @@ class Driver:
         deadline: float,
         read: Callable[[Stream], Awaitable[T]],
     ) -> T | TransportFailure | BrokenOff:
-        """Send *request*, and return what *read* makes of the exchange, or how it ended instead.
+        """Send *request* and return the result of *read*, or how the exchange failed.
 
         Args:
             request: What to send.
-            deadline: By when, on the runtime's clock.
-            read: Enters the exchange that it is given, and reads the reply.
+            deadline: When to give up, on the runtime's clock.
+            read: Enters the exchange and reads the response.
         """
         stream: Stream | None = None
         try:
@@ -145,8 +145,8 @@ class Driver:
             return await self.runtime.unbroken(reading, partial(_may_be_sent, stream))
         except TransportError as error:
             return self.credentials.redact_failure(error.failure)
-        except BaseException as error:  # noqa: BLE001  whoever called raises it again
-            # A shielded request is cancelled before its first byte, or not at all.
+        except BaseException as error:  # noqa: BLE001  the caller raises it again
+            # A shielded request is only cancelled before its first byte.
             unsent = request.shielded and isinstance(error, self.runtime.cancelled)
             failure = interruption_of(error, sent=_may_be_sent(stream, not unsent))
             hide_frames(error)
@@ -159,12 +159,12 @@ def _may_be_sent(stream: Stream | None, unless_told: bool = True) -> bool:  # no
 
 
 class Drive(Generic[Op]):
-    """An operation under way. It may be left between two steps, since nothing lives on.
+    """An operation in progress. It may be abandoned between two steps: it holds no resources.
 
     Args:
-        driver: What it is driven with.
-        operation: The operation at its beginning.
-        ledger: Where to book what comes of it, before Ctrl-C can come again.
+        driver: The driver of its client.
+        operation: The operation, not yet driven.
+        ledger: Where to book the outcome before another Ctrl-C can arrive.
     """
 
     def __init__(self, driver: Driver, operation: Op, ledger: Ledger | None = None) -> None:
@@ -174,10 +174,10 @@ class Drive(Generic[Op]):
         self._ledger = Ledger() if ledger is None else ledger
         self._settled: Settled[Any] | None = None
         self.events: tuple[Event, ...] = ()
-        """What the last step made known."""
+        """What the last step revealed."""
 
     async def step(self) -> bool:
-        """Do the next thing that the operation asks for, and return whether it goes on."""
+        """Do the next thing that the operation asks for, and return whether more is left to do."""
         self.events = ()
         runtime = self._driver.runtime
         try:
@@ -200,14 +200,14 @@ class Drive(Generic[Op]):
         return self._settled is None
 
     def leave(self) -> None:
-        """Tell the listeners that it is not driven any further."""
+        """Tell the listeners that it is driven no further."""
         self._tracker.end(GeneratorExit())
 
     def outcome(self) -> Any:
-        """Return what the operation came to, once no step is left.
+        """Return the outcome, once no step is left.
 
         Raises:
-            ServiceError: It ended with it.
+            ServiceError: The operation failed.
         """
         if self._settled is None:
             raise RuntimeError("the operation is still under way")
@@ -237,7 +237,7 @@ class Drive(Generic[Op]):
         self._operation, self.events = operation, operation.events
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:
-        """Send *request*, whose reply comes in pieces."""
+        """Send *request*, and read the response piece by piece."""
         raise NotImplementedError
 
     async def _exchange(
@@ -246,7 +246,7 @@ class Drive(Generic[Op]):
         deadline: float,
         read: Callable[[Stream], Awaitable[HttpResponse | None]] | None = None,
     ) -> Op:
-        """Send *request* and return the operation after what came of it."""
+        """Send *request* and return the operation after the exchange."""
         before = self._operation
         driver = self._driver
         came = await (
@@ -265,11 +265,11 @@ class Drive(Generic[Op]):
             case BrokenOff():
                 self._break_off(came, before, request, now)
                 raise came.error
-            case _:  # dealt with by `read`; if it broke, then while it was being left
+            case _:  # `read` has handled it; any failure came while leaving the exchange
                 return self._operation
 
     def _break_off(self, broken: BrokenOff, before: Op, request: HttpRequest, now: float) -> None:
-        """Tell everybody that the exchange was broken off; then its error can be raised."""
+        """Tell the operation and the listeners before the error is raised."""
         failure = broken.failure
         self._tracker.failed(failure, now)
         note_request(broken, request)
@@ -288,7 +288,7 @@ class _Saving(Drive["Download"]):
     """A download under way.
 
     Args:
-        driver: What it is driven with.
+        driver: The driver of its client.
         operation: The operation at its beginning.
         part: Where to save what comes.
     """
@@ -318,20 +318,20 @@ class _Saving(Drive["Download"]):
                 self._operation = self._operation.take(piece)
                 if self._operation.settled is not None:
                     return
-                # In this thread: a piece goes to the system's cache in a fraction of the time that
-                # handing it to another thread would take.
+                # In this thread: writing a piece to the system's cache takes a fraction of the time
+                # that handing it to another thread would.
                 self._part.write(piece)
                 self._tracker.tell(self._operation.events)
         self._operation = self._operation.end(now())
 
 
 class StreamOpening(Drive["OpenStream"]):
-    """A text request under way whose reply is streamed, as far as its head.
+    """A text request whose response is streamed, up to its head.
 
     Args:
-        driver: What it is driven with.
+        driver: The driver of its client.
         operation: The operation at its beginning.
-        opened: What closes the reply.
+        opened: Closes the response.
     """
 
     def __init__(self, driver: Driver, operation: OpenStream, opened: AsyncExitStack) -> None:
@@ -340,10 +340,10 @@ class StreamOpening(Drive["OpenStream"]):
         self._reply: AsyncStreamedReply | None = None
 
     async def open(self) -> tuple[AsyncStreamedReply, SilentTracker]:
-        """Return the reply whose body is the stream, and what tells of the call, which goes on.
+        """Return the response whose body is the stream, and the tracker of the call.
 
         Raises:
-            ServiceError: The operation ended with it.
+            ServiceError: The operation failed.
         """
         while self._reply is None:
             if not await self.step():
@@ -371,7 +371,7 @@ class StreamOpening(Drive["OpenStream"]):
 
 
 def _track(operation: Operation[Any], driver: Driver) -> SilentTracker:
-    """Return what tells the listeners of the call that *operation* begins."""
+    """Return the tracker of the call that *operation* begins."""
     if not driver.listeners.listen:
         return SilentTracker(driver.listeners)
     from muybridge.drivers.tracking import Tracker, info_of  # noqa: PLC0415  for listeners alone

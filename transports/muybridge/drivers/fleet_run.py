@@ -1,4 +1,4 @@
-"""Running many requests and tasks at once: what does not depend on how I/O is done."""
+"""Run many requests and tasks at once: everything that does no I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Outcome = FleetOutcome[int]
 
 
 class FleetRun:
-    """A fleet, what it has brought in, and who is told of it. A driver has one, and guards it.
+    """A fleet, its outcomes, and the trackers of its calls. `AsyncOutcomes` guards it with a lock.
 
     Args:
         calls: The client's.
@@ -65,11 +65,11 @@ class FleetRun:
         self._listeners = listeners
         self._clock = clock
         self._trackers: dict[int, SilentTracker] = {}
-        """By place, the calls that have begun and not ended."""
+        """The calls in progress, by place."""
         self._waiting: dict[int, MediaRequest | Task] = {}
-        """By place, the work that has not begun."""
+        """The work that has not begun, by place."""
         self.settled: deque[Outcome] = deque()
-        """What has ended and was not handed out; the first of them may just have been."""
+        """What has ended and was not handed out yet, except perhaps the first."""
         self.fleet: Fleet[int] = Fleet(
             calls.service,
             wall_offset=wall - now,
@@ -101,7 +101,7 @@ class FleetRun:
             warn_caller(reason, PollingTooOften)
 
     def next_action(self, now: float) -> Dispatch[int] | Wait | Busy | Done | None:
-        """Return what to do at *now*; None after something has settled."""
+        """Return what to do at *now*, or None if something has just settled."""
         action = self.fleet.next_action(now)
         if not isinstance(action, FleetOutcome):
             return action
@@ -114,7 +114,7 @@ class FleetRun:
         """Tell the listeners that a request is about to be sent.
 
         Raises:
-            BaseException: A listener has raised it. The request is given back, and was not sent.
+            BaseException: From a listener. The request goes back to the fleet; it was not sent.
         """
         try:
             tracker = self._trackers.get(sent.key)
@@ -126,10 +126,10 @@ class FleetRun:
             raise
 
     def take(self, sent: Dispatch[int], came: HttpResponse | TransportFailure, now: float) -> None:
-        """Take what came of an exchange, and tell the listeners.
+        """Take the outcome of an exchange, and tell the listeners.
 
         Raises:
-            BaseException: A listener has raised it, or a signal handler.
+            BaseException: From a listener or a signal handler.
         """
         tracker = self._trackers[sent.key]
         if isinstance(came, HttpResponse):
@@ -151,7 +151,7 @@ class FleetRun:
                 self._track(event.task, sent.key)
 
     def leave(self) -> None:
-        """Tell the listeners that what has not ended is left."""
+        """Tell the listeners that the remaining calls are abandoned."""
         while self._trackers:
             _, tracker = self._trackers.popitem()
             tracker.end(GeneratorExit())
@@ -172,7 +172,7 @@ class FleetRun:
 
     @property
     def unsent(self) -> list[MediaRequest]:
-        """The requests of which none is created and none is under way."""
+        """The requests that were neither created nor are in flight."""
         return [
             left.request
             for left in self.fleet.outstanding()
@@ -180,10 +180,10 @@ class FleetRun:
         ]
 
     def note(self) -> str | None:
-        """Return what must not be forgotten when a run is left early, in words, or None."""
+        """Return what the user must know about a run that is left early, or None."""
         parts: list[str] = []
         tasks, unsent = self.outstanding, self.unsent
-        # All of them, however many: an id that is paid for may stand nowhere else.
+        # All of them, however many: this may be the only place that shows a paid id.
         if tasks:
             ids = ", ".join(shown_id(task.id) for task in tasks)
             parts.append(f"{len(tasks)} accepted and going on; wait(id) asks for the result: {ids}")

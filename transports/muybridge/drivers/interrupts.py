@@ -1,7 +1,7 @@
-"""What interrupts a call from outside: signals, and what signal handlers raise.
+"""Interruptions from outside: signals, and exceptions that signal handlers raise.
 
-Ctrl-C is held back while the response to a paid request is on its way. What a handler of the
-user's own raises is recognised, so that nothing takes it for a failure of the network.
+Ctrl-C is held back while the response to a paid request is on its way. Exceptions from the user's
+own signal handlers are recognised, so that nothing mistakes them for network failures.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Terminated(KeyboardInterrupt):
 
 
 class HeldInterrupt:
-    """Whether Ctrl-C was pressed while it was held back, and is now to be raised."""
+    """Whether Ctrl-C was pressed while it was held back, and must be raised now."""
 
     number: int | None = None
     """The signal that arrived, or None."""
@@ -47,7 +47,7 @@ class HeldInterrupt:
         return self.number is not None
 
     def interrupt(self) -> KeyboardInterrupt:
-        """Return what is to be raised for it."""
+        """Return the exception to raise for it."""
         if self.number is None or self.number == signal.SIGINT:
             return KeyboardInterrupt()
         return Terminated(self.number)
@@ -60,9 +60,9 @@ def hold_interrupts(*, when: bool) -> AbstractContextManager[HeldInterrupt]:
     """Hold the first Ctrl-C back until the block ends; a second one interrupts at once.
 
     An interruption between a paid request and its response would lose the task's id. Python raises
-    `KeyboardInterrupt` in the main thread alone, and where a program has a handler of its own it
-    decides itself, so that elsewhere there is nothing to hold. Under trio several blocks may be
-    open at a time; the first one to end is then told.
+    `KeyboardInterrupt` in the main thread only, and a program with its own handler decides for
+    itself, so in other cases there is nothing to hold. Under trio, several blocks may be open at a
+    time; the first one to end gets the interruption.
 
     Within `terminating_on_signals` SIGTERM and SIGHUP are held back too.
 
@@ -89,7 +89,7 @@ _Handler = Callable[[int, FrameType | None], object]
 
 
 class _Interrupts:
-    """The process's Ctrl-C, which somebody holds back or nobody."""
+    """The process's Ctrl-C, and who is holding it back."""
 
     def __init__(self) -> None:
         self._holders: set[HeldInterrupt] = set()
@@ -97,7 +97,7 @@ class _Interrupts:
         self._usual: dict[int, _Handler] = {}
 
     def hold(self, holder: HeldInterrupt) -> None:
-        """Begin to hold Ctrl-C back for *holder*, if that is for us to do."""
+        """Hold Ctrl-C back for *holder*, unless the program handles it itself."""
         if not self._holders:
             self._usual = _interrupting()
             if not self._usual:
@@ -106,15 +106,15 @@ class _Interrupts:
             try:
                 for number in self._usual:
                     signal.signal(number, self._handle)
-            except BaseException:  # of a handler that is not replaced yet, or not ours to replace
+            except BaseException:  # from a handler that is not replaced yet
                 self._restore()
                 raise
         self._holders.add(holder)
 
     def release(self, holder: HeldInterrupt) -> int | None:
-        """Hold it no longer, and return which signal arrived; only one holder is told so."""
+        """Stop holding it, and return which signal arrived; only one holder learns of it."""
         if holder not in self._holders:
-            return None  # it was not held, or a second Ctrl-C has let all of them go
+            return None  # it was not held, or a second Ctrl-C has released every holder
         self._holders.discard(holder)
         if not self._holders:
             self._restore()
@@ -127,7 +127,7 @@ class _Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._pressed is not None:
-            # Here, and not by the holders: what is raised may keep them from it.
+            # Here, and not by the holders: the exception may keep them from doing it.
             self._restore()
             self._holders.clear()
             self._pressed = None
@@ -138,7 +138,7 @@ class _Interrupts:
 
 
 def _interrupting() -> dict[int, _Handler]:
-    """Return the handlers that do no more than to interrupt, by their signals' numbers."""
+    """Return the handlers that only interrupt, by signal number."""
     return {
         number: usual
         for number in _HELD
@@ -147,12 +147,12 @@ def _interrupting() -> dict[int, _Handler]:
 
 
 def _interrupts_only(handler: _Handler) -> bool:
-    """Whether *handler* does no more than to raise KeyboardInterrupt, now or soon."""
+    """Whether *handler* only raises KeyboardInterrupt, now or soon."""
     return handler in (signal.default_int_handler, _terminate) or handler.__module__ == _TRIO
 
 
 def waiting_for(paid: int) -> str:
-    """Return what is said while *paid* requests that cost money are waited for."""
+    """Return the message for the time while *paid* requests are awaited."""
     what, whose = "the response to a paid request", "its id is"
     if paid > 1:
         what, whose = f"the responses to {paid} paid requests", "their ids are"
@@ -160,10 +160,10 @@ def waiting_for(paid: int) -> str:
 
 
 def tell(message: str) -> None:
-    """Print *message* for the one who interrupts, who must know why nothing happens yet."""
-    # An error in here would break a paid request off, whatever is wrong with the screen.
+    """Print *message*: a user who interrupts must know why nothing happens yet."""
+    # An error here would interrupt a paid request, whatever is wrong with the screen.
     with suppress(Exception):
-        if sys.stderr is not None:  # print would turn to the standard output
+        if sys.stderr is not None:  # print would fall back to standard output
             print(f"muybridge: {message}", file=sys.stderr)  # noqa: T201  as said
 
 
@@ -178,8 +178,8 @@ def _terminate(number: int, _: FrameType | None) -> None:
 def terminating_on_signals() -> Generator[None, None, None]:
     """Within the block SIGTERM and SIGHUP interrupt as Ctrl-C does, by raising `Terminated`.
 
-    It is for the command. A signal that is ignored, as SIGHUP is under nohup, stays ignored, and
-    a handler that is already there stays in place.
+    It is for the command. An ignored signal, such as SIGHUP under nohup, stays ignored, and an
+    existing handler stays in place.
     """
     taken = [one for one in _TERMINATION if signal.getsignal(one) is signal.SIG_DFL]
     for number in taken:
@@ -193,7 +193,7 @@ def terminating_on_signals() -> Generator[None, None, None]:
 
 @contextmanager
 def ignoring_signals() -> Generator[None, None, None]:
-    """Within the block Ctrl-C, SIGTERM and SIGHUP are ignored where they would interrupt.
+    """Within the block, Ctrl-C, SIGTERM and SIGHUP are ignored if they would only interrupt.
 
     It is for the last lines of a command that one of them has ended.
     """
@@ -210,7 +210,7 @@ def ignoring_signals() -> Generator[None, None, None]:
 
 
 def raised_by_handler(error: BaseException) -> bool:
-    """Whether *error* was raised by a signal handler, and so by nothing that was being done."""
+    """Whether a signal handler raised *error*, rather than the code that it interrupted."""
     return _handler_traceback(error) is not None
 
 
@@ -226,7 +226,7 @@ def _handler_traceback(error: BaseException) -> TracebackType | None:
 
 
 def _codes_of_handlers() -> set[CodeType]:
-    """Return the code of the signal handlers. One may have deleted the frame that it was handed."""
+    """Return the code of the signal handlers, which may have deleted their frame argument."""
     found: set[CodeType] = set()
     for number in signal.valid_signals():
         handler: object = signal.getsignal(number)
@@ -239,7 +239,7 @@ def _codes_of_handlers() -> set[CodeType]:
 
 
 def _was_handed_a_frame(frame: FrameType) -> bool:
-    """Whether one of the arguments is a frame: Python calls signal handlers so, and nobody else."""
+    """Whether an argument is a frame: Python calls signal handlers this way, and nothing else."""
     code, values = frame.f_code, frame.f_locals
     named = code.co_argcount + code.co_kwonlyargcount
     if any(isinstance(values.get(name), FrameType) for name in code.co_varnames[:named]):
@@ -251,7 +251,7 @@ def _was_handed_a_frame(frame: FrameType) -> bool:
 
 
 def hide_frames(error: BaseException) -> None:
-    """Take our frames and those of libraries, which may show the key, out of the traceback.
+    """Remove our frames and those of libraries, which may show the key, from the traceback.
 
     A signal handler's own frames stay.
     """
@@ -263,7 +263,7 @@ def hide_frames(error: BaseException) -> None:
 
 @contextmanager
 def ignoring_errors(kind: type[Exception] = Exception) -> Generator[None, None, None]:
-    """Ignore every exception of *kind* in the block but those that a signal handler raises."""
+    """Ignore every exception of *kind* in the block, except from signal handlers."""
     try:
         yield
     except kind as error:

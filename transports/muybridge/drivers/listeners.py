@@ -1,4 +1,4 @@
-"""Who hears of what operations make known: the hook for ids first, then log and `on_event`."""
+"""Deliver the events of operations: to the hook for ids first, then to the log and `on_event`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Listeners:
-    """Those who are told of events.
+    """The hooks of a client.
 
     Args:
-        on_submitted: Called with each task the moment its id is known, or None.
+        on_submitted: Called with each task as soon as its id is known, or None.
         on_event: Called with each event, or None.
 
     Raises:
@@ -41,17 +41,17 @@ class Listeners:
 
     @property
     def listen(self) -> bool:
-        """Whether there is anybody who is told of more than ids."""
+        """Whether anyone listens for more than ids."""
         return self.on_event is not None or find_log() is not None
 
     def tell(self, events: Sequence[AnyEvent], log: Log | None = None) -> None:
-        """Tell *events* in their order, but the hook for ids first.
+        """Deliver *events* in order, to the hook for ids first.
 
-        What a listener raises has the id of an accepted task in its notes.
+        An exception from a listener carries the id of an accepted task in its notes.
 
         Args:
-            events: What became known.
-            log: What writes them down as well, or None.
+            events: What happened.
+            log: Logs them as well, or None.
         """
         if self.on_submitted is None and self.on_event is None and log is None:
             return
@@ -64,7 +64,7 @@ class Listeners:
             finally:
                 if log is not None:
                     for event in events:
-                        with ignoring_errors():  # of a log handler: logging ends no call
+                        with ignoring_errors():  # of a log handler: logging must not end a call
                             log.write(event)
                 if self.on_event is not None:
                     for event in events:
@@ -76,12 +76,12 @@ class Listeners:
 
 
 def find_log() -> Log | None:
-    """Return what writes events down, or None where no handler waits for records."""
-    logging = sys.modules.get("logging")  # not loaded before: nobody has made a handler
+    """Return what logs events, or None if no handler would see the records."""
+    logging = sys.modules.get("logging")  # not loaded: nobody has made a handler
     if logging is None:
         return None
     root = logging.root
-    # A logger below `muybridge` has left a place for that one, too.
+    # A logger below `muybridge` leaves a placeholder for `muybridge` itself.
     if not root.handlers and "muybridge" not in root.manager.loggerDict:
         return None
     if not root.handlers and not _has_own_handlers(logging):
@@ -105,7 +105,7 @@ _LOGGERS = ("muybridge", "muybridge.requests", "muybridge.tasks", "muybridge.cal
 
 
 class SilentTracker:
-    """A call of which nobody is told, but for the id of the task that it creates.
+    """A call nobody listens to; only `on_submitted` fires.
 
     Args:
         listeners: The client's.
@@ -120,21 +120,21 @@ class SilentTracker:
         """Tell that *request* is about to be sent.
 
         Raises:
-            BaseException: A listener has raised it. Nothing was sent.
+            BaseException: From a listener. Nothing was sent.
         """
 
     def head(self, status: int, now: float) -> None:
-        """Tell that the head of a reply has come whose body comes in pieces."""
+        """Tell that the head of a streamed response has arrived."""
 
     def replied(self, response: HttpResponse, now: float) -> None:
-        """Take note of a whole reply. It is told by `tell_end`, once it has been read."""
+        """Record a whole response. `tell_end` reports it, once it has been read."""
 
     def failed(self, failure: TransportFailure, now: float | None) -> None:
-        """Take note of an exchange without a whole reply. It is told by `tell_end`.
+        """Record an exchange without a whole response. `tell_end` reports it.
 
         Args:
             failure: What happened.
-            now: When, on the driver's clock, or None for the moment at which it is told.
+            now: When, on the driver's clock, or None for the moment of the report.
         """
 
     def piece(self, size: int) -> None:
@@ -144,14 +144,14 @@ class SilentTracker:
         """Count a chunk of a streamed text."""
 
     def tell(self, events: tuple[Event, ...]) -> None:
-        """Tell *events* of an exchange that goes on."""
+        """Tell *events* of an exchange in progress."""
 
     def tell_end(self, events: tuple[Event, ...]) -> None:
-        """Tell that an exchange has ended, if one was under way, and what it has led to."""
+        """Tell that an exchange has ended, if one was in progress, and the *events* it led to."""
         self._listeners.tell(events)
 
     def end(self, outcome: object = None) -> None:
         """Tell that the call has ended, with a value or an exception.
 
-        What a listener raises does not take the place of an exception.
+        An exception from a listener does not replace the one that ended the call.
         """

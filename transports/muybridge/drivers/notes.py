@@ -1,7 +1,7 @@
 """Notes on exceptions about money: what was sent, which task was accepted, how to resume.
 
-What ends a call in the middle of a paid request, such as Ctrl-C, says in its notes what is known.
-Errors of the service say it themselves.
+An exception that interrupts a paid request, such as Ctrl-C, carries in its notes what is known.
+A `ServiceError` says it in its own message.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ NOT_SENT = "The request was not sent, and nothing was charged: it can be sent ag
 
 
 class Ledger:
-    """What a paid request has come to so far, for the note of whatever breaks its call off.
+    """Records the state of a paid request, for the notes of an exception that interrupts the call.
 
-    It is no context manager: Ctrl-C may come as one is left, when the block is behind and the
-    outcome not yet returned.
+    It is not a context manager: Ctrl-C may arrive while one is being left, after the block and
+    before the outcome is returned.
     """
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ class Ledger:
         self._under_way, self._unsent = False, True
 
     def book(self, operation: Operation[Any]) -> None:
-        """Book what came of it."""
+        """Book the operation after the exchange."""
         self._operation = operation
         self._under_way = False
 
     def leave_note(self, error: BaseException) -> None:
-        """Note with *error* what is known. Errors of the service say it themselves."""
+        """Add what is known to the notes of *error*, unless it is a `ServiceError`."""
         if isinstance(error, ServiceError):
             return
         said = None if self._operation is None else _outcome(self._operation)
@@ -72,11 +72,11 @@ def add_note(error: BaseException, note: str | None) -> None:
 
 @attrs.frozen
 class BrokenOff:
-    """How an exchange ended that something other than the network broke off.
+    """An exchange that something other than the network interrupted.
 
     Args:
-        error: What did: Ctrl-C, a cancellation, what a signal handler raises, or a defect.
-        failure: How far the exchange had come.
+        error: Ctrl-C, a cancellation, an exception from a signal handler, or a defect.
+        failure: How far the exchange got.
     """
 
     error: BaseException
@@ -84,7 +84,7 @@ class BrokenOff:
 
 
 def interruption_of(error: BaseException, *, sent: bool) -> TransportFailure:
-    """Return how far an exchange came that *error* broke off."""
+    """Return how far an exchange got before *error* interrupted it."""
     return TransportFailure(
         phase=Phase.SEND if sent else Phase.CONNECT,
         sent=sent,
@@ -94,38 +94,38 @@ def interruption_of(error: BaseException, *, sent: bool) -> TransportFailure:
 
 
 def note_request(broken: BrokenOff, request: HttpRequest) -> None:
-    """Note with what broke an exchange off whether its *request* may be charged."""
+    """Add to the notes of the interruption whether the *request* may be charged."""
     if request.paid:
         under_way = TEXT_UNDER_WAY if request.interruptible else UNDER_WAY
         add_note(broken.error, under_way if broken.failure.sent else NOT_SENT)
 
 
 def accepted(task: Task) -> str:
-    """Return the note that goes with whatever ends a call after *task* was created."""
+    """Return the note for an exception that ends a call after *task* was created."""
     name = task.id if is_bare(task.id) else task.to_token()
     return f"Task {shown_id(task.id)} was accepted and is still running; to resume: wait({name!r})."
 
 
 def note_task(error: BaseException, task: Task) -> None:
-    """Note with *error*, which ends the wait for *task*, that the task is still running."""
+    """Add to the notes of *error*, which ends the wait, that *task* is still running."""
     if not isinstance(error, ServiceError):
         add_note(error, accepted(task))
 
 
 def interrupted(operation: Operation[Any], held: HeldInterrupt) -> KeyboardInterrupt:
-    """Return the interruption that was held back during a paid request, with what it led to."""
+    """Return the interruption that was held back, with the outcome of *operation* in its notes."""
     interrupt = held.interrupt()
     add_note(interrupt, _outcome(operation))
     return interrupt
 
 
 def note_outcome(error: BaseException, outcome: object) -> None:
-    """Note with *error*, which came before *outcome* could be handed over, what was accepted."""
+    """Add to the notes of *error*, which preempted *outcome*, what was accepted."""
     add_note(error, _told(outcome))
 
 
 def _outcome(operation: Operation[Any]) -> str | None:
-    """Return what a paid *operation* has come to, in words, or None if nothing was accepted."""
+    """Describe the outcome of a paid *operation*, or return None if it has none yet."""
     return None if operation.settled is None else _told(operation.settled.outcome)
 
 

@@ -1,4 +1,4 @@
-"""The runtime of trio: coroutines are its tasks, and workers are those of a nursery."""
+"""The runtime of trio: workers are the tasks of a nursery."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TrioRuntime:
             ) from None
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until *moment*, which may have passed."""
+        """Wait until *moment*, which may be in the past."""
         await trio.sleep_until(moment)
 
     async def checkpoint(self) -> None:
@@ -64,7 +64,7 @@ class TrioRuntime:
 
 
 class TrioTeam:
-    """The tasks of a nursery. Nothing guards what they share: they switch at checkpoints alone."""
+    """The tasks of a nursery. Shared state needs no lock: tasks switch at checkpoints only."""
 
     def __init__(self) -> None:
         self.lock: AbstractContextManager[Any] = nullcontext()
@@ -72,7 +72,7 @@ class TrioTeam:
         self._nursery: trio.Nursery
         self._opened: AbstractAsyncContextManager[trio.Nursery]
 
-    # Ctrl-C must not come between a nursery and its end: trio could not go on.
+    # Ctrl-C must not leave the nursery open: trio could not continue.
     @trio.lowlevel.enable_ki_protection
     async def open(self) -> None:
         """Open the nursery."""
@@ -84,7 +84,7 @@ class TrioTeam:
         self._nursery.start_soon(_work, work)
 
     async def run(self, work: Work) -> None:
-        """Start a task that does *work*, and wait until it has ended."""
+        """Start a task that does *work*, and wait for it to end."""
         ended = trio.Event()
 
         async def whole() -> None:
@@ -109,13 +109,17 @@ class TrioTeam:
 
     @trio.lowlevel.enable_ki_protection
     async def close(self, error: BaseException | None) -> None:
-        """Cancel the tasks. Exchanges that may be charged are shielded, the others end at once."""
+        """Cancel the tasks. Paid exchanges are shielded; the others end at once.
+
+        However often Ctrl-C is pressed, it waits for the paid ones: trio delivers the interruption
+        to the main task only.
+        """
         self._nursery.cancel_scope.cancel()
         late: BaseException | None = None
         try:
-            # Without the exception that passes through, which would come out in a group.
+            # Without the current exception, which would come out in a group.
             await self._opened.__aexit__(None, None, None)
-        except BaseException as raised:  # noqa: BLE001  a cancellation from without, seen below
+        except BaseException as raised:  # noqa: BLE001  a cancellation from outside, seen below
             late = raised
         odd = _other_than_cancelled(late)
         if odd is not None:
@@ -124,14 +128,14 @@ class TrioTeam:
             await trio.lowlevel.checkpoint_if_cancelled()  # the same, but in no group
 
 
-# Ctrl-C must not come between a reply and its place in what the tasks share.
+# Ctrl-C must not come between a response and its place in the shared state.
 @trio.lowlevel.enable_ki_protection
 async def _work(work: Work) -> None:
     await work()
 
 
 def _other_than_cancelled(error: BaseException | None) -> BaseException | None:
-    """Return the first exception in *error*, a group or not, that is no cancellation."""
+    """Return the first exception in *error*, a group or not, other than a cancellation."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         found = map(_other_than_cancelled, group.exceptions)

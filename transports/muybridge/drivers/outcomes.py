@@ -25,16 +25,16 @@ class AsyncOutcomes:
             async for outcome in outcomes:
                 print(outcome.key, outcome.result or outcome.error)
 
-    A failed task is an outcome like any other. Left early or cancelled, nothing more is sent;
-    what may be charged is heard out, so that its id is known, and an exception that passes
-    through has in its notes what is still out. What a listener of the client raises ends the
-    run, and is raised by the loop.
+    A failed task is an outcome like any other. If the context is left early or cancelled, nothing
+    more is sent. Paid requests in flight run to their response, so that their ids are known, and an
+    exception that passes through lists in its notes what is still outstanding. An exception from a
+    listener of the client ends the run and is raised by the loop.
     """
 
     def __init__(self, run: FleetRun, driver: Driver, workers: int) -> None:
         self._run = run
         self._driver = driver
-        # One more than may send: it schedules.
+        # One more than may send, which schedules.
         self._team = driver.runtime.team(min(workers, len(run.fleet)) + 1)
         self._handed_out = False
         self._entered = False
@@ -56,7 +56,7 @@ class AsyncOutcomes:
 
     @property
     def unread(self) -> list[Outcome]:
-        """The outcomes that the loop has not been given."""
+        """The outcomes that the loop has not received."""
         with self._team.lock:
             return list(self._run.settled)[self._handed_out :]
 
@@ -65,7 +65,7 @@ class AsyncOutcomes:
         try:
             await self._team.open()
             self._team.start(self._schedule)
-        except BaseException as error:  # no thread is left, or Ctrl-C was pressed
+        except BaseException as error:  # no thread can be started, or Ctrl-C was pressed
             await self._end(error)
             raise
         return self
@@ -93,13 +93,13 @@ class AsyncOutcomes:
                 raise self._broken
             if not self._run.settled:
                 raise StopAsyncIteration
-            # It stays where it is until the next one is asked for, so that no interruption
-            # comes between it and the loop.
+            # It stays in place until the next one is requested, so that no interruption
+            # can come between it and the loop.
             self._handed_out = True
             return self._run.settled[0]
 
     async def _end(self, error: BaseException | None) -> None:
-        """Send nothing more, hear out what may be charged, and note with *error* what is out."""
+        """Send nothing more, wait for paid responses, and note with *error* what is outstanding."""
         with self._team.lock:
             if error is None:
                 self._put_by()
@@ -119,14 +119,14 @@ class AsyncOutcomes:
             self._leave_note(error)
 
     def _settle(self) -> None:
-        """Count as settled what has ended since the scheduler has."""
+        """Settle what has ended since the scheduler stopped."""
         ended = False
         while not ended:
-            with ignoring_errors():  # of a listener: what is known of the others matters more
+            with ignoring_errors():  # of a listener: the other outcomes matter more
                 ended = self._run.next_action(self._driver.runtime.now()) is not None
 
     def _put_by(self) -> None:
-        """Let go of the outcome that was handed out last: the loop is done with it."""
+        """Drop the outcome that was handed out last: the loop is done with it."""
         if self._handed_out:
             self._handed_out = False
             self._run.settled.popleft()
@@ -181,7 +181,7 @@ class AsyncOutcomes:
         if isinstance(came, BrokenOff):
             note_request(came, sent.request)
             if not isinstance(came.error, self._driver.runtime.cancelled):
-                self._break_off(came.error)  # a defect's or a signal handler's; the loop raises it
+                self._break_off(came.error)  # from a defect or a signal handler; the loop raises it
             came = came.failure
         try:
             self._run.take(sent, came, self._driver.runtime.now())

@@ -1,4 +1,4 @@
-"""`Runtime`: what a driver needs besides a transport. One binding exists for each way to run code.
+"""`Runtime`: what the driver needs besides a transport, with one binding for each way to run code.
 
 The driver, the clients' logic, fleets and batches are coroutines that await nothing but a transport
 and this port. So they are written once, and a binding decides what waiting means:
@@ -14,13 +14,13 @@ To use it, take a `Runtime` as an argument and never import `trio`, `asyncio` or
     try:
         with team.lock:  # around whatever workers share
             team.start(partial(fetch, item))  # an async function; it runs beside this one
-            await team.wait(until=runtime.now() + 5)  # lets go of the lock until `team.notify()`
+            await team.wait(until=runtime.now() + 5)  # releases the lock until `team.notify()`
     finally:
         await team.close(error=None)
 
-A worker's exchange that may be charged is started with `paid=True`, and `close` waits for it,
-however long it takes. Between the reply to a paid request and the place where its id is kept there
-must be no `await` of anything that may suspend, because a cancellation could come there.
+Start a worker whose exchange may be charged with `paid=True`: `close` waits for it, however long it
+takes. Between the response to a paid request and the place where its id is kept, await nothing that
+may suspend, because a cancellation could arrive there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 """What a worker does: an async function."""
 
 FOREVER = math.inf
-"""A moment that never comes."""
+"""A moment that never arrives."""
 
 
 class Runtime(Protocol):
@@ -44,14 +44,14 @@ class Runtime(Protocol):
 
     @property
     def cancelled(self) -> type[BaseException] | tuple[type[BaseException], ...]:
-        """What a cancellation raises: for `except`. Empty where nothing is ever cancelled."""
+        """What a cancellation raises, for `except`. Empty if nothing is ever cancelled."""
         ...
 
     def now(self) -> float:
-        """Return seconds on a clock that only goes forward.
+        """Return seconds on a monotonic clock.
 
         Raises:
-            RuntimeError: The caller does not run as this binding needs it. Nothing was sent.
+            RuntimeError: The caller does not run under this binding. Nothing was sent.
         """
         ...
 
@@ -60,7 +60,7 @@ class Runtime(Protocol):
         ...
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until *moment*, which may have passed."""
+        """Wait until *moment*, which may be in the past."""
         ...
 
     async def checkpoint(self) -> None:
@@ -88,7 +88,7 @@ class Runtime(Protocol):
         ...
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do *work*, which waits for a disk or a database, without holding up others."""
+        """Do *work*, which waits for a disk or a database, without blocking others."""
         ...
 
     def team(self, size: int) -> Team:
@@ -101,43 +101,43 @@ class Team(Protocol):
 
     @property
     def lock(self) -> AbstractContextManager[Any]:
-        """What is held while shared state is read or changed. It may be held twice."""
+        """Guards shared state. The same worker may acquire it twice."""
         ...
 
     async def open(self) -> None:
-        """Get the workers ready. If it raises, none is left behind."""
+        """Start the workers. If this raises, none of them is left running."""
         ...
 
     def start(self, work: Work, *, paid: bool = False) -> None:
-        """Run *work* beside the caller. It must keep its own errors, but for a cancellation.
+        """Run *work* beside the caller. It must handle its own errors, except a cancellation.
 
         Args:
-            work: An async function. An exception that is no `Exception` ends the team where it can.
-            paid: Whether `close` waits for its end, however long it takes.
+            work: An async function. A `BaseException` such as Ctrl-C may end the team.
+            paid: Whether `close` waits for it to end, however long it takes.
         """
         ...
 
     async def run(self, work: Work) -> None:
-        """Run *work* beside the caller and wait until it has ended. The lock is not held.
+        """Run *work* beside the caller and wait for it to end. Do not hold the lock.
 
-        What interrupts the wait comes out as itself, and *work* goes on until `close`.
+        Whatever interrupts the wait is raised unchanged, and *work* continues until `close`.
         """
         ...
 
     def notify(self) -> None:
-        """Wake everybody who waits, because shared state has changed. The lock is held."""
+        """Wake every waiting worker after a change of shared state. Hold the lock."""
         ...
 
     async def wait(self, until: float = FOREVER) -> None:
-        """Let go of the lock until `notify`, or *until* a moment. It may end sooner: look again."""
+        """Release the lock until `notify` or *until* a moment. It may return early: check again."""
         ...
 
     async def close(self, error: BaseException | None) -> None:
-        """End every worker: paid work comes to its end, other work is cancelled or left behind.
+        """End every worker: paid work finishes, other work is cancelled or abandoned.
 
-        What interrupts the wait comes out as itself, in no group.
+        Whatever interrupts the wait is raised unchanged, and not in an exception group.
 
         Args:
-            error: What ends the team's use, or None.
+            error: The exception that ends the team's use, or None.
         """
         ...

@@ -1,6 +1,6 @@
-"""Tracking one call: which events belong to it, how long its requests take, how it ends.
+"""Track one call: which events belong to it, how long its requests take, how it ends.
 
-It is loaded where somebody listens, and only there.
+This module is only loaded if somebody listens.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _numbers = itertools.count(1)
 
 _MODEL = re.compile(r"/v1/models/([^/:]+(?::[^/:]+)*):(?:streamG|g)enerateContent\Z")
 _BROKEN_OFF = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.INTERRUPTED)
-"""What is told of an exchange that an exception from elsewhere broke off: it may have been sent."""
+"""Reported for an exchange that an unrelated exception interrupted: it may have been sent."""
 _LIMIT = 200
-"""Most characters that are told of a name."""
+"""Most characters of a name that are reported."""
 
 
 class Tracker(SilentTracker):
-    """One call, told to those who listen.
+    """One call, reported to the listeners.
 
     Args:
         listeners: The client's.
-        log: What writes events down, or None.
+        log: Logs events, or None.
         info: Which call it is.
         now: Tells seconds on the driver's clock.
     """
@@ -116,18 +116,18 @@ class Tracker(SilentTracker):
         self._open = True
 
     def head(self, status: int, now: float) -> None:
-        """Tell that the head of a reply has come whose body comes in pieces."""
+        """Tell that the head of a streamed response has arrived."""
         self._reply = status
         if self._tells_requests:
             self._tell(ReplyBegan(call=self._info, status=status, duration=now - self._sent))
 
     def replied(self, response: HttpResponse, now: float) -> None:
-        """Take note of a whole reply. It is told by `tell_end`, once it has been read."""
+        """Record a whole response. `tell_end` reports it, once it has been read."""
         self._reply, self._size = response.status, len(response.body)
         self._took = now - self._sent
 
     def failed(self, failure: TransportFailure, now: float | None) -> None:
-        """Take note of an exchange without a whole reply. It is told by `tell_end`."""
+        """Record an exchange without a whole response. `tell_end` reports it."""
         self._failure = failure
         self._took = None if now is None else now - self._sent
 
@@ -143,17 +143,17 @@ class Tracker(SilentTracker):
         self._usage = getattr(chunk, "usage_metadata", None) or self._usage
 
     def tell(self, events: tuple[Event, ...]) -> None:
-        """Tell *events* of an exchange that goes on."""
+        """Tell *events* of an exchange in progress."""
         for event in events:
             if isinstance(event, DownloadProgress):
                 self._count(event)
         self._tell(*map(self._stamped, events))
 
     def tell_end(self, events: tuple[Event, ...]) -> None:
-        """Tell that an exchange has ended, and the *events* that it has led to."""
+        """Tell that an exchange has ended, and the *events* it led to."""
         ended = self._end_of_exchange()
         stamped = tuple(map(self._stamped, events))
-        # Another request of the same call asks for the same again, but for a poll's.
+        # The next request of the call repeats this one, except after a poll.
         polled = any(isinstance(event, Polled) for event in events)
         self._resends = 0 if polled else self._resends + 1
         self._tell(*ended, *stamped)
@@ -164,7 +164,7 @@ class Tracker(SilentTracker):
             return
         self._ended = True
         if isinstance(outcome, BaseException):
-            with ignoring_errors():  # a listener's: the error that ends the call goes first
+            with ignoring_errors():  # of a listener: the error that ends the call matters more
                 self._tell_end_of_call(outcome)
         else:
             self._tell_end_of_call(outcome)
@@ -199,17 +199,17 @@ class Tracker(SilentTracker):
         )
         try:
             self._tell(*ended)
-        finally:  # whatever a listener raises before: who has been told of a call hears of its end
+        finally:  # even if a listener raises: every listener hears that the call has ended
             self._tell(told)
 
     def _count(self, event: DownloadProgress) -> None:
-        """Count what a download's progress says: at first, where it goes on from."""
+        """Count the bytes of a download. Its first progress says where it resumes."""
         if self._file is not None:
             self._size += event.received - self._file
         self._file = event.received
 
     def _stamped(self, event: Event) -> Event:
-        """Return *event* with what the call and the last exchange say of it."""
+        """Return *event* with its call and the cause from the last exchange."""
         if isinstance(event, Submitted):
             self._info = of_task(self._info, event.task)
             self._status = event.task.status
@@ -262,7 +262,7 @@ class Tracker(SilentTracker):
 def track_work(
     listeners: Listeners, work: MediaRequest | Task, place: int | None, now: Callable[[], float]
 ) -> Tracker:
-    """Return what tells of the call that a piece of *work* of a run is at first.
+    """Return the tracker of the first call for a piece of *work* of a run.
 
     Args:
         listeners: The client's.
@@ -310,12 +310,12 @@ def of_task(info: CallInfo, task: Task) -> CallInfo:
 
 
 def _size_of(outcome: object) -> int | None:
-    # Of a download alone. Its class is not asked for, since loading it takes a while.
+    # Only downloads have one. The class is not imported: loading it takes a while.
     return outcome.size if type(outcome).__name__ == "Saved" else None  # type: ignore[attr-defined]
 
 
 def _template(info: CallInfo, path: str) -> str | None:
-    """Return *path* with a name in place of what differs from task to task, if it is specified."""
+    """Return *path* with placeholders for ids and models, if the endpoint is specified."""
     above, _, last = path.rpartition("/")
     if info.kind == "create":
         return path
