@@ -39,13 +39,6 @@ class Ending(Enum):
     BLOCKED = "the prompt is blocked"
 
 
-class Interruption(Enum):
-    """Why a stream ends before the answer does."""
-
-    CUT = "it just stops"
-    ERROR = "it tells an error"
-
-
 @attrs.frozen
 class Chunk:
     """A piece of a streamed answer.
@@ -72,7 +65,7 @@ class Answer:
         prompt_tokens: Tokens of the prompt.
         pieces: Its text in word pieces.
         ending: Why it ends.
-        interruption: Why its stream ends earlier, or None.
+        interruption: The marker that ends its stream halfway, or None.
     """
 
     id: str
@@ -81,7 +74,7 @@ class Answer:
     prompt_tokens: int
     pieces: tuple[str, ...]
     ending: Ending
-    interruption: Interruption | None = None
+    interruption: TextMarker | None = None
 
     @property
     def text(self) -> str:
@@ -125,10 +118,6 @@ def answer(prompt: Prompt, marker: TextMarker | None, *, answer_id: str, now: fl
         whole = word_pieces.split(compose(prompt))
         pieces = whole[: prompt.most_tokens]
         ending = Ending.STOP if len(pieces) == len(whole) else Ending.MAX_TOKENS
-    interruptions = {
-        TextMarker.CUT: Interruption.CUT,
-        TextMarker.STREAM_ERROR: Interruption.ERROR,
-    }
     return Answer(
         id=answer_id,
         created=int(now),
@@ -136,7 +125,7 @@ def answer(prompt: Prompt, marker: TextMarker | None, *, answer_id: str, now: fl
         prompt_tokens=prompt.tokens(),
         pieces=pieces,
         ending=ending,
-        interruption=interruptions.get(marker) if marker is not None else None,
+        interruption=marker if marker in (TextMarker.CUT, TextMarker.STREAM_ERROR) else None,
     )
 
 

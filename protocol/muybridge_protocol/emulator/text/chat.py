@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending, Interruption
+from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending
+from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
 from muybridge_protocol.emulator.text.refused import Refused
@@ -77,7 +78,7 @@ class Chat(TextProtocol):
         deltas: list[JsonObject] = [{"role": "assistant", "content": ""}]
         deltas += [{"content": chunk.text} for chunk in answer.chunks() if chunk.text]
         records = [_delta(answer, delta) for delta in deltas]
-        if answer.interruption is Interruption.ERROR:
+        if answer.interruption is TextMarker.STREAM_ERROR:
             records.append(self.error(Refused(503, INTERRUPTION)))
         if answer.interruption is not None:
             return tuple(_event(record) for record in records)

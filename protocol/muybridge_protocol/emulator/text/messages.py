@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending, Interruption
+from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending
+from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
 from muybridge_protocol.emulator.text.refused import Refused
@@ -76,7 +77,7 @@ class Messages(TextProtocol):
         for text in texts:
             delta = {"type": "text_delta", "text": text}
             pieces.append(_event({"type": "content_block_delta", "index": 0, "delta": delta}))
-        if answer.interruption is Interruption.ERROR:
+        if answer.interruption is TextMarker.STREAM_ERROR:
             pieces.append(_event(self.error(Refused(503, INTERRUPTION))))
         if answer.interruption is not None:
             return tuple(pieces)

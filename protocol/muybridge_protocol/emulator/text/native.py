@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl
 
 import attrs
 
-from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending, Interruption
+from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending
+from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
 from muybridge_protocol.emulator.text.refused import Refused
@@ -109,13 +110,13 @@ class Native(TextProtocol):
         records = [
             _record(answer, chunk.text, chunk.tokens, last=chunk.last) for chunk in answer.chunks()
         ]
-        if answer.interruption is Interruption.ERROR:
+        if answer.interruption is TextMarker.STREAM_ERROR:
             records.append(self.error(Refused(503, INTERRUPTION)))
         written = [write(record) for record in records]
         if self.events:
             return tuple(b"data: " + record + b"\r\n\r\n" for record in written)
         pieces = [b"[" + written[0], *(b"\n,\r\n" + record for record in written[1:])]
-        return (*pieces, b"\n]") if answer.interruption is not Interruption.CUT else tuple(pieces)
+        return (*pieces, b"\n]") if answer.interruption is not TextMarker.CUT else tuple(pieces)
 
     def error(self, refused: Refused) -> JsonObject:
         """Return the body of a reply that says why a request is refused."""
