@@ -364,7 +364,7 @@ def test_a_lost_answer_exits_4(invoke: Invoke, words: tuple[str, ...], answer: b
 
 @pytest.mark.parametrize(("marker", "said"), [
     ("[text:cut]", "it ended without saying that the answer is complete"),
-    ("[text:stream-error]", "the service told an error: the marker [text:stream-error] asks"),
+    ("[text:stream-error]", "the service reported an error: the marker [text:stream-error] asks"),
 ])  # fmt: skip
 def test_a_stream_that_breaks_off_exits_4(
     invoke: Invoke, settings: dict[str, str], marker: str, said: str
@@ -385,8 +385,8 @@ def test_a_stream_that_breaks_off_exits_4(
 @pytest.mark.parametrize(("rest", "said"), [
     (chunk("of it", "STOP")[:60], "an event cannot be read"),
     (b"", "nothing else says that the answer is complete"),
-    (b'{\n  "error": {\n    "message": "busy"\n  }\n}\n', "the service told an error: busy"),
-    (b'event: error\ndata: {"code": 503, "message": "busy"}\n\n', "told an error: busy"),
+    (b'{\n  "error": {\n    "message": "busy"\n  }\n}\n', "the service reported an error: busy"),
+    (b'event: error\ndata: {"code": 503, "message": "busy"}\n\n', "reported an error: busy"),
 ])  # fmt: skip
 def test_a_reason_in_each_chunk_is_no_end(
     invoke: Invoke, rest: bytes, said: str, words: tuple[str, ...]

@@ -105,7 +105,10 @@ def test_an_error_in_the_stream(
     with ScriptedServer(script) as server:
         stream = ask(make_client(server.url), method)
         given: list[Any] = []
-        with stream, pytest.raises(StreamInterrupted, match="told an error: The operation") as told:
+        with (
+            stream,
+            pytest.raises(StreamInterrupted, match="reported an error: The operation") as told,
+        ):
             given.extend(stream)
         assert server.posts == 1
     assert [getattr(one, "raw", one) for one in stream.received()] == chunks

@@ -153,7 +153,7 @@ def test_echoes_in_a_stream(
     assert hidden(key, shown + everything(interruption))
     assert "[api key]" in json.dumps([getattr(chunk, "raw", chunk) for chunk in given])
     assert "[api key]" in json.dumps(interruption.error)
-    assert "told an error" in str(interruption)
+    assert "reported an error" in str(interruption)
     assert interruption.arrived == len(given) == 1
 
 

@@ -158,7 +158,7 @@ def test_bad_requests(client: anthropic.Anthropic) -> None:
         _ask(client, "", messages=[])
     complaint = "messages must be an array that is not empty"
     assert _error(caught.value) == {"type": "invalid_request_error", "message": complaint}
-    with pytest.raises(anthropic.NotFoundError, match="'horse-1' is no text model") as missing:
+    with pytest.raises(anthropic.NotFoundError, match="'horse-1' is not a text model") as missing:
         _ask(client, "hi", model="horse-1")
     assert missing.value.status_code == 404
 

@@ -223,7 +223,7 @@ def test_bad_requests(google: Software) -> None:
     with pytest.raises(errors.ClientError) as caught:
         google.ask("hi", model="horse-1")
     assert (caught.value.code, caught.value.status) == (404, "NOT_FOUND")
-    assert (caught.value.message or "").startswith("'horse-1' is no text model; use textg-")
+    assert (caught.value.message or "").startswith("'horse-1' is not a text model; use textg-")
 
 
 @pytest.mark.parametrize(

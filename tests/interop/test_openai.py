@@ -144,7 +144,7 @@ def test_bad_requests(client: openai.OpenAI) -> None:
     complaint = "messages must be an array that is not empty"
     assert str(caught.value) == f"Error code: 400 - {complaint}"
     assert (caught.value.type, caught.value.param) == ("invalid_request_error", "messages")
-    with pytest.raises(openai.NotFoundError, match="'horse-1' is no text model") as missing:
+    with pytest.raises(openai.NotFoundError, match="'horse-1' is not a text model") as missing:
         _ask(client, "hi", model="horse-1")
     assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
 

@@ -95,17 +95,17 @@ def test_streaming_is_asked_for() -> None:
         (
             {"stream": True},
             False,
-            "stream: asks for the other kind of reply; use the streaming method",
+            "stream: asks for the other kind of response; use the streaming method",
         ),
         (
             {"stream": False},
             True,
-            "stream: asks for the other kind of reply; use the method for a whole reply",
+            "stream: asks for the other kind of response; use the method for a whole response",
         ),
-        ({}, False, "the body is no mapping of fields; give them by name"),
-        (None, True, "the body is no mapping of fields; give them by name"),
-        ([("a", 1)], False, "the body is no mapping of fields; give them by name"),
-        (b"{}", False, "the body is no mapping of fields; give them by name"),
+        ({}, False, "the body is not a mapping of fields; give them by name"),
+        (None, True, "the body is not a mapping of fields; give them by name"),
+        ([("a", 1)], False, "the body is not a mapping of fields; give them by name"),
+        (b"{}", False, "the body is not a mapping of fields; give them by name"),
         (
             {"a": math.nan},
             False,

@@ -120,7 +120,7 @@ def test_a_conversation_brings_its_instruction() -> None:
 def test_a_conversation_is_not_taken_without_its_instruction() -> None:
     """The class itself takes turns alone, so that no instruction is dropped unseen."""
     talk: Any = Conversation("be terse").say("hi")
-    with pytest.raises(InvalidRequest, match="is no turn"):
+    with pytest.raises(InvalidRequest, match="is not a turn"):
         GenerateContentRequest(model=MODEL, contents=talk)
 
 
@@ -131,20 +131,20 @@ FIELDS = "a mapping of fields by name"
 MISPLACED = "is a known field and does not belong in extra; set it by its own argument"
 CONTENTS: list[tuple[Any, list[str]]] = [
     ([], ["contents: is required; say something for the model to answer"]),
-    (None, [f"contents[0]: None is no turn; {TURN}"]),
-    (5, [f"contents[0]: 5 is no turn; {TURN}"]),
-    (b"hi", [f"contents[0]: b'hi' is no turn; {TURN}"]),
+    (None, [f"contents[0]: None is not a turn; {TURN}"]),
+    (5, [f"contents[0]: 5 is not a turn; {TURN}"]),
+    (b"hi", [f"contents[0]: b'hi' is not a turn; {TURN}"]),
     (
         ["a", 5, ["b"]],
-        [f"contents[1]: 5 is no turn; {TURN}", f"contents[2]: ['b'] is no turn; {TURN}"],
+        [f"contents[1]: 5 is not a turn; {TURN}", f"contents[2]: ['b'] is not a turn; {TURN}"],
     ),
     (turn([]), ["contents[0].parts: is required; use at least one part"]),
     ({"role": "user"}, ["contents[0].parts: is required; use at least one part"]),
     ({"parts": "hi"}, ["contents[0].parts: 'hi' is not an array of parts; use an array of parts"]),
     ({"parts": None}, ["contents[0].parts: None is not an array of parts; use an array of parts"]),
-    ({"parts": ["a", 5]}, [f"contents[0].parts[1]: 5 is no part; {PART}"]),
-    (turn([None]), [f"contents[0].parts[0]: None is no part; {PART}"]),
-    (turn(5), [f"contents[0].parts[0]: 5 is no part; {PART}"]),
+    ({"parts": ["a", 5]}, [f"contents[0].parts[1]: 5 is not a part; {PART}"]),
+    (turn([None]), [f"contents[0].parts[0]: None is not a part; {PART}"]),
+    (turn(5), [f"contents[0].parts[0]: 5 is not a part; {PART}"]),
     (part(), ["contents[0].parts[0]: is empty; use a text or a file"]),
     ({"parts": [{"text": 5}]}, ["contents[0].parts[0].text: 5 is not a string; use a string"]),
     (part(text=b"x"), ["contents[0].parts[0].text: b'x' is not a string; use a string"]),
@@ -158,7 +158,10 @@ CONTENTS: list[tuple[Any, list[str]]] = [
         part(inline_data=Blob(b"x", "image/png"), extra={"inline_data": {}}),
         [f"contents[0].parts[0].inline_data: {MISPLACED}"],
     ),
-    (part(inline_data=5), ["contents[0].parts[0].inlineData: 5 is no file; use Part.from_bytes"]),
+    (
+        part(inline_data=5),
+        ["contents[0].parts[0].inlineData: 5 is not a file; use Part.from_bytes"],
+    ),
     (
         Part.from_bytes(b"", "image/png"),
         ["contents[0].parts[0].inlineData.data: is empty; use the file's bytes"],
@@ -172,7 +175,7 @@ CONTENTS: list[tuple[Any, list[str]]] = [
             part.from_bytes(b"x", wrong),
             [
                 (
-                    f"contents[0].parts[0].inlineData.mimeType: {wrong!r} is no media type; "
+                    f"contents[0].parts[0].inlineData.mimeType: {wrong!r} is not a media type; "
                     "use one such as image/png or video/mp4"
                 )
             ],
@@ -231,14 +234,17 @@ def test_contents_are_checked(contents: Any, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"system_instruction": 5}, ["systemInstruction: 5 is no turn; use a string or Content"]),
+        (
+            {"system_instruction": 5},
+            ["systemInstruction: 5 is not a turn; use a string or Content"],
+        ),
         (
             {"system_instruction": Content([])},
             ["systemInstruction.parts: is required; use at least one part"],
         ),
         (
             {"generation_config": ["temperature"]},
-            [("generationConfig: ['temperature'] is no GenerationConfig; "
+            [("generationConfig: ['temperature'] is not a GenerationConfig; "
              "use GenerationConfig(temperature=...)")],
         ),
         (

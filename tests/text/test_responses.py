@@ -90,20 +90,20 @@ WITHOUT_TEXT: list[tuple[dict[str, Any], str]] = [
         },
         "The prompt was blocked (OTHER: no way).",
     ),
-    ({}, "The reply holds no candidate, and does not say why."),
-    ({"promptFeedback": {}}, "The reply holds no candidate, and does not say why."),
+    ({}, "The response has no candidate, and does not say why."),
+    ({"promptFeedback": {}}, "The response has no candidate, and does not say why."),
     (
         {"candidates": [{"finishReason": "SAFETY", "finishMessage": "unsafe"}]},
-        "The model broke off (SAFETY: unsafe).",
+        "The model stopped early (SAFETY: unsafe).",
     ),
-    (candidate({"text": ""}, finishReason="NEW\nREASON"), "The model broke off (NEW REASON)."),
+    (candidate({"text": ""}, finishReason="NEW\nREASON"), "The model stopped early (NEW REASON)."),
     (
         candidate(finishReason="MAX_TOKENS"),
         "The limit of output tokens was reached before any text; raise max_output_tokens.",
     ),
     (
         candidate({"functionCall": {}}, finishReason="STOP"),
-        "The answer holds no text; its parts hold functionCall.",
+        "The answer has no text; its parts contain functionCall.",
     ),
     (
         candidate(
@@ -111,14 +111,14 @@ WITHOUT_TEXT: list[tuple[dict[str, Any], str]] = [
             {"inlineData": {"mimeType": "image/png", "data": "AA"}},
             {"inlineData": {"mimeType": "image/png", "data": "AQ"}},
         ),
-        "The answer holds no text; its parts hold image/png, thoughts.",
+        "The answer has no text; its parts contain image/png, thoughts.",
     ),
     (candidate(finishReason="STOP"), "The answer is empty."),
     (candidate({"text": ""}), "The answer is empty."),
     ({"candidates": [{}]}, "The answer is empty."),
     (
         candidate({"f\x1b[2J" + "x" * 500: 1}),
-        "The answer holds no text; its parts hold f [2J" + "x" * 195 + "....",
+        "The answer has no text; its parts contain f [2J" + "x" * 195 + "....",
     ),
 ]
 
@@ -159,9 +159,9 @@ def test_a_chunk_may_bring_no_text(raw: dict[str, Any], text: str) -> None:
     ("raw", "why"),
     [
         ({"promptFeedback": {"blockReason": "SAFETY"}}, "The prompt was blocked (SAFETY)."),
-        (candidate(finishReason="SAFETY"), "The model broke off (SAFETY)."),
+        (candidate(finishReason="SAFETY"), "The model stopped early (SAFETY)."),
         (candidate({"text": "", "thoughtSignature": "x"}, finishReason="OTHER"),
-         "The model broke off (OTHER)."),
+         "The model stopped early (OTHER)."),
     ],
     ids=str,
 )  # fmt: skip

@@ -124,7 +124,7 @@ def test_an_error_among_server_sent_events(
     """An error is raised in the service's words, whatever its lines are, after an end, too."""
     events = BEFORE[before] or [{"usageMetadata": {}}]
     error = interruption(sse(events) + LAYOUTS[layout], failure=failure)
-    assert error.reason == f"the service told an error: {MESSAGE}"
+    assert error.reason == f"the service reported an error: {MESSAGE}"
     assert error.arrived == len(events)
     assert error.failure in {None, failure}
     named = "without an error" in layout or layout == "named, with an identifier"
@@ -137,14 +137,14 @@ def test_an_error_among_server_sent_events(
 def test_an_error_in_each_protocol(layout: str, dialect: Dialect[Any]) -> None:
     """The layouts are the same in each protocol."""
     error = interruption(sse([{"id": "x"}]) + LAYOUTS[layout], dialect)
-    assert error.reason == f"the service told an error: {MESSAGE}"
+    assert error.reason == f"the service reported an error: {MESSAGE}"
     assert error.arrived == 1
 
 
 def test_an_error_after_a_hole() -> None:
     """One that follows an event that cannot be read is raised, if the answer had ended."""
     error = interruption(sse(BEFORE["an end"]) + b"data: {\n\n" + PRETTY)
-    assert error.reason == f"the service told an error: {MESSAGE}"
+    assert error.reason == f"the service reported an error: {MESSAGE}"
 
 
 OTHER_LAYOUTS = {
@@ -168,13 +168,13 @@ def test_an_error_among_json(layout: str, form: Any, before: str) -> None:
     if form is array:
         bodies += [body + OTHER_LAYOUTS[layout] + b"\n]", body[:-2] + b"\n" + OTHER_LAYOUTS[layout]]
     for other in bodies:
-        assert interruption(other).reason == f"the service told an error: {MESSAGE}"
+        assert interruption(other).reason == f"the service reported an error: {MESSAGE}"
 
 
 def test_the_first_thing() -> None:
     """An error in place of the whole stream is raised in each form."""
     for body in (PRETTY, LISTED, b"event: error\ndata: " + PRETTY, b"\n data: x\n" + PRETTY):
-        assert interruption(body).reason == f"the service told an error: {MESSAGE}"
+        assert interruption(body).reason == f"the service reported an error: {MESSAGE}"
 
 
 def test_an_error_that_is_cut_off() -> None:
@@ -190,7 +190,7 @@ def test_an_error_without_words() -> None:
     start = sse(BEFORE["an end"])
     for rest in (b"event: error\n\n", b"event: error\ndata\n\n", b"event: error\ndata: {}\n\n"):
         error = interruption(start + rest)
-        assert error.reason.startswith("the service told an error:")
+        assert error.reason.startswith("the service reported an error:")
         assert error.error is not None
 
 
@@ -327,4 +327,4 @@ def test_any_error_in_any_layout(data: st.DataObject, form: Any) -> None:
     assert found.error == error
     assert found.arrived == len(before)
     shown = re.sub(r"\s+", " ", error["error"]["message"]).strip()
-    assert re.sub(r"\s+", " ", found.reason).startswith(f"the service told an error: {shown}")
+    assert re.sub(r"\s+", " ", found.reason).startswith(f"the service reported an error: {shown}")

@@ -237,7 +237,7 @@ def test_errors_in_the_stream(
         found = read(dialect, [body])
         assert found.error is not None
         assert found.error.error == (inner or event)
-        assert found.error.reason == f"the service told an error: {said}"
+        assert found.error.reason == f"the service reported an error: {said}"
         assert found.events == [first]
         assert found.error.arrived == 1
         assert tells_error(found.error.error or {})
@@ -636,20 +636,20 @@ def interruption() -> StreamInterrupted:
 def test_the_message() -> None:
     """The message says what happened, how much there is, and what it may have cost."""
     assert str(interruption()) == (
-        "The stream was cut off: the service told an error: busy. "
+        "The stream was cut off: the service reported an error: busy. "
         "What had arrived, 2 chunks, is in the error's `chunks`. "
-        "It may have been charged, and was not asked for again."
+        "It may have been charged, and was not requested again."
     )
     one = read(NATIVE, [sse(text("a"))], failure=BROKEN).error
     assert str(one) == (
         "The stream was cut off: truncated in phase body. "
         "What had arrived, 1 chunk, is in the error's `chunks`. "
-        "It may have been charged, and was not asked for again."
+        "It may have been charged, and was not requested again."
     )
     none = read(NATIVE, []).error
     assert str(none) == (
         f"The stream was cut off: {CUT}. Nothing of the answer had arrived. "
-        "It may have been charged, and was not asked for again."
+        "It may have been charged, and was not requested again."
     )
 
 

@@ -1,4 +1,4 @@
-"""The text endpoints for programs that run under trio."""
+"""The text endpoints as coroutines."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class AsyncTextClient:
-    """The text endpoints of a `TrioClient` (spec, "Text endpoints").
+    """The text endpoints of an `AsyncClient` (spec, "Text endpoints").
 
-    A text request costs money, so that it is sent at most once, unless it certainly did not reach
-    the service or was answered 429. It may be cancelled at any time, and is then broken off.
+    A text request costs money. So it is sent at most once, unless it certainly did not reach the
+    service or was answered 429. A cancellation aborts it at once.
     """
 
     _driver: Driver
@@ -41,7 +41,7 @@ class AsyncTextClient:
             raise RuntimeError("this client is closed, and nothing was sent: make another one")
 
     def _now(self) -> float:
-        """Return the moment at which a call begins."""
+        """Return the time at which a call begins."""
         self._check_open()
         return self._driver.runtime.now()
 
@@ -72,19 +72,19 @@ class AsyncTextClient:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer: a string, a part, a turn, several of them, or a
                 `Conversation`.
-            system_instruction: What the model is told about its task, or None. A mapping is a turn
-                in its form on the wire.
-            generation_config: Settings for the answer, or None. A mapping has them by their names
-                on the wire or in `GenerationConfig`.
+            system_instruction: Instructions for the model, or None. A mapping is a turn in the form
+                on the wire.
+            generation_config: Settings for the answer, or None. A mapping may use their names on
+                the wire or those of `GenerationConfig`.
             extra: Other fields of the request by their names on the wire.
-            timeout: Seconds that it may take, with all its tries.
-            size_limit: Most bytes of the reply.
+            timeout: Seconds that it may take, including retries.
+            size_limit: Most bytes of the response.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
             NotSent: The service was not reached; nothing was charged.
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
-            TextAmbiguous: It may have been answered; it was not sent again.
+            TextAmbiguous: It may have been answered and charged; it was not retried.
         """
         return await self._text.generate(
             model,
@@ -107,7 +107,7 @@ class AsyncTextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> AsyncContentStream:
-        """Return a context that generates text and gives it in chunks as they come.
+        """Return a context that generates text and yields it in chunks as they arrive.
 
             async with client.stream_generate_content("textg-2.5-pro", "Of horses.") as chunks:
                 async for chunk in chunks:
@@ -118,20 +118,20 @@ class AsyncTextClient:
         Args:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer, as for `generate_content`.
-            system_instruction: What the model is told about its task, or None. A mapping is a turn
-                in its form on the wire.
-            generation_config: Settings for the answer, or None. A mapping has them by their names
-                on the wire or in `GenerationConfig`.
+            system_instruction: Instructions for the model, or None. A mapping is a turn in the form
+                on the wire.
+            generation_config: Settings for the answer, or None. A mapping may use their names on
+                the wire or those of `GenerationConfig`.
             extra: Other fields of the request by their names on the wire.
-            timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of the reply in all.
-            silence: Seconds that may pass without a byte of the reply, or None for no limit.
+            timeout: Seconds until the end of the response, including retries.
+            size_limit: Most bytes of the response.
+            silence: Seconds that may pass without a byte of the response, or None for no limit.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
             ServiceError: On entering: as `generate_content`.
-            StreamInterrupted: On iterating: the reply ended before the answer was complete. What
-                had arrived is in the error.
+            StreamInterrupted: On iterating: the response ended before the answer was complete. The
+                error has the chunks that arrived.
         """
         return self._text.stream_generate(
             model,
@@ -149,14 +149,14 @@ class AsyncTextClient:
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
     ) -> JsonObject:
-        """Send a request to the chat completions endpoint, and return its reply.
+        """Send a request to the chat completions endpoint, and return the response.
 
-        The specification does not show its shapes: what you give travels as it is.
+        The specification does not show its format: *body* is sent as given.
 
         Args:
             body: The JSON body.
-            timeout: Seconds that it may take, with all its tries.
-            size_limit: Most bytes of the reply.
+            timeout: Seconds that it may take, including retries.
+            size_limit: Most bytes of the response.
 
         Raises:
             MuybridgeError: As `generate_content`.
@@ -172,13 +172,13 @@ class AsyncTextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> AsyncTextStream[JsonObject]:
-        """Return a context that sends a chat completions request and gives the reply's chunks.
+        """Return a context that sends a chat completions request and yields the chunks.
 
         Args:
             body: The JSON body; `stream` is set in it.
-            timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of the reply in all.
-            silence: Seconds that may pass without a byte of the reply, or None for no limit.
+            timeout: Seconds until the end of the response, including retries.
+            size_limit: Most bytes of the response.
+            silence: Seconds that may pass without a byte of the response, or None for no limit.
 
         Raises:
             MuybridgeError: As `stream_generate_content`.
@@ -195,18 +195,18 @@ class AsyncTextClient:
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
     ) -> JsonObject:
-        """Send a request to the messages endpoint, and return its reply.
+        """Send a request to the messages endpoint, and return the response.
 
-        The specification shows neither its shapes nor its path: what you give travels as it is.
+        The specification shows neither its format nor its path: *body* is sent as given.
 
         Args:
             body: The JSON body.
             path: The endpoint's path below the text base URL.
-            timeout: Seconds that it may take, with all its tries.
-            size_limit: Most bytes of the reply.
+            timeout: Seconds that it may take, including retries.
+            size_limit: Most bytes of the response.
 
         Raises:
-            InvalidAddress: The path leaves the text base URL's origin.
+            InvalidAddress: The path is outside the text base URL's origin.
             MuybridgeError: As `generate_content`.
         """
         limits: Limits = {"timeout": timeout, "size_limit": size_limit}
@@ -221,14 +221,14 @@ class AsyncTextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> AsyncTextStream[JsonObject]:
-        """Return a context that sends a messages request and gives the reply's events.
+        """Return a context that sends a messages request and yields the events.
 
         Args:
             body: The JSON body; `stream` is set in it.
             path: The endpoint's path below the text base URL.
-            timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of the reply in all.
-            silence: Seconds that may pass without a byte of the reply, or None for no limit.
+            timeout: Seconds until the end of the response, including retries.
+            size_limit: Most bytes of the response.
+            silence: Seconds that may pass without a byte of the response, or None for no limit.
 
         Raises:
             MuybridgeError: As `stream_generate_content`.

@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 
 class TextStream(BlockingIterator[T]):
-    """A streamed reply: a context that sends the request, and an iterator over its chunks.
+    """A streamed response: a context that sends the request, and an iterator over its chunks.
 
-    Leaving the context closes the connection, also in the middle of the answer.
+    Leaving the context closes the connection, even in the middle of the answer.
 
     Args:
-        stream: The same as coroutines.
+        stream: The asynchronous stream to run.
     """
 
     def __init__(self, stream: AsyncTextStream[T]) -> None:
@@ -47,14 +47,14 @@ class TextStream(BlockingIterator[T]):
 
 
 class ContentStream(TextStream["GenerateContentChunk"]):
-    """A streamed reply in the native protocol."""
+    """A streamed response in the native protocol."""
 
     def __init__(self, stream: AsyncContentStream) -> None:
         super().__init__(stream)
         self._content = stream
 
     def collect(self) -> GenerateContentResponse:
-        """Read what is still to come, and return one response with all that the stream held.
+        """Read the rest of the stream, and combine all of its chunks into one response.
 
         Raises:
             StreamInterrupted: The stream ended before the answer was complete.
@@ -65,8 +65,8 @@ class ContentStream(TextStream["GenerateContentChunk"]):
 class TextClient:
     """The text endpoints of a `Client` (spec, "Text endpoints").
 
-    A text request costs money, so that it is sent at most once, unless it certainly did not reach
-    the service or was answered 429. Ctrl-C breaks it off at any time.
+    A text request costs money. So it is sent at most once, unless it certainly did not reach the
+    service or was answered 429. Ctrl-C aborts it at once.
     """
 
     _client: AsyncClient
@@ -88,19 +88,19 @@ class TextClient:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer: a string, a part, a turn, several of them, or a
                 `Conversation`.
-            system_instruction: What the model is told about its task, or None. A mapping is a turn
-                in its form on the wire.
-            generation_config: Settings for the answer, or None. A mapping has them by their names
-                on the wire or in `GenerationConfig`.
+            system_instruction: Instructions for the model, or None. A mapping is a turn in the form
+                on the wire.
+            generation_config: Settings for the answer, or None. A mapping may use their names on
+                the wire or those of `GenerationConfig`.
             extra: Other fields of the request by their names on the wire.
-            timeout: Seconds that it may take, with all its tries.
-            size_limit: Most bytes of the reply.
+            timeout: Seconds that it may take, including retries.
+            size_limit: Most bytes of the response.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
             NotSent: The service was not reached; nothing was charged.
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
-            TextAmbiguous: It may have been answered; it was not sent again.
+            TextAmbiguous: It may have been answered and charged; it was not retried.
         """
         return run(
             self._client.generate_content,
@@ -125,7 +125,7 @@ class TextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> ContentStream:
-        """Return a context that generates text and gives it in chunks as they come.
+        """Return a context that generates text and yields it in chunks as they arrive.
 
             with client.stream_generate_content("textg-2.5-pro", "Of horses.") as chunks:
                 for chunk in chunks:
@@ -136,20 +136,20 @@ class TextClient:
         Args:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer, as for `generate_content`.
-            system_instruction: What the model is told about its task, or None. A mapping is a turn
-                in its form on the wire.
-            generation_config: Settings for the answer, or None. A mapping has them by their names
-                on the wire or in `GenerationConfig`.
+            system_instruction: Instructions for the model, or None. A mapping is a turn in the form
+                on the wire.
+            generation_config: Settings for the answer, or None. A mapping may use their names on
+                the wire or those of `GenerationConfig`.
             extra: Other fields of the request by their names on the wire.
-            timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of the reply in all.
-            silence: Seconds that may pass without a byte of the reply, or None for no limit.
+            timeout: Seconds until the end of the response, including retries.
+            size_limit: Most bytes of the response.
+            silence: Seconds that may pass without a byte of the response, or None for no limit.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
             ServiceError: On entering: as `generate_content`.
-            StreamInterrupted: On iterating: the reply ended before the answer was complete. What
-                had arrived is in the error.
+            StreamInterrupted: On iterating: the response ended before the answer was complete. The
+                error has the chunks that arrived.
         """
         return ContentStream(
             self._client.stream_generate_content(
@@ -171,14 +171,14 @@ class TextClient:
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
     ) -> JsonObject:
-        """Send a request to the chat completions endpoint, and return its reply.
+        """Send a request to the chat completions endpoint, and return the response.
 
-        The specification does not show its shapes: what you give travels as it is.
+        The specification does not show its format: *body* is sent as given.
 
         Args:
             body: The JSON body.
-            timeout: Seconds that it may take, with all its tries.
-            size_limit: Most bytes of the reply.
+            timeout: Seconds that it may take, including retries.
+            size_limit: Most bytes of the response.
 
         Raises:
             MuybridgeError: As `generate_content`.
@@ -193,13 +193,13 @@ class TextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> TextStream[JsonObject]:
-        """Return a context that sends a chat completions request and gives the reply's chunks.
+        """Return a context that sends a chat completions request and yields the chunks.
 
         Args:
             body: The JSON body; `stream` is set in it.
-            timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of the reply in all.
-            silence: Seconds that may pass without a byte of the reply, or None for no limit.
+            timeout: Seconds until the end of the response, including retries.
+            size_limit: Most bytes of the response.
+            silence: Seconds that may pass without a byte of the response, or None for no limit.
 
         Raises:
             MuybridgeError: As `stream_generate_content`.
@@ -218,18 +218,18 @@ class TextClient:
         timeout: float = TEXT_TIMEOUT,
         size_limit: int = REPLY_LIMIT,
     ) -> JsonObject:
-        """Send a request to the messages endpoint, and return its reply.
+        """Send a request to the messages endpoint, and return the response.
 
-        The specification shows neither its shapes nor its path: what you give travels as it is.
+        The specification shows neither its format nor its path: *body* is sent as given.
 
         Args:
             body: The JSON body.
             path: The endpoint's path below the text base URL.
-            timeout: Seconds that it may take, with all its tries.
-            size_limit: Most bytes of the reply.
+            timeout: Seconds that it may take, including retries.
+            size_limit: Most bytes of the response.
 
         Raises:
-            InvalidAddress: The path leaves the text base URL's origin.
+            InvalidAddress: The path is outside the text base URL's origin.
             MuybridgeError: As `generate_content`.
         """
         return run(self._client.messages, body, path=path, timeout=timeout, size_limit=size_limit)
@@ -243,14 +243,14 @@ class TextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> TextStream[JsonObject]:
-        """Return a context that sends a messages request and gives the reply's events.
+        """Return a context that sends a messages request and yields the events.
 
         Args:
             body: The JSON body; `stream` is set in it.
             path: The endpoint's path below the text base URL.
-            timeout: Seconds until the end of the reply, with all tries.
-            size_limit: Most bytes of the reply in all.
-            silence: Seconds that may pass without a byte of the reply, or None for no limit.
+            timeout: Seconds until the end of the response, including retries.
+            size_limit: Most bytes of the response.
+            silence: Seconds that may pass without a byte of the response, or None for no limit.
 
         Raises:
             MuybridgeError: As `stream_generate_content`.

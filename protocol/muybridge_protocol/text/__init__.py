@@ -1,1 +1,1 @@
-"""Text generation: what goes out, what comes back, and how a streamed reply is read."""
+"""Text generation: what goes out, what comes back, and how a streamed response is read."""

@@ -1,8 +1,8 @@
-"""What a text request says: turns made of parts, and the settings for the answer.
+"""The content of a text request: turns made of parts, and the settings for the answer.
 
 A plain string is a user's turn. Parts of an unknown kind, and fields that the specification does
-not show, travel in `extra` and come back in it. Nothing is checked here: a value of a wrong type
-stays as it is, and the request that it goes into names it together with all other problems.
+not show, are kept in `extra`. Nothing is checked here: a value of a wrong type is kept, and the
+request that contains it reports it together with all other problems.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ def _read_blob(record: object, _: object) -> Blob:
             decoded = decode_base64(data)
             if decoded is not None:
                 return Blob(decoded, mime_type)
-    raise InvalidJson("it is no file, or more than one")  # and is kept as it came
+    raise InvalidJson("it is not a file, or has other fields")  # and is kept as it came
 
 
 @attrs.frozen(kw_only=True)
 class Part:
     """One part of a turn (spec, "Text request and response").
 
-    Both `inlineData` and `inline_data` are understood.
+    Both `inlineData` and `inline_data` are accepted.
 
     Args:
         text: Its text, or None.
@@ -106,7 +106,7 @@ class Part:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Return what *text* is the base64 of, with or without padding, for URLs or not, or None."""
+    """Decode base64 in either alphabet, with or without padding, or return None."""
     try:
         plain = text.encode("ascii").translate(_BASE64_FOR_URLS)
         return a2b_base64(plain + b"=" * (-len(plain) % 4), strict_mode=True)
@@ -115,7 +115,7 @@ def decode_base64(text: str) -> bytes | None:
 
 
 AnyPart = str | Part | Mapping[str, Any]
-"""A part as a user writes it. A string is one of text, a mapping is in its form on the wire."""
+"""A part as a user writes it: a string is text, a mapping has the form on the wire."""
 
 
 def _as_parts(parts: AnyPart | Iterable[AnyPart]) -> tuple[Part, ...]:
@@ -139,7 +139,7 @@ def _each(given: object) -> Iterable[object]:
 
 def _list(value: object, _: object) -> object:
     if not isinstance(value, list | tuple):
-        raise InvalidJson("it is no list")
+        raise InvalidJson("it is not a list")
     return cast("object", value)
 
 
@@ -148,7 +148,7 @@ class Content:
     """One turn (spec, "Text request and response").
 
     Args:
-        parts: Its parts. A string is one of text, a mapping is one in its form on the wire.
+        parts: Its parts. A string is text, a mapping has the form on the wire.
         role: `user` or, for an earlier answer, `model`. None leaves it out.
         extra: Its other fields by their names on the wire.
     """
@@ -166,11 +166,11 @@ class Content:
 
 
 Turn = AnyPart | Content
-"""A turn, or a part of the user's turn. A mapping is a turn in its form on the wire."""
+"""A turn, or a part of the user's turn. A mapping is a turn in the form on the wire."""
 
 
 def as_turns(turns: Turn | Iterable[Turn]) -> tuple[Content, ...]:
-    """Return *turns* as such: strings and parts that follow each other are one of the user."""
+    """Return *turns* as values: consecutive strings and parts form one turn of the user."""
     found: list[Any] = []
     for are_parts, items in groupby(_each(turns), lambda item: isinstance(item, str | Part)):
         several: list[Any] = list(items)
@@ -188,8 +188,8 @@ def _as_turn(turn: object) -> object:
 class GenerationConfig:
     """Settings for the answer (spec, "Text request and response"). Only what is set is sent.
 
-    In a record, their names are those on the wire or those of the arguments. A setting that is
-    given under both names keeps one of them in `extra`, for a request to refuse.
+    A record may use the names on the wire or those of the arguments. If a setting is given under
+    both names, one of them stays in `extra`, and the request reports it.
 
     Args:
         temperature: Randomness; lower is more deterministic.
@@ -213,7 +213,7 @@ class GenerationConfig:
 
 
 SETTINGS: Mapping[str, str] = wire_names(GenerationConfig)
-"""The names on the wire of the settings that the specification shows."""
+"""The settings that the specification shows: names on the wire, by attribute."""
 
 
 @attrs.frozen
@@ -225,8 +225,8 @@ class Conversation:
         talk = talk.hear(answer.content).say("Who built it?")
 
     Args:
-        system_instruction: What the model is told about its task, or None.
-        turns: What was said.
+        system_instruction: Instructions for the model, or None.
+        turns: The turns so far.
     """
 
     system_instruction: str | Content | Mapping[str, Any] | None = attrs.field(
@@ -235,16 +235,16 @@ class Conversation:
     turns: tuple[Content, ...] = attrs.field(default=(), converter=as_turns)
 
     def say(self, turns: Turn | Iterable[Turn]) -> Self:
-        """Return the conversation after *turns*: strings and parts are the user's."""
+        """Return the conversation with *turns* added. Strings and parts are the user's."""
         return attrs.evolve(self, turns=(*self.turns, *as_turns(turns)))
 
     def hear(self, answer: Content) -> Self:
-        """Return the conversation after the model's *answer*, `response.content`.
+        """Return the conversation with the model's *answer*, `response.content`, added.
 
-        Parts that hold nothing, and fields that are null, are left out: no request may send them.
+        Empty parts and null fields are omitted, because a request may not send them.
 
         Raises:
-            InvalidRequest: It has no parts, with which no request would be accepted.
+            InvalidRequest: It has no parts, so that no request with it would be accepted.
         """
         parts = [part for part in map(_without_nulls, answer.parts) if _holds_anything(part)]
         if not parts and "parts" not in answer.extra:

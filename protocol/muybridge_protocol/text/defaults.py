@@ -1,4 +1,4 @@
-"""Where text requests go, and what they may take unless told otherwise. It is loaded by itself."""
+"""Paths and default limits of text requests, importable without the rest of this package."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MESSAGES_PATH: Final = "/v1/messages"
 """Not shown in the specification; this is the usual one."""
 
 TEXT_TIMEOUT: Final = 600.0
-"""Seconds that a text request may take. A long answer takes its time, and giving up early pays
-for it all the same."""
+"""Seconds that a text request may take. Long answers take a while, and an answer that is abandoned
+is still charged."""
 SILENCE_LIMIT: Final = 180.0
-"""Seconds that may pass without a byte of a streamed reply: models think before they speak."""
+"""Seconds without a byte of a streamed response: models think before they answer."""
 REPLY_LIMIT: Final = 32 * MEBIBYTE
-"""Most bytes of a reply, whole or streamed: pictures may be inside."""
+"""Most bytes of a response, whole or streamed. It may contain pictures."""

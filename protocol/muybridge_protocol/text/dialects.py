@@ -1,7 +1,7 @@
-"""What the events of a streamed reply are, in each of the protocols that the service speaks.
+"""The events of a streamed response, in each of the protocols that the service speaks.
 
-Chunks are "not shown" in the specification, so that no more is asked of them than to tell whether
-the answer is complete, or an error has come in its place.
+The specification does not show chunks. So the client reads only two things from them: whether the
+answer is complete, and whether the service reported an error instead.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ T = TypeVar("T")
 class Ending:
     """Watches a stream's events for the end of the answer, which may have several candidates.
 
-    Some services give a reason to stop in every event, or before the first word. So a reason is
-    relied on only where a candidate has spoken without one before, and none speaks after its own.
-    Otherwise reasons say that the answer is complete only together with the end of the body.
+    Some services send a finish reason in every event, or before the first word. So reasons alone
+    end the answer only if some candidate brought content without a reason first, and no candidate
+    brought any after its own reason. Otherwise the answer is complete only once the body has also
+    ended.
     """
 
     def __init__(self) -> None:
         self._begun: set[int] = set()
         self._ended: set[int] = set()
-        self._spoken = False  # without a reason to stop
+        self._spoken = False  # a candidate brought content without a reason
         self._whole = False
         self.doubtful: bool = False
-        """Whether a candidate has spoken after its end."""
+        """Whether a candidate brought content after its finish reason."""
         self.over: bool = False
         """Whether the service has said that nothing follows."""
 
@@ -42,26 +43,26 @@ class Ending:
 
     @property
     def certain(self) -> bool:
-        """Whether the answer is complete whatever becomes of the rest of the body."""
+        """Whether the answer is complete, whatever happens to the rest of the body."""
         return self._whole or (self._spoken and self.seen and not self.doubtful)
 
     def end(self) -> None:
-        """Take note that the answer as a whole is complete."""
+        """Record that the whole answer is complete."""
         self._whole = True
 
     def close(self) -> None:
-        """Take note that the answer as a whole is complete, and that nothing follows."""
+        """Record that the whole answer is complete and that nothing follows."""
         self._whole = self.over = True
 
     def watch(
         self, candidates: Any, reason: str, speaks: Callable[[JsonObject], bool] | None = None
     ) -> None:
-        """Take note of an event's *candidates*: those that have a *reason* to stop have ended.
+        """Record which of an event's *candidates* have ended: those with a finish reason.
 
         Args:
             candidates: The event's candidates.
             reason: The name of the field with the reason.
-            speaks: Tells whether a candidate brings anything of an answer.
+            speaks: Returns whether a candidate brings content.
         """
         if not isinstance(candidates, list):
             return
@@ -88,8 +89,8 @@ class Dialect(Generic[T]):
     Args:
         name: Its name.
         chunk: Makes a chunk of an event.
-        watch: Tells whether the answer is complete.
-        done_ends: Whether `[DONE]` says that it is.
+        watch: Updates the `Ending` from an event.
+        done_ends: Whether `[DONE]` means that the answer is complete.
     """
 
     name: str
@@ -99,9 +100,9 @@ class Dialect(Generic[T]):
 
 
 def tells_error(record: JsonObject) -> bool:
-    """Whether *record*, a whole reply or an event, tells an error in place of an answer.
+    """Whether *record*, a whole response or an event, reports an error instead of an answer.
 
-    An error without anything in it, such as one with the code 0 and an empty message, is none.
+    An empty error, such as one with the code 0 and an empty message, does not count.
     """
     error: Any = record.get("error")
     if error and (not isinstance(error, dict) or any(cast("JsonObject", error).values())):
@@ -122,7 +123,7 @@ def _watch_chat(event: JsonObject, ending: Ending) -> None:
 
 
 def _watch_messages(event: JsonObject, ending: Ending) -> None:
-    # A service that does not stream gives the message itself, with the reason at its top.
+    # A service that does not stream sends the whole message, with the reason at the top level.
     kind, delta = event.get("type"), as_object(event.get("delta")) or event
     if kind == "message_stop":
         ending.close()

@@ -1,4 +1,4 @@
-"""Text requests as they go out: whole or streamed, in each of the protocols."""
+"""Text requests as they are sent, whole or streamed, in each of the protocols."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def encode_content(
     size_limit: int = REPLY_LIMIT,
     silence: float | None = SILENCE_LIMIT,
 ) -> HttpRequest:
-    """Return the call for a request in the native protocol, complete but for the key.
+    """Return the HTTP request for a request in the native protocol, complete except for the key.
 
     Args:
-        request: What to say.
+        request: The text request.
         service: Where the service is.
-        stream: Whether the reply is to come in chunks.
-        size_limit: Most bytes of the reply, whole or streamed.
-        silence: Seconds that may pass without a byte of a streamed reply, or None.
+        stream: Whether to request the response in chunks.
+        size_limit: Most bytes of the response, whole or streamed.
+        silence: Seconds that may pass without a byte of a streamed response, or None.
 
     Raises:
         InvalidAddress: There is no text base URL.
-        InvalidIdentifier: The model's name holds what a path may not.
+        InvalidIdentifier: The model's name has characters that a path may not contain.
     """
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     path = f"/v1/models/{path_name(request.model)}:{method}"
@@ -51,27 +51,27 @@ def encode_mapping(
     size_limit: int = REPLY_LIMIT,
     silence: float | None = SILENCE_LIMIT,
 ) -> HttpRequest:
-    """Return the call for a request whose shape is not shown, complete but for the key.
+    """Return the HTTP request for a body that is sent as given, complete except for the key.
 
     Args:
-        body: The JSON body. `stream` is set in it where the reply is to come in chunks.
+        body: The JSON body. For a stream, `stream` is set in it.
         service: Where the service is.
         path: The path below the text base URL.
-        stream: Whether the reply is to come in chunks.
-        size_limit: Most bytes of the reply, whole or streamed.
-        silence: Seconds that may pass without a byte of a streamed reply, or None.
+        stream: Whether to request the response in chunks.
+        size_limit: Most bytes of the response, whole or streamed.
+        silence: Seconds that may pass without a byte of a streamed response, or None.
 
     Raises:
         InvalidAddress: There is no text base URL, or the path leaves its origin.
-        InvalidRequest: The body is none, cannot be written, or asks for the other kind of reply.
+        InvalidRequest: The body is empty, is not JSON, or asks for the other kind of response.
     """
     if not isinstance(body, Mapping) or not body:  # pyright: ignore[reportUnnecessaryIsInstance]  callers are not all typed
-        raise _invalid("", body, "type", "the body is no mapping of fields", "give them by name")
+        raise _invalid("", body, "type", "the body is not a mapping of fields", "give them by name")
     asked: object = body.get("stream")
     if asked is not None and bool(asked) is not stream:
-        other = "the streaming method" if asked else "the method for a whole reply"
+        other = "the streaming method" if asked else "the method for a whole response"
         raise _invalid(
-            "stream", asked, "stream", "asks for the other kind of reply", f"use {other}"
+            "stream", asked, "stream", "asks for the other kind of response", f"use {other}"
         )
     problems = [unwritable(name, value) for name, value in body.items()]
     found = [problem for problem in problems if problem is not None]
@@ -95,7 +95,7 @@ def _post(
     silence: float | None,
 ) -> HttpRequest:
     accept = "text/event-stream, application/json" if stream else "application/json"
-    # Whoever compresses on the way holds back what has come until there is enough of it.
+    # A server or proxy that compresses holds data back until it has enough of it.
     coding = "identity" if stream else "gzip"
     return HttpRequest(
         method="POST",

@@ -15,7 +15,7 @@ from muybridge_protocol.service import check_model_name
 
 
 class Variant(StrEnum):
-    """What the suffix of a model's name stands for."""
+    """The variant that the suffix of a model's name selects."""
 
     STANDARD = ""
     """The standard, stable version."""
@@ -27,7 +27,7 @@ class Variant(StrEnum):
 
 @attrs.frozen
 class TextModel:
-    """One text model. All of them take pictures and videos to look at.
+    """One text model. All of them accept pictures and videos.
 
     Args:
         base: The base model's name.
@@ -60,11 +60,11 @@ TEXT_MODELS: Final[Mapping[str, TextModel]] = {
     for base, variants in VARIANTS.items()
     for model in (TextModel(base, variant) for variant in variants)
 }
-"""Every text model by the name that is sent."""
+"""Every text model by its name on the wire."""
 
 
 def model_problem(model: object) -> Problem | None:
-    """Return why *model* is no text model of the catalogue, or None."""
+    """Return why *model* is not a known text model, or None."""
     if isinstance(model, str) and model in TEXT_MODELS:
         return None
     base, variant = _taken_apart(model) if isinstance(model, str) else ("", None)
@@ -76,7 +76,7 @@ def model_problem(model: object) -> Problem | None:
             f"{base} has no variant {variant}",
             f"use {either([f'{base}{known}' for known in VARIANTS[base]])}",
         )
-    short = isinstance(model, str) and len(model) < 100  # noqa: PLR2004  comparing takes its time
+    short = isinstance(model, str) and len(model) < 100  # noqa: PLR2004  comparing long names is slow
     close = get_close_matches(str(model), TEXT_MODELS, n=1) if short else []
     hint = f"did you mean {close[0]}?" if close else f"use {either(list(TEXT_MODELS))};"
     return Problem(
@@ -89,10 +89,10 @@ def model_problem(model: object) -> Problem | None:
 
 
 def path_name(model: str | Unlisted) -> str:
-    """Return *model* as it stands in a path.
+    """Return *model* as a segment of a path.
 
     Raises:
-        InvalidIdentifier: It was sent on purpose, and holds what a path may not.
+        InvalidIdentifier: An unlisted name has characters that a path may not contain.
     """
     name = model.name if isinstance(model, Unlisted) else model
     return check_model_name(name)

@@ -31,7 +31,7 @@ from muybridge_protocol.text.content import (
 from muybridge_protocol.text.models import model_problem
 
 Contents = Conversation | Turn | Iterable[Turn]
-"""What a request says, as a user writes it."""
+"""The contents of a request, as a user writes them."""
 
 _MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+", re.ASCII | re.IGNORECASE)
 _SETTINGS = {
@@ -43,31 +43,31 @@ _SPELLINGS = {name.replace("_", ""): wire for name, wire in SETTINGS.items()} | 
     "maxtokens": "maxOutputTokens",
     "maxcompletiontokens": "maxOutputTokens",
 }
-"""Settings by their names in small letters alone, and what other services call them."""
+"""Settings by their lower-case names without underscores, and by names that other services use."""
 _TYPES: Mapping[str, tuple[type, str]] = {
     "role": (str, "a string"),
     "parts": (list, "an array of parts"),
     "text": (str, "a string"),
     "thought": (bool, "a boolean"),
 }
-"""What a record's fields are. What is of another type is kept in `extra` until the check."""
+"""The types of a record's fields. Values of other types are kept in `extra` until the check."""
 
 
 @attrs.frozen(kw_only=True)
 class GenerateContentRequest:
     """A request to generate text, in the native protocol.
 
-    It is written when it is made: what becomes of an `extra` later does not change what is sent.
+    Its JSON is written when it is made, so later changes to an `extra` do not change what is sent.
 
     Args:
         model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
-        contents: The turns so far, the last of which is answered.
-        system_instruction: What the model is told about its task, or None.
+        contents: The turns so far. The model answers the last one.
+        system_instruction: Instructions for the model, or None.
         generation_config: Settings for the answer, or None.
         extra: Other fields of the request by their names on the wire, such as `safetySettings`.
 
     Raises:
-        InvalidRequest: The service would not accept it. All problems are listed.
+        InvalidRequest: The service would not accept it. Every problem is listed.
     """
 
     model: str | Unlisted = attrs.field(metadata=ours())
@@ -92,12 +92,12 @@ class GenerateContentRequest:
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> GenerateContentRequest:
-        """Return the request, given as a user writes it; see the class for its arguments.
+        """Return the request for arguments as a user writes them; the class describes them.
 
         A `Conversation` as *contents* brings its own system instruction, unless one is given. A
-        mapping as *system_instruction* is a turn in its form on the wire. One as
+        mapping as *system_instruction* is a turn in the form on the wire. A mapping as
         *generation_config* has settings by their names on the wire or in `GenerationConfig`;
-        unknown ones travel as they are, unless they look like a known one misspelled.
+        unknown settings are sent as given, unless they look like a misspelled known one.
 
         Raises:
             InvalidRequest: The service would not accept it.
@@ -170,10 +170,10 @@ _FIELDS = frozenset(chain.from_iterable(wire_names(GenerateContentRequest).items
 def _content_problems(
     content: object, field: str, roles: tuple[str, ...] | None
 ) -> Iterable[Problem]:
-    """Yield what is wrong with a turn, which may have one of *roles* if there are any."""
+    """Yield what is wrong with a turn. If *roles* is not None, its role must be one of them."""
     if not isinstance(content, Content):
         hint = "use strings, Part and Content" if roles else "use a string or Content"
-        yield Problem(field, content, "type", f"{shown(content)} is no turn", hint)
+        yield Problem(field, content, "type", f"{shown(content)} is not a turn", hint)
         return
     role: object = content.role
     if roles is not None and role is not None and role not in roles:
@@ -197,7 +197,7 @@ def _unknown_role(role: object, field: str) -> Problem:
 
 def _part_problems(part: object, field: str) -> Iterable[Problem]:
     if not isinstance(part, Part):
-        yield Problem(field, part, "type", f"{shown(part)} is no part", "use strings and Part")
+        yield Problem(field, part, "type", f"{shown(part)} is not a part", "use strings and Part")
         return
     text, blob = part.text, part.inline_data
     thought = cast("object", part.thought)
@@ -209,14 +209,14 @@ def _part_problems(part: object, field: str) -> Iterable[Problem]:
         yield from _blob_problems(blob, f"{field}.inlineData")
     if text is None and blob is None and not part.extra:
         yield Problem(field, None, "required", "is empty", "use a text or a file")
-    # A file that is more than its type and data is kept as it came, and travels.
+    # A file with fields beside its type and data is kept and sent as it came.
     own = ("text", "thought") if blob is None else ("text", "thought", "inlineData", "inline_data")
     yield from _extra_problems(part.extra, own, field)
 
 
 def _blob_problems(blob: object, field: str) -> Iterable[Problem]:
     if not isinstance(blob, Blob):
-        yield Problem(field, blob, "type", f"{shown(blob)} is no file", "use Part.from_bytes")
+        yield Problem(field, blob, "type", f"{shown(blob)} is not a file", "use Part.from_bytes")
         return
     data, mime_type = cast("object", blob.data), cast("object", blob.mime_type)
     if not isinstance(data, bytes):
@@ -228,7 +228,7 @@ def _blob_problems(blob: object, field: str) -> Iterable[Problem]:
             f"{field}.mimeType",
             mime_type,
             "mime_type",
-            f"{shown(mime_type)} is no media type",
+            f"{shown(mime_type)} is not a media type",
             "use one such as image/png or video/mp4",
         )
 
@@ -236,7 +236,7 @@ def _blob_problems(blob: object, field: str) -> Iterable[Problem]:
 def _config_problems(config: object) -> Iterable[Problem]:
     field = "generationConfig"
     if not isinstance(config, GenerationConfig):
-        message = f"{shown(config)} is no GenerationConfig"
+        message = f"{shown(config)} is not a GenerationConfig"
         yield Problem(field, config, "type", message, "use GenerationConfig(temperature=...)")
         return
     for name, value in config.known.items():
@@ -245,11 +245,11 @@ def _config_problems(config: object) -> Iterable[Problem]:
 
 
 def _misspelled_settings(given: Mapping[Any, object]) -> Iterable[Problem]:
-    """Yield the names in *given* that look like a known setting: a limit may depend on them."""
+    """Yield misspelled settings: one that is ignored may be the limit of what is paid for."""
     for name, value in given.items():
         if name in SETTINGS or name in _SETTINGS or not isinstance(name, str):
             continue
-        plain = name.replace("_", "").lower()[:100]  # comparing takes its time
+        plain = name.replace("_", "").lower()[:100]  # comparing long names is slow
         for close in get_close_matches(plain, _SPELLINGS, n=1, cutoff=0.85):
             hint = f"use {_SPELLINGS[close]}; GenerationConfig(extra=...) sends another on purpose"
             message = "is not a known setting, and looks like one"
@@ -266,7 +266,7 @@ def _value_problems(value: object, kind: Kind, field: str) -> Iterable[Problem]:
 
 
 def _extra_problems(extra: object, own: Collection[str], within: str) -> Iterable[Problem]:
-    """Yield what is wrong with further fields; those of *own* are set by an argument."""
+    """Yield what is wrong with an `extra`. The fields in *own* have arguments of their own."""
     if not isinstance(extra, Mapping):
         yield _wrong_type(extra, "a mapping of fields by name", _inside(within, "extra"))
         return

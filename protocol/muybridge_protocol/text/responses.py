@@ -1,8 +1,8 @@
-"""Replies with generated text, whole ones and the chunks of a stream.
+"""Responses with generated text: whole ones, and the chunks of a stream.
 
-They are the service's own JSON, read when it is asked for: unknown parts, reasons and fields stay
-in `raw`, and a value of an unexpected type reads as missing, because a paid answer must not be
-lost over it.
+A response is the service's own JSON, and its typed values are read from it on access. Unknown
+parts, reasons and fields stay in `raw`. A value of an unexpected type counts as missing, because
+the answer is paid for and must not be lost over it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class FinishReason(StrEnum):
 
 
 class NoText(MuybridgeError):
-    """A reply has no text; the message says why.
+    """A response has no text; the message says why.
 
     Args:
-        why: What stands in its place, as a sentence.
-        response: The reply.
+        why: The reason, as a sentence.
+        response: The response.
     """
 
     def __init__(self, why: str, response: GenerateContentResponse) -> None:
@@ -48,8 +48,8 @@ class NoText(MuybridgeError):
 
 
 NO_REASON = ("", "FINISH_REASON_UNSPECIFIED")
-"""Strings that stand where a reason to stop would, and are none."""
-_COUNT_BITS = 64  # a longer integer is no count
+"""Placeholders in the field of the finish reason that do not mean an end."""
+_COUNT_BITS = 64  # a longer integer is not a count
 _KNOWN_REASONS: Mapping[str, FinishReason] = {reason.value: reason for reason in FinishReason}
 
 
@@ -82,8 +82,8 @@ class Candidate:
     """One answer (spec, "Text request and response").
 
     Args:
-        finish_reason: Why the generation stopped, or None while it goes on.
-        finish_message: What the service says of the reason, or None.
+        finish_reason: Why the generation stopped, or None if it continues.
+        finish_message: The service's explanation of the reason, or None.
         index: Its number among the candidates.
         raw: The record as it came.
     """
@@ -99,7 +99,7 @@ class Candidate:
 
     @cached_property
     def content(self) -> Content:
-        """What it says; without parts where it says nothing."""
+        """Its content, which may have no parts."""
         record = as_object(self.raw.get("content"))
         if record is None:
             return Content((), MODEL)
@@ -113,7 +113,7 @@ class Candidate:
 
 @attrs.frozen
 class UsageMetadata:
-    """Tokens counted (spec, "Text request and response"). A count that is missing is None.
+    """Token counts (spec, "Text request and response"). A missing count is None.
 
     Args:
         prompt_token_count: Tokens in contents and system instruction.
@@ -136,7 +136,7 @@ class UsageMetadata:
 
 @attrs.frozen(kw_only=True)
 class PromptFeedback:
-    """What the service says of the prompt.
+    """What the service reports about the prompt.
 
     Args:
         block_reason: Why the prompt was blocked, or None.
@@ -155,35 +155,35 @@ class PromptFeedback:
 
 @attrs.frozen(repr=False)
 class GenerateContentResponse:
-    """The reply to a text request (spec, "Text request and response").
+    """The response to a text request (spec, "Text request and response").
 
     Args:
-        raw: The reply as it came.
+        raw: The response's JSON.
     """
 
     raw: JsonObject = attrs.field(repr=False)
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The answers; none where the prompt was blocked."""
+        """The answers. If the prompt was blocked, there are none."""
         records = _records(self.raw.get("candidates"))
         return tuple(structure(record, Candidate, raw=record) for record in records)
 
     @cached_property
     def usage_metadata(self) -> UsageMetadata | None:
-        """The tokens counted, or None."""
+        """The token counts, or None."""
         record = as_object(self.raw.get("usageMetadata"))
         return None if record is None else structure(record, UsageMetadata, raw=record)
 
     @property
     def prompt_feedback(self) -> PromptFeedback | None:
-        """What the service says of the prompt, or None."""
+        """What the service reports about the prompt, or None."""
         record = as_object(self.raw.get("promptFeedback"))
         return None if record is None else structure(record, PromptFeedback, raw=record)
 
     @property
     def content(self) -> Content:
-        """The first answer as a turn, for a conversation that goes on.
+        """The first answer as a turn, to continue the conversation with.
 
         Raises:
             NoText: There is no answer.
@@ -194,7 +194,7 @@ class GenerateContentResponse:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts of the first answer; none where there is none."""
+        """The parts of the first answer, empty if there is no answer."""
         return self.candidates[0].content.parts if self.candidates else ()
 
     @property
@@ -224,7 +224,7 @@ class GenerateContentResponse:
             said = _said(feedback.block_reason, feedback.block_reason_message)
             return f"The prompt was blocked ({said})."
         if not self.candidates:
-            return "The reply holds no candidate, and does not say why."
+            return "The response has no candidate, and does not say why."
         candidate = self.candidates[0]
         reason = candidate.finish_reason
         if reason == FinishReason.MAX_TOKENS:
@@ -232,24 +232,24 @@ class GenerateContentResponse:
                 "The limit of output tokens was reached before any text; raise max_output_tokens."
             )
         if reason is not None and reason != FinishReason.STOP:
-            return f"The model broke off ({_said(reason, candidate.finish_message)})."
+            return f"The model stopped early ({_said(reason, candidate.finish_message)})."
         kinds = sorted(_kinds(candidate.content.parts))
         if kinds:
-            return f"The answer holds no text; its parts hold {readable(', '.join(kinds), 200)}."
+            return f"The answer has no text; its parts contain {readable(', '.join(kinds), 200)}."
         return "The answer is empty."
 
 
 @attrs.frozen(repr=False)
 class GenerateContentChunk(GenerateContentResponse):
-    """A piece of a streamed reply: a response of which more may follow."""
+    """A piece of a streamed response, which more pieces may follow."""
 
     @property
     def text(self) -> str:
-        """The text of this piece, or "" where it brings none.
+        """The text of this piece, or "".
 
         Raises:
-            NoText: The prompt was blocked, or the model stopped for another reason than being
-                done or reaching the limit; the error says why.
+            NoText: The prompt was blocked, or the model stopped early for a reason other than the
+                token limit; the error says why.
         """
         text = _text_of(self.raw)
         if not text.isascii():  # Python knows that without looking
@@ -267,16 +267,16 @@ class GenerateContentChunk(GenerateContentResponse):
 
 
 def collect(chunks: Iterable[GenerateContentResponse]) -> GenerateContentResponse:
-    """Return one response with what *chunks* of a stream hold together.
+    """Combine the *chunks* of a stream into one response.
 
-    Text that continues is joined to one part; all other parts are kept one by one. Further fields
+    Consecutive texts are joined into one part; all other parts are kept as they are. Other fields
     of a candidate, such as `citationMetadata`, may come in pieces:
 
     - Objects are merged, field by field.
-    - Lists are joined, unless each begins with the one before: then the last has it all.
-    - Of other values, and of `safetyRatings`, the last counts. A null says nothing.
+    - Lists are joined, unless each one begins with the previous one: then the last is complete.
+    - Of other values, and of `safetyRatings`, the last one counts. Nulls are ignored.
 
-    Of the fields beside the candidates, such as `usageMetadata`, the last counts as a whole.
+    Of the fields beside the candidates, such as `usageMetadata`, the last one counts.
     """
     whole: JsonObject = {}
     candidates: dict[int, _CandidatePieces] = {}
@@ -290,12 +290,12 @@ def collect(chunks: Iterable[GenerateContentResponse]) -> GenerateContentRespons
 
 
 def _tell(record: JsonObject, said: JsonObject) -> None:
-    """Let what was *said* later replace what *record* holds. A null says nothing."""
+    """Update *record* with what was *said* later. Nulls replace nothing."""
     record.update({k: v for k, v in said.items() if v is not None or k not in record})
 
 
 class _CandidatePieces:
-    """What the chunks of a stream hold of one candidate."""
+    """What the chunks of a stream bring of one candidate."""
 
     def __init__(self) -> None:
         self._fields: dict[str, list[Any]] = {}
@@ -327,11 +327,11 @@ class _CandidatePieces:
 
 
 _POINT_IN_TIME = ("safetyRatings",)
-"""Lists that are of the moment, and not pieces of a longer one."""
+"""Lists that are complete each time, and not pieces of a longer one."""
 
 
 def _merged(name: str, values: list[Any]) -> Any:
-    """Return what *values*, which the chunks hold in the field *name*, are together."""
+    """Combine the *values* that the chunks have in the field *name*."""
     said = [value for value in values if value is not None]
     if len(said) <= 1 or name in _POINT_IN_TIME:
         return said[-1] if said else None
@@ -350,7 +350,7 @@ def _merged(name: str, values: list[Any]) -> Any:
 
 
 def _kind_of_text(part: Any) -> str | None:
-    """Return what kind of text *part* is, or None if it is another part, or more than a text."""
+    """Return what kind of text *part* is, or None if it is not a text or has other fields too."""
     record = as_object(part)
     if record is None or not isinstance(record.get("text"), str):
         return None
@@ -360,23 +360,27 @@ def _kind_of_text(part: Any) -> str | None:
 
 
 def _text_of(raw: JsonObject) -> str:
-    """Return the text of the first answer, read straight from the record: streams have many."""
+    """Return the text of the first answer.
+
+    It is read straight from the record, because a stream has many: by way of typed values it takes
+    twenty times as long.
+    """
     try:
         texts: list[str] = []
         for part in raw["candidates"][0]["content"]["parts"]:
             if part.get("thought") is not True and "text" in part:
-                texts.append(part["text"])  # noqa: PERF401  a comprehension is a call, and slower
+                texts.append(part["text"])  # noqa: PERF401  a comprehension is slower here
         return "".join(texts)
-    except (KeyError, IndexError, TypeError, AttributeError):  # it is not as it usually is
+    except (KeyError, IndexError, TypeError, AttributeError):  # an unusual record
         candidates = GenerateContentResponse(raw).candidates
         return candidates[0].text if candidates else ""
 
 
 def _whole_characters(text: str) -> str:
-    """Return *text* with halves of characters joined, and \N{REPLACEMENT CHARACTER} for lone ones.
+    """Join surrogate halves in *text*, and put \N{REPLACEMENT CHARACTER} in place of lone ones.
 
-    JSON can tell a character as two halves, and a service may cut between them. A half is in
-    `raw` as it came, but cannot be printed.
+    JSON can write a character as two surrogates, and a service may split a text between them. Lone
+    surrogates remain in `raw`, but cannot be printed.
     """
     if text.isascii():  # Python knows that without looking
         return text
@@ -384,7 +388,7 @@ def _whole_characters(text: str) -> str:
 
 
 def _kinds(parts: Iterable[Part]) -> set[str]:
-    """Return what *parts* hold beside the text of an answer."""
+    """Return what *parts* contain beside the text of an answer."""
     kinds = {name for part in parts for name in part.extra}
     kinds |= {part.inline_data.mime_type for part in parts if part.inline_data is not None}
     return kinds | {"thoughts" for part in parts if part.thought}

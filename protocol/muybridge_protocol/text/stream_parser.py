@@ -1,13 +1,17 @@
-"""The body of a streamed text reply, in pieces however cut, into the payloads of its events.
+"""Split the body of a streamed text response into the payloads of its events.
 
-The service does not say which form its streams have, so the form is told by the first byte: `[` is
-a JSON array of objects, `{` is JSON objects one after another, with or without commas, and anything
-else is server-sent events, read as the WHATWG's standard says. A payload is a JSON text that is not
-looked into, `DONE`, or an `ErrorEvent`.
+The specification does not show the format of streams, so the first byte decides: `[` begins a JSON
+array of objects, `{` begins JSON objects one after another, with or without commas, and anything
+else is server-sent events as in the WHATWG standard. A payload is unparsed JSON, `DONE`, or an
+`ErrorEvent`. Parsing it is up to `StreamReader`.
 
-Inline pictures make events of many MiB normal. So the cost is linear in the size of the body
-however it is cut, long strings are passed over by the C functions of `bytes`, and what is kept
-is never more than one event.
+The body arrives in pieces that may be cut anywhere, so a parser keeps the line or the object that
+is still incomplete, and the events must not depend on the cuts.
+
+Inline pictures make events of many MiB normal. So the cost is linear in the size of the body,
+however it is cut, the C methods of `bytes` skip long strings, and at most one event is kept. While
+a large event is passed on, nothing here may refer to it or to the line that it was in: the caller
+has room for one copy only. That is why lists are popped from and variables are reused.
 """
 
 from __future__ import annotations
@@ -24,33 +28,33 @@ DONE: Final = b"[DONE]"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _WHITE_SPACE: Final = b" \t\r\n"
 _WINDOW: Final = 64 * 1024
-"""Bytes that are looked at in one go: a large piece must not become a long list of lines."""
+"""Bytes that are split at a time: a large piece must not become a long list of lines."""
 
 
 class ErrorEvent(bytes):
-    """The data of a server-sent event that is named `error`, which need not be JSON."""
+    """The data of a server-sent event with the name `error`. It may not be JSON."""
 
 
 class MalformedStream(ValueError):
-    """A body that is not a stream of events; the message says why."""
+    """The body is not a stream of events; the message says why."""
 
     rest: bytes = b""
-    """What followed in the same piece, from where the body went wrong."""
+    """The rest of the piece, from the error on."""
 
 
 class EventTooLarge(MalformedStream):
-    """An event, or a line, that has more bytes than it may have."""
+    """An event or a line exceeds the limit."""
 
 
 class StreamParser:
-    """Takes the body of a streamed reply in pieces, however it is cut, and gives the payloads.
+    """Takes the body of a streamed response in pieces, and yields the payloads.
 
-    What a call returns must be used up before the next call. After an exception the
-    parser is of no further use.
+    Exhaust the iterator that a call returns before the next call. After an exception, the parser
+    cannot be used any further.
 
     Args:
-        event_limit: Most bytes that one event may have. They are counted as they come: with field
-            names, without line ends. A line without end counts as an event.
+        event_limit: Most bytes of one event as it arrives, with field names and without line ends.
+            An unfinished line counts as an event.
         server_sent: Whether the body is server-sent events, whatever its first byte is.
     """
 
@@ -62,13 +66,13 @@ class StreamParser:
         if server_sent:
             self._form = _ServerSentEvents(event_limit)
         self.over: bool = False
-        """Whether the body has said that nothing follows: it is an array that has ended."""
+        """Whether the body is an array that has ended, so that nothing may follow."""
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the payloads of the events that *piece* completes.
 
         Raises:
-            MalformedStream: It does not go on as it may. Events before that have been given.
+            MalformedStream: The piece is malformed. Events before the error have been yielded.
             EventTooLarge: An event has more than *event_limit* bytes.
         """
         if len(piece) > _WINDOW:
@@ -86,17 +90,16 @@ class StreamParser:
         payloads: list[bytes] = []
         try:
             self._form.feed(piece, payloads)
-        finally:  # what came before an exception is given before it is raised
+        finally:  # events before an error are yielded before it is raised
             payloads.reverse()
             while payloads:
-                yield payloads.pop()  # nothing here keeps it while it is read
+                yield payloads.pop()  # nothing here refers to it while it is read
             self.over = self._form.over
 
     def end(self) -> Iterator[bytes]:
         """Yield the last payload, if the body ended without the blank line that completes it.
 
-        A server-sent event that was cut within its line cannot be told from a whole one. Its JSON
-        can.
+        It may be truncated, which only its JSON shows.
 
         Raises:
             MalformedStream: The body ends inside an event.
@@ -107,14 +110,11 @@ class StreamParser:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the body, which has ended, lacks something: the rest of an event or array.
-
-        Even if it is only the blank line, and the event can be read.
-        """
+        """Whether the body ended inside an event or array, if only a blank line is missing."""
         return self._form is not None and self._form.unfinished
 
     def _begin(self, window: bytes) -> bytes:
-        """Choose the form once it is known, and return what of *window* belongs to it."""
+        """Choose the form once it is known, and return the part of *window* that belongs to it."""
         if not self._begun:
             window = self._head + window
             if len(window) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(window):
@@ -139,32 +139,32 @@ class StreamParser:
 class _ServerSentEvents:
     """Lines, ended by CR, LF or CRLF. A blank line ends an event.
 
-    A service that fails in the middle of a stream often reports it in JSON that is not an event
-    by the standard: in a field `error`, on lines of its own, pretty-printed, or with a field's name
-    on its first line only. So a JSON text is read to its last bracket, or to a line that has a
-    field's name.
+    A service that fails in the middle of a stream often reports the error as JSON that is not an
+    event by the standard: in a field `error`, on lines of its own, pretty-printed, or with a field
+    name on its first line only. So lines without a field name that look like JSON are read as such,
+    up to the last bracket or to the next line with a field name.
     """
 
     over: Final = False
 
     def __init__(self, event_limit: int) -> None:
         self._event_limit = event_limit
-        self._line = bytearray()  # a line whose end has not come
+        self._line = bytearray()  # an unfinished line
         self._after_cr = False
         self.unfinished = False
-        self._more_data = bytearray()  # all, once there is a second; they can be many and short
+        self._more_data = bytearray()  # all lines, if there are several
         self._reset()
 
     def _reset(self) -> None:
-        self._begun = False  # whether there is a line of an event
-        self._is_error = False  # whether the event is named so
-        self._data: bytes | None = None  # the first data line of an event
+        self._begun = False  # whether the event has a line
+        self._is_error = False  # whether its name is `error`
+        self._data: bytes | None = None  # its first data line
         self._size = 0
-        self._text: _Objects | None = None  # a JSON text whose end has not come
+        self._text: _Objects | None = None  # unfinished JSON on lines without a field name
         self._looked_for_text = False
 
     def feed(self, window: bytes, payloads: list[bytes]) -> None:
-        # To split takes a tenth of the time of `splitlines`.
+        # `split` takes a tenth of the time of `splitlines`.
         many = self._after_cr or b"\r" in window
         lines = self._lines(window) if many else window.split(b"\n")
         rest = lines.pop()
@@ -173,15 +173,15 @@ class _ServerSentEvents:
             self._line.clear()
         lines.reverse()
         while lines:
-            # A line is popped where it is used, so that nothing else keeps a long one.
+            # A line is popped where it is used, so that nothing else refers to a long one.
             if self._begun or lines[-2:-1] != [b""] or not lines[-1].startswith(b"data: "):
                 self._take(lines.pop(), payloads)
-            else:  # a line of data and a blank one, as nearly every event: this halves their time
+            else:  # a line of data and a blank line, like nearly every event: twice as fast
                 if len(lines[-1]) > self._event_limit:
                     raise self._too_large()
                 line = lines.pop()[6:]
                 lines.pop()
-                line = line.strip()  # in two steps, so that a long one stands there twice at most
+                line = line.strip()  # in two steps, to make at most two copies
                 if line:
                     payloads.append(line)
         if rest:
@@ -203,12 +203,12 @@ class _ServerSentEvents:
         if not line and self._text is None:
             self._finish(payloads)
         elif field := _FIELD.match(line):
-            if self._text is not None:  # which never ends, then
+            if self._text is not None:  # its end is missing
                 self._finish(payloads)
             self._begun = True
             name, size = field[1], len(line)
             line = line[field.end() :]
-            del field  # it keeps the whole line
+            del field  # it refers to the whole line
             if name == b"event":
                 self._is_error = line.strip() == b"error"
             elif name in (b"data", b"error"):
@@ -231,7 +231,7 @@ class _ServerSentEvents:
         self._more_data += line
 
     def _take_unnamed(self, line: bytes, payloads: list[bytes]) -> None:
-        """Take a line without a field's name, which is ignored unless it is JSON."""
+        """Take a line without a field name. It is ignored unless it is JSON."""
         first = None if self._more_data or self._looked_for_text else self._data
         if first is not None and _JSON_GOES_ON.match(line):
             self._looked_for_text = True
@@ -255,7 +255,7 @@ class _ServerSentEvents:
             self._reset()
 
     def _text_in(self, begin: bytes) -> tuple[_Objects | None, list[bytes]]:
-        """Return the JSON text that *begin* begins, if more has to come, and the objects in it."""
+        """Return the unfinished JSON that *begin* begins, or None, and the objects found in it."""
         begin = begin.strip()
         if len(begin) > _WINDOW or not _JSON.match(begin):
             return None, []
@@ -281,7 +281,7 @@ class _ServerSentEvents:
             self._reset()
 
     def _finish(self, payloads: list[bytes]) -> None:
-        """Give the event that has come so far, if it says anything, and begin another."""
+        """Add the payload of the current event, if it has one, and begin another event."""
         if not self._begun:
             return
         data, self._data = self._data, None
@@ -297,22 +297,22 @@ class _ServerSentEvents:
         payloads += map(ErrorEvent, found) if self._is_error else found
 
     def _joined(self) -> bytes:
-        """Return the lines of an event.
+        """Return the data lines of an event, joined.
 
-        Of a large one no copy is made: even a hole that a copy leaves in the heap may be a few
-        bytes too small for the text that comes next. White space may then be left at its end.
+        Large events are not copied, to avoid fragmenting the heap. They may then end in white
+        space.
         """
         joined, self._more_data = self._more_data, bytearray()
         if len(joined) <= _WINDOW:
             return bytes(joined).strip()
         found = _NOT_WHITE_SPACE.search(joined)
         del joined[: found.start() if found else None]
-        return cast("bytes", joined)  # which is read as they are
+        return cast("bytes", joined)  # it is read like bytes
 
     def _lines(self, window: bytes) -> list[bytes]:
-        """Return the lines in *window*, the last of which has not ended."""
+        """Return the lines in *window*; the last one is unfinished."""
         if self._after_cr and window.startswith(b"\n"):
-            window = window[1:]  # the other half of one line end
+            window = window[1:]  # the second half of a line end
         self._after_cr = window.endswith(b"\r")
         lines = window.splitlines()
         if not lines or window.endswith((b"\r", b"\n")):
@@ -324,33 +324,33 @@ class _ServerSentEvents:
 
 
 _FIELD: Final = re.compile(rb"(data|event|id|retry|error(?=:[ \t]*\{))(?:: ?|\Z)")
-"""A field of the standard's, or the JSON of an error in one that some services name so."""
+"""A field of the standard, or JSON in a field `error`, as some services send it."""
 _JSON: Final = re.compile(rb"[ \t]*(?:\{|\[[ \t]*(?:\{|\Z))")
 """The beginning of an object, or of an array of objects."""
 _JSON_GOES_ON: Final = re.compile(rb'[ \t]*(?:["{}\[\],\d-]|(?:true|false|null)\b)')
 _NOT_WHITE_SPACE: Final = re.compile(rb"[^ \t\r\n]")
-# Passes over whole strings, up to a brace, a string without end, or the end of the window.
+# Skips whole strings, up to a brace, an unfinished string, or the end of the window.
 _MARK: Final = re.compile(rb'[^"{}]*+(?:"[^"]*+"[^"{}]*+)*+(["{}]?)')
 
 
 class _Objects:
-    """JSON objects with white space and commas between them; an array's have to have commas.
+    """JSON objects with white space and commas between them. In an array, commas are required.
 
-    Only braces and strings are looked at, to find where an object ends. Whether it is JSON is for
-    whoever reads it.
+    Only braces and strings are examined, to find where an object ends. Whether it is valid JSON is
+    for the caller to find out.
 
     Args:
-        event_limit: Most bytes that an object may have.
-        is_array: Whether they are in an array, whose opening bracket has been read.
+        event_limit: Most bytes of an object.
+        is_array: Whether they are in an array, whose opening bracket has been consumed.
     """
 
     def __init__(self, event_limit: int, *, is_array: bool) -> None:
         self._event_limit = event_limit
         self._is_array = is_array
-        self._allowed = b"{]" if is_array else b"{"  # what may stand next
-        self._following = b",]" if is_array else b",{"  # what may stand after an object
+        self._allowed = b"{]" if is_array else b"{"  # the characters that may come next
+        self._following = b",]" if is_array else b",{"  # those that may come after an object
         self._held = b""
-        self._object = bytearray()  # an object whose end has not come
+        self._object = bytearray()  # an unfinished object
         self._depth = 0
         self._in_string = False
 
@@ -359,9 +359,9 @@ class _Objects:
         self._held = b""
         plain = window
         if b"\\" in window:
-            # Of the same length, and without escapes: each quote in it begins or ends a string.
+            # The same length without escapes: each quote in it begins or ends a string.
             plain = window.replace(rb"\\", b"__").replace(rb"\"", b"__")
-            if plain.endswith(b"\\"):  # its other half has not come
+            if plain.endswith(b"\\"):  # the escaped character is in the next piece
                 self._held = b"\\"
                 plain = plain[:-1]
         begin, size = 0, len(plain)
@@ -386,19 +386,19 @@ class _Objects:
 
     @property
     def over(self) -> bool:
-        """Whether nothing may stand after what has come."""
+        """Whether nothing may follow."""
         return not self._allowed
 
     @property
     def unfinished(self) -> bool:
-        """Whether more has to come: the rest of an object or array, or what a comma promises."""
+        """Whether the end of an object or array, or the object after a comma, is missing."""
         if self._depth or self._held or self._allowed == b"{":
             return True
         return self._is_array and not self.over
 
     @property
     def stump(self) -> bytes:
-        """What has come of an object, or of an array."""
+        """The beginning of the unfinished object or array."""
         return bytes(self._object).strip() or (b"[" if self._is_array else b"")
 
     def end(self) -> list[bytes]:
@@ -407,7 +407,7 @@ class _Objects:
         return []
 
     def _find_object(self, plain: bytes, at: int, window: bytes) -> int:
-        """Return where an object begins, or the end of *plain*, which is *window* but plain."""
+        """Return where an object begins, or the end of *plain*: *window* without escapes."""
         while found := _NOT_WHITE_SPACE.search(plain, at):
             mark = found[0]
             if mark not in self._allowed:

@@ -1,4 +1,19 @@
-"""From the pieces of a streamed reply to its chunks, and what its end means."""
+"""Read the chunks of a streamed response, and decide what its end means.
+
+A response that is not streamed is whole or it is not. A streamed one may end at any byte, and its
+answer has been paid for either way. So the reader never takes a part for the whole, and never loses
+what has arrived:
+
+- The `Ending` of the dialect says whether the events so far form a complete answer. It may be
+  certain of that, or only if the body ends properly as well.
+- What follows a complete answer and cannot be read is ignored, but an error that the service
+  reports always counts.
+- Everything else is a `StreamInterrupted`, which has the chunks that arrived.
+
+The body is kept as the bytes that arrived; chunks are read from it again when they are asked for.
+Of a large event there is never more than the body, its text and its value at a time: hence the
+variables that are emptied as soon as they have been read.
+"""
 
 from __future__ import annotations
 
@@ -37,26 +52,26 @@ from muybridge_protocol.text.stream_parser import (
 T = TypeVar("T")
 
 _SAYS_NOTHING: Final = re.compile(rb"[A-Za-z][A-Za-z_-]*")
-"""A payload that keeps a connection alive: a bare word, such as `null` or `ping`."""
+"""A keep-alive payload: a bare word, such as `null` or `ping`."""
 _LINE: Final = re.compile(rb"\S(?:[^\n]*\S)?")
-"""A line without the white space around it."""
+"""A line without surrounding white space."""
 _BEGINNING: Final = 1024
-"""Bytes of a body that are looked at to show how it begins."""
+"""Bytes of a body that are examined to show its beginning."""
 _WINDOW: Final = 64 * 1024
-"""Bytes of what has arrived that are read again in one go."""
+"""Bytes that are read again at a time."""
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class StreamInterrupted(ServiceError):
-    """A streamed reply ended before the answer was complete. It was not asked for again.
+    """A streamed response ended before the answer was complete. It is not requested again.
 
     Args:
         reason: What happened, in words.
-        dialect: What the stream's events are.
-        raw: Everything that had arrived of the reply.
+        dialect: The protocol of the stream.
+        raw: The part of the response that arrived.
         arrived: How many chunks that is.
-        failure: How the exchange failed, or None where the service ended it.
-        error: The event in which the service told an error, or None.
+        failure: How the exchange failed, or None if the service ended it.
+        error: The event in which the service reported an error, or None.
     """
 
     reason: str
@@ -68,7 +83,7 @@ class StreamInterrupted(ServiceError):
 
     @property
     def chunks(self) -> tuple[Any, ...]:
-        """Every chunk that had arrived whole, as the stream gave them."""
+        """Every chunk that arrived whole."""
         reader = StreamReader(self.dialect, event_limit=max(EVENT_LIMIT, len(self.raw)))
         return tuple(islice(reader.read_again(self.raw), self.arrived))
 
@@ -77,7 +92,7 @@ class StreamInterrupted(ServiceError):
         return f"The stream was cut off: {self.reason.removesuffix('.')}."
 
     def about(self) -> str:
-        """Return what there is of it, as a sentence."""
+        """Return what arrived, as a sentence."""
         if not self.arrived:
             return "Nothing of the answer had arrived."
         chunks = "1 chunk" if self.arrived == 1 else f"{self.arrived} chunks"
@@ -85,18 +100,16 @@ class StreamInterrupted(ServiceError):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "It may have been charged, and was not asked for again."
+        return "It may have been charged, and was not requested again."
 
 
 class StreamReader(Generic[T]):
-    """Takes the body of a streamed reply piece by piece, and gives its chunks.
-
-    What has arrived is kept as the bytes that it was.
+    """Takes the body of a streamed response piece by piece, and yields its chunks.
 
     Args:
-        dialect: What its events are.
-        event_limit: Most bytes that one event may have.
-        clean: Takes out of an event, or of all that has arrived, what nobody is to see.
+        dialect: The protocol of the stream.
+        event_limit: Most bytes of one event.
+        clean: Redacts secrets in an event, or in everything that arrived.
     """
 
     def __init__(
@@ -113,28 +126,28 @@ class StreamReader(Generic[T]):
         self._ending = Ending()
         self._raw = bytearray()
         self._count = 0
-        self._spent = False  # what still comes is not looked at
-        self._unread = ""  # why something was not read
-        self._malformed = False  # nothing but an error is looked for
+        self._spent = False  # the rest of the body is ignored
+        self._unread = ""  # why an event could not be read
+        self._malformed = False  # only errors are looked for in the rest
         self.end_is_told: bool = True
-        """Whether the exchange would have failed if the body had been cut off between events. It
-        would not where nothing but the connection's end says where the body ends."""
+        """Whether the exchange fails if the body is cut off between events. It does not if only
+        the end of the connection ends the body."""
 
     @property
     def complete(self) -> bool:
-        """Whether the answer is complete, whatever becomes of the rest of the body."""
+        """Whether the answer is complete, whatever happens to the rest of the body."""
         return self._ending.certain or (self._parser.over and self._ending.seen)
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to come, so that there is no need to wait for the body's end."""
+        """Whether nothing more is expected, so that the end of the body need not be awaited."""
         return self._spent or self._ending.over or self._parser.over
 
     def take(self, piece: bytes) -> Iterator[T]:
-        """Yield the chunks that *piece* completes. The next piece is for when there are no more.
+        """Yield the chunks that *piece* completes. Exhaust them before the next piece.
 
         Raises:
-            StreamInterrupted: The service told an error, or what it sent cannot be read.
+            StreamInterrupted: The service reported an error, or an event cannot be read.
         """
         self._raw += piece
         if self.over:
@@ -142,12 +155,10 @@ class StreamReader(Generic[T]):
         return self._chunks(self._parser.feed(piece), self._event_limit)
 
     def end(self) -> Iterator[T]:
-        """Yield what is left at the end of the body, or once the stream is over.
-
-        After a complete answer that may be a stump.
+        """Yield the remaining chunks at the end of the body, or once the stream is over.
 
         Raises:
-            StreamInterrupted: The answer is not complete, or the service told an error.
+            StreamInterrupted: The answer is not complete, or the service reported an error.
         """
         if not self.over:
             yield from self._chunks(self._parser.end(), self._event_limit)
@@ -157,12 +168,12 @@ class StreamReader(Generic[T]):
         self._ending.end()
 
     def fail(self, failure: TransportFailure) -> StreamInterrupted | None:
-        """Return what it means that the exchange failed: nothing, if the answer is complete.
+        """Return the error for a failed exchange, or None if the answer is complete.
 
-        An error that the service reported first comes before the failure.
+        An error that the service reported takes precedence over the failure.
         """
         complete, reason, error = self.complete, str(failure), None
-        try:  # a whole event may lack only what ends it
+        try:  # the last event may lack only its end
             for _ in self._chunks(() if self.over else self._parser.end(), self._event_limit):
                 pass
         except StreamInterrupted as interruption:
@@ -171,18 +182,18 @@ class StreamReader(Generic[T]):
         return None if complete else self._interrupted(reason, failure=failure, error=error)
 
     def leave(self) -> StreamInterrupted | None:
-        """Return what it means that nobody reads on: nothing, if the answer is complete."""
+        """Return the error for a stream that is closed early, or None if the answer is complete."""
         if self.complete:
             return None
         return self._interrupted("it was left before the answer was complete")
 
     def received(self) -> Iterator[T]:
-        """Yield again every chunk that has arrived whole."""
+        """Yield every chunk that has arrived whole, from the first one on."""
         reader = StreamReader(self._dialect, event_limit=self._event_limit, clean=self._clean)
         return reader.read_again(self._raw)
 
     def read_again(self, raw: bytes | bytearray) -> Iterator[T]:
-        """Yield the chunks that *raw*, the beginning of a reply, holds whole. It is not kept."""
+        """Yield the whole chunks in *raw*, the beginning of a response, without keeping it."""
         with suppress(StreamInterrupted):
             for at in range(0, len(raw), _WINDOW):
                 if self.over:
@@ -192,12 +203,11 @@ class StreamReader(Generic[T]):
             yield from self.end()
 
     def _chunks(self, payloads: Iterable[bytes], limit: float) -> Iterator[T]:
-        """Yield the chunks that *payloads* are.
+        """Yield the chunks in *payloads*.
 
         Args:
-            payloads: What events may be. Of a large one nothing is kept beside its text while its
-                JSON is read, and no text once it is.
-            limit: Most bytes that one may have.
+            payloads: The payloads of events, or lines that may be.
+            limit: Most bytes of one of them.
         """
         dialect, ending, clean = self._dialect, self._ending, self._clean
         watch, chunk = dialect.watch, dialect.chunk
@@ -224,13 +234,13 @@ class StreamReader(Generic[T]):
                     events = _events(value)
                 except InvalidJson as error:
                     unread = str(error)
-                if unread and len(text) > limit / 2:  # there is no room for the lines in it
+                if unread and len(text) > limit / 2:  # no room to read its lines
                     text = ""
                     self._pass_over(f"an event cannot be read: {unread}")
                     continue
                 if unread:
                     payload, text = payload or text.encode(), ""  # noqa: PLW2901  as it was
-                    rest = limit - len(payload) / 2  # it is there all the while
+                    rest = limit - len(payload) / 2  # it is kept meanwhile
                     if len(payload) <= limit / 2 and self._is_lines(payload, rest):
                         lines = (line[0] for line in _LINE.finditer(payload))
                         yield from self._chunks(lines, rest)
@@ -241,7 +251,7 @@ class StreamReader(Generic[T]):
                         self._pass_over(f"an event cannot be read: {unread}")
                     continue
                 for event in events:
-                    # Hardly any has either, and each call counts among so many events.
+                    # Hardly any event has either, and a call for each one would be slow.
                     if ("error" in event or "type" in event) and tells_error(event):
                         raise self._told(event)
                     if self._malformed:
@@ -265,9 +275,9 @@ class StreamReader(Generic[T]):
             yield from self._chunks(self._parser.feed(error.rest), limit)
 
     def _is_lines(self, payload: bytes, limit: float) -> bool:
-        """Whether each line of *payload*, which itself is no event, may be one.
+        """Whether *payload*, which is not an event, may have one on each line.
 
-        Some services forget the blank lines between events. Then the first line is an event, or a
+        Some services omit the blank lines between events. Then the first line is an event or a
         word.
         """
         first = _LINE.match(payload)
@@ -285,7 +295,7 @@ class StreamReader(Generic[T]):
         return True
 
     def _pass_over(self, reason: str) -> None:
-        """Take note of an event that cannot be read, which is forgiven after the answer's end.
+        """Record an event that cannot be read. After the end of the answer, it is ignored.
 
         Raises:
             StreamInterrupted: The answer is not complete.
@@ -295,7 +305,7 @@ class StreamReader(Generic[T]):
         self._unread = reason
 
     def _error_in(self, payload: bytes, limit: float) -> JsonObject:
-        """Return what an event that is named an error holds: an object, or what stands for one."""
+        """Return the error in an event with the name `error`, as an object in any case."""
         try:
             value: Any = read_event(self._clean(payload), limit)
         except InvalidJson:
@@ -306,10 +316,10 @@ class StreamReader(Generic[T]):
 
     def _told(self, error: JsonObject) -> StreamInterrupted:
         said = error_text(error)
-        return self._interrupted(f"the service told an error: {said}", error=error)
+        return self._interrupted(f"the service reported an error: {said}", error=error)
 
     def _why_incomplete(self) -> str:
-        """Return why the answer is not complete, or "" if it is, now that the body has ended."""
+        """Return why the answer is not complete at the end of the body, or "" if it is."""
         if self.complete:
             return ""
         if self._unread:
@@ -328,7 +338,7 @@ class StreamReader(Generic[T]):
         return ""
 
     def _beginning(self) -> str:
-        """Return how the body begins, fit for a message, or "" if it holds events."""
+        """Return the beginning of a body without events, fit for a message, or ""."""
         begin = self._clean(bytes(self._raw[:_BEGINNING])).decode("utf-8", "replace")
         shown = readable(begin, 200)
         return "" if self._count or shown.startswith(("[", "{")) else shown
@@ -351,7 +361,7 @@ class StreamReader(Generic[T]):
 
 
 def _events(value: Any) -> Sequence[JsonObject]:
-    """Return the objects that an event is: one, or an array of them.
+    """Return the objects in the value of an event: itself, or the items of an array.
 
     Raises:
         InvalidJson: It is something else.

@@ -1,11 +1,12 @@
 """The text requests of a client, whole and streamed, written once for every runtime.
 
-It brings all of the core's text with it, so that a client loads it with its first text request.
+This module imports all of the core's text code, so clients load it with their first text request.
 
-A stream is a state machine around two others: `StreamOpening` drives the request as far as the head
-of its reply, and a `StreamReader` of the core turns the body into chunks and says what its end
-means. What stands here is only when to ask for the next piece, and who is told of it. Each step
-leaves the stream so that the next one can be asked for, whatever was raised in between.
+A stream combines two state machines: `StreamOpening` drives the request up to the head of the
+response, and a `StreamReader` of the core turns the body into chunks and decides what its end
+means. All that is left to do here is to request the next piece when no chunk is ready, and to tell
+the listeners. Whatever a step raises, the stream stays consistent: after Ctrl-C in the middle of a
+stream, what has arrived can still be read.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ T = TypeVar("T")
 
 
 class AsyncTextStream(Generic[T]):
-    """A streamed reply: a context that sends the request, and an iterator over its chunks.
+    """A streamed response: a context that sends the request, and an iterator over its chunks.
 
-    Leaving the context closes the connection, also in the middle of the answer.
+    Leaving the context closes the connection, even in the middle of the answer.
 
     Args:
         driver: What it is driven with.
-        operation: Makes the operation that sends the request, for the moment at which it begins.
-        reader: What reads the reply.
+        operation: Makes the operation that sends the request, given the current time.
+        reader: What reads the response.
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class AsyncTextStream(Generic[T]):
         self._tracker: SilentTracker
         self._chunks: Iterator[T] = iter(())
         self._entered = False
-        self._ended = False  # no more of the reply is to be read
+        self._ended = False  # no more of the response is read
         self._left = False
 
     async def __aenter__(self) -> Self:
         if self._entered:
-            raise RuntimeError("a stream is opened once; make another to ask, and pay, again")
+            raise RuntimeError(
+                "a stream opens only once; make another to send, and pay for, a new request"
+            )
         self._entered = True
         operation = self._operation(self._driver.runtime.now())
         async with AsyncExitStack() as opening:
@@ -106,11 +109,11 @@ class AsyncTextStream(Generic[T]):
 
     async def __anext__(self) -> T:
         if not self._entered:
-            raise RuntimeError("nothing was asked yet: a stream is read inside its `with` block")
+            raise RuntimeError("nothing has been sent yet: read a stream inside its `with` block")
         interruption = None
         try:
             while (chunk := self._next_chunk()) is None and not self._ended:
-                # The piece itself is in no variable, which a traceback might show.
+                # No variable refers to the piece, because a traceback might show it.
                 self._take(await anext(self._pieces, None))
             if chunk is not None:
                 return chunk
@@ -123,7 +126,7 @@ class AsyncTextStream(Generic[T]):
             hide_frames(error)
             raise
         self._tracker.tell_end(())
-        # Outside of the handler, so that no frame of a foreign library hangs on the error.
+        # Outside of the handler, so that the error refers to no frame of another library.
         if interruption is not None:
             self._tracker.end(interruption)
             raise interruption
@@ -134,32 +137,32 @@ class AsyncTextStream(Generic[T]):
         return tuple(self._reader.received())
 
     def _next_chunk(self) -> T | None:
-        """Return the next chunk that has arrived, or None where more has to come first.
+        """Return the next chunk that has arrived, or None if more pieces are needed.
 
         Raises:
-            StreamInterrupted: The stream ended, or was left, before the answer was complete.
+            StreamInterrupted: The stream ended, or was closed, before the answer was complete.
         """
         chunk = next(self._chunks, None)
         if chunk is None and self._left:
             self._check_complete()
         if chunk is None and self._reader.over and not self._ended:
-            self._take(None)  # not to wait for an end that may not come
+            self._take(None)  # instead of waiting for an end that may not come
             chunk = next(self._chunks, None)
         if chunk is not None:
             self._tracker.chunk(chunk)
         return chunk
 
     def _take(self, piece: bytes | None) -> None:
-        """Take the next piece of the reply, or None at its end, once no chunk is left."""
+        """Read the next piece of the response, or None at its end, once no chunk is left."""
         self._ended = piece is None
         if piece is not None:
             self._tracker.piece(len(piece))
         self._chunks = self._reader.end() if piece is None else self._reader.take(piece)
 
     def _interruption(self, error: TransportError | ServiceError) -> ServiceError | None:
-        """Return what *error* at the reply's end means: nothing, if the answer is complete.
+        """Return the error to raise for *error*, or None if the answer is complete.
 
-        It has no traceback yet: the frames of the reader have the reply in their variables.
+        It has no traceback yet, because the reader's variables refer to the response.
         """
         self._ended = True
         if isinstance(error, TransportError):
@@ -176,10 +179,10 @@ class AsyncTextStream(Generic[T]):
 
 
 class AsyncContentStream(AsyncTextStream[GenerateContentChunk]):
-    """A streamed reply in the native protocol."""
+    """A streamed response in the native protocol."""
 
     async def collect(self) -> GenerateContentResponse:
-        """Read what is still to come, and return one response with all that the stream held.
+        """Read the rest of the stream, and combine all of its chunks into one response.
 
         Raises:
             StreamInterrupted: The stream ended before the answer was complete.
@@ -191,7 +194,7 @@ class AsyncContentStream(AsyncTextStream[GenerateContentChunk]):
 
 
 class Said(TypedDict):
-    """What a request in the native protocol says beside its model and its contents."""
+    """The optional arguments of a request in the native protocol."""
 
     system_instruction: str | Content | Mapping[str, Any] | None
     generation_config: GenerationConfig | Mapping[str, Any] | None
@@ -199,12 +202,13 @@ class Said(TypedDict):
 
 
 class Limits(TypedDict):
-    """What a text request may take.
+    """The limits of a text request.
 
     Attributes:
-        timeout: Seconds, with all its tries and until the end of its reply.
-        size_limit: Most bytes of the reply.
-        silence: Seconds that may pass without a byte of a streamed reply, or None for no limit.
+        timeout: Seconds until the end of the response, including retries.
+        size_limit: Most bytes of the response.
+        silence: Seconds that may pass without a byte of a streamed response, or None for no
+            limit.
     """
 
     timeout: float
@@ -249,7 +253,7 @@ class TextCalls:
         return AsyncContentStream(self._driver, *self._opening(sent, NATIVE, limits))
 
     async def mapping(self, body: Mapping[str, Any], path: str, limits: Limits) -> JsonObject:
-        """Send *body* as it is, and return the whole reply."""
+        """Send *body* as given, and return the whole response."""
         now = self._driver.runtime.now()  # the same
         sent = encode_mapping(body, self._service, path=path, size_limit=limits["size_limit"])
         return await self._finish(sent, _as_it_is, limits, now)
@@ -298,7 +302,7 @@ class TextCalls:
     def _opening(
         self, sent: HttpRequest, dialect: Dialect[T], limits: Limits
     ) -> tuple[Callable[[float], OpenStream], StreamReader[T]]:
-        """Return what a stream is made of: what sends the request, and what reads the reply."""
+        """Return the operation of a stream, and what reads the response."""
         timeout = limits["timeout"]
         self._check(**limits)
         reader = StreamReader(
@@ -314,11 +318,11 @@ class TextCalls:
         )
 
     def _check(self, timeout: object, size_limit: object, silence: object = None) -> None:
-        """Check what a request may take, and warn once if the key is readable on its way."""
+        """Check the limits, and warn once if the key is sent in clear text."""
         if not is_time(timeout):
             raise ValueError(f"timeout must be a positive number of seconds (got {timeout!r})")
         if not isinstance(size_limit, int | float) or size_limit < 1:
-            raise ValueError(f"size_limit={size_limit!r} is no size; give bytes above 0")
+            raise ValueError(f"size_limit must be a positive number of bytes (got {size_limit!r})")
         if silence is not None and not is_time(silence):
             raise ValueError(
                 f"silence must be a positive number of seconds, or None (got {silence!r})"
@@ -329,7 +333,7 @@ class TextCalls:
         scheme, host, _ = origin_of(url)
         if is_clear_text(scheme, host):
             warn_caller(f"The API key travels in clear text to {url}.", PlainHttpWarning)
-        # Not before: who makes an error of the warning wants nothing sent the next time either.
+        # Set last: if warnings are errors, the next request must not be sent either.
         self._warned = True
 
 

@@ -1,4 +1,4 @@
-"""The answer to a text request: honest, and the same whenever the request is the same."""
+"""The answer to a text request: honest, and the same for the same request."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from muybridge_protocol.http import without_query
 from muybridge_protocol.records.json import readable
 
 HONESTY = "This is Muybridge's local emulator of the service: no model has answered."
-"""How every text begins."""
+"""The beginning of every text."""
 
 INTERRUPTION = "the marker [text:stream-error] asks for this error"
-"""The message of the error within a stream."""
+"""The message of an error within a stream."""
 
 CHUNK = 8
 """Word pieces in one piece of a stream."""
 
 _QUOTED = 200
 _SHORT = 60
-"""Most characters that are quoted of a text, and of a name or number."""
+"""Most characters quoted of a text (above), and of a name or number."""
 
 _MOST_LISTED = 8
 
@@ -33,9 +33,9 @@ _MOST_LISTED = 8
 class Ending(Enum):
     """Why an answer ends."""
 
-    STOP = "it is whole"
-    MAX_TOKENS = "it has as many tokens as it may have"
-    SAFETY = "it is held back"
+    STOP = "it is complete"
+    MAX_TOKENS = "it reached the limit of tokens"
+    SAFETY = "it is withheld"
     BLOCKED = "the prompt is blocked"
 
 
@@ -46,7 +46,7 @@ class Chunk:
     Args:
         text: Its text.
         tokens: Tokens of the answer so far.
-        last: Whether the answer ends with it.
+        last: Whether it ends the answer.
     """
 
     text: str
@@ -59,13 +59,13 @@ class Answer:
     """The answer to a text request.
 
     Args:
-        id: What its identifier is made from.
+        id: The stem of its identifier.
         created: When it was made, Unix seconds.
-        prompt: What was asked.
+        prompt: The request.
         prompt_tokens: Tokens of the prompt.
         pieces: Its text in word pieces.
-        ending: Why it ends.
-        interruption: The marker that ends its stream halfway, or None.
+        ending: The reason why it ends.
+        interruption: The marker that ends its stream early, or None.
     """
 
     id: str
@@ -87,7 +87,7 @@ class Answer:
         return len(self.pieces)
 
     def chunks(self) -> tuple[Chunk, ...]:
-        """Return the pieces of its stream, at least one: half of them if it is interrupted."""
+        """Return the chunks of its stream, at least one. An interrupted stream has half of them."""
         starts = range(0, max(1, self.tokens), CHUNK)
         chunks = [
             Chunk(
@@ -104,9 +104,9 @@ def answer(prompt: Prompt, marker: TextMarker | None, *, answer_id: str, now: fl
     """Return the answer to *prompt*.
 
     Args:
-        prompt: What was asked.
-        marker: What the prompt wants to happen, or None.
-        answer_id: What the answer's identifier is made from.
+        prompt: The request.
+        marker: The marker in the prompt, or None.
+        answer_id: The stem of the answer's identifier.
         now: Unix seconds.
     """
     pieces: tuple[str, ...] = ()

@@ -46,7 +46,7 @@ class Chat(TextProtocol):
     """The chat completions protocol."""
 
     def read(self, body: JsonObject) -> Prompt:
-        """Return what a request with *body* says."""
+        """Read the *body* of a request."""
         root = Node(body)
         limits = [root.field(name) for name in _MOST_TOKENS]
         counts = [(node.name, node.count()) for node in limits if node is not None]
@@ -63,7 +63,7 @@ class Chat(TextProtocol):
         )
 
     def reply(self, answer: Answer) -> JsonObject:
-        """Return *answer* as one reply."""
+        """Return *answer* as a whole response."""
         message = {"role": "assistant", "content": answer.text or None, "refusal": None}
         choice = {
             "index": 0,
@@ -74,7 +74,7 @@ class Chat(TextProtocol):
         return {**_record(answer, "chat.completion", [choice]), "usage": _usage(answer)}
 
     def stream(self, answer: Answer) -> tuple[bytes, ...]:
-        """Return *answer* as the pieces of a streamed reply."""
+        """Return *answer* as the pieces of a streamed response."""
         deltas: list[JsonObject] = [{"role": "assistant", "content": ""}]
         deltas += [{"content": chunk.text} for chunk in answer.chunks() if chunk.text]
         records = [_delta(answer, delta) for delta in deltas]
@@ -90,7 +90,7 @@ class Chat(TextProtocol):
         return (*(_event(record) for record in records), b"data: [DONE]\n\n")
 
     def error(self, refused: Refused) -> JsonObject:
-        """Return the body of a reply that says why a request is refused."""
+        """Return the body of the response that refuses a request."""
         kind, code = _ERROR_TYPES.get(refused.status, _BAD_REQUEST)
         return {
             "error": {
@@ -108,7 +108,7 @@ def _turn(node: Node) -> Turn:
         raise role.refused(f"must be {either(_ROLES)}")
     content = node.field("content")
     if content is None:
-        # An assistant's turn that only calls functions has no content.
+        # A turn of the assistant that only calls functions has no content.
         if role.text() != "assistant":
             raise node.refused("must have content")
         return Turn(role.text(), ())

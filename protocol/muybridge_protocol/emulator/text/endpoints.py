@@ -1,4 +1,4 @@
-"""Which endpoint a text request is for, and what it gets."""
+"""Find the protocol of a text request, and answer it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from muybridge_protocol.text.models import TEXT_MODELS
 
 
 def text_protocol(target: str) -> TextProtocol | None:
-    """Return the protocol that a request for *target*, a path and query, speaks.
+    """Return the protocol of a request for *target*, a path and query.
 
-    None means that the path belongs to no text endpoint.
+    If the path is not a text endpoint, return None.
     """
     path, _, query = target.partition("?")
     match [unquote(segment) for segment in path.split("/")]:
@@ -50,13 +50,13 @@ def answer_text(
     """Answer a text request.
 
     Args:
-        protocol: The protocol that it speaks.
-        request: What came. Nothing about it need be valid.
-        access: What its key may use, or None where there is no valid key.
+        protocol: The protocol of the request.
+        request: The request, which may be invalid in any way.
+        access: What its key may use, or None without a valid key.
         timing: How fast text streams.
         strict: Whether models that the specification does not list are refused.
         now: Unix seconds.
-        new_id: What the answer's identifier is made from.
+        new_id: The stem of the answer's identifier.
     """
     try:
         made = _answer(protocol, request, access, strict=strict, now=now, new_id=new_id)
@@ -103,7 +103,7 @@ def _answer(
         raise Refused(403, "the account plan does not include the requested model", field="model")
     known = model in TEXT_MODELS or (not strict and ModelName().complaint(model) is None)
     if not known:
-        message = f"{shown(model)} is no text model; use {either(list(TEXT_MODELS))}"
+        message = f"{shown(model)} is not a text model; use {either(list(TEXT_MODELS))}"
         raise Refused(404, message, field="model")
     prompt = protocol.read(body)
     marker = read_marker(prompt.last_user_text)

@@ -1,18 +1,18 @@
-"""What a file inside a request is, as far as its first bytes tell."""
+"""Describe a file inside a request by its first bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 _MOST_STEPS = 1000
-"""Most segments or boxes of a file that are looked at: enough for any real one."""
+"""Most segments or boxes of a file that are examined: enough for any real one."""
 
 _NO_FRAME = (0xC4, 0xC8, 0xCC)
-"""Markers of a JPEG between those that begin a frame."""
+"""JPEG markers in the range of those that begin a frame, but with another meaning."""
 
 
 def describe(data: bytes) -> str:
-    """Return what *data* is, and its size: `a PNG picture of 4x3 pixels, 68 bytes`."""
+    """Return the kind and size of *data*: `a PNG picture of 4x3 pixels, 68 bytes`."""
     size = f"{len(data)} byte{'' if len(data) == 1 else 's'}"
     for name, measure in (("PNG", _png), ("JPEG", _jpeg), ("GIF", _gif), ("WebP", _webp)):
         pixels = measure(data)
@@ -41,7 +41,7 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
         return None
     at = 2
     for _ in range(_MOST_STEPS):
-        if len(data) < at + 9 or data[at] != 0xFF:  # noqa: PLR2004  every marker begins with it
+        if len(data) < at + 9 or data[at] != 0xFF:  # noqa: PLR2004  the first byte of every marker
             return None
         kind = data[at + 1]
         if 0xC0 <= kind <= 0xCF and kind not in _NO_FRAME:  # noqa: PLR2004  the beginnings of frames
@@ -91,10 +91,10 @@ def _movie_seconds(data: bytes, at: int) -> float | None:
 
 
 def _boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the kind of each box between *start* and *end*, and where its content lies."""
+    """Yield the kind of each box between *start* and *end*, and the span of its content."""
     for _ in range(_MOST_STEPS):
         size, head = int.from_bytes(data[start : start + 4]), 8
-        if size == 1:  # its size has 64 bits, and stands after its kind
+        if size == 1:  # its size has 64 bits and comes after its kind
             size, head = int.from_bytes(data[start + 8 : start + 16]), 16
         if size < head or start + size > end:
             return

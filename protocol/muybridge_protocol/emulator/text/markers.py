@@ -1,17 +1,17 @@
-"""Markers in the user's last turn that decide how a text request ends.
+"""Markers in the user's last turn that determine how a text request ends.
 
 | marker | effect |
 |---|---|
 | `[text:blocked]` | the prompt is blocked: there is no candidate |
-| `[text:safety]` | the answer is held back for safety: it has no text |
+| `[text:safety]` | the answer is withheld for safety: it has no text |
 | `[text:error]` | HTTP 500 |
 | `[text:throttled]` | HTTP 429 with `Retry-After` |
-| `[text:cut]` | a stream ends halfway, without a word about it |
-| `[text:stream-error]` | a stream has an error halfway, and ends |
+| `[text:cut]` | a stream ends halfway, without notice |
+| `[text:stream-error]` | a stream ends halfway with an error |
 
-They may stand anywhere in the turn; of several, the first one counts. A reply that is no stream
-pays no heed to the last two. Chat completions and messages know no blocked prompt: there it is the
-same as an answer that is held back.
+They may appear anywhere in the turn; of several, the first one counts. Responses that are not
+streamed ignore the last two. Chat completions and messages have no blocked prompts: there the
+answer is withheld instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from enum import StrEnum
 
 
 class TextMarker(StrEnum):
-    """How a text request ends, by what stands in it."""
+    """How a text request ends, by the marker in it."""
 
     BLOCKED = "[text:blocked]"
     SAFETY = "[text:safety]"

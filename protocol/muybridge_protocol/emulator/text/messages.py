@@ -46,7 +46,7 @@ class Messages(TextProtocol):
     """The messages protocol."""
 
     def read(self, body: JsonObject) -> Prompt:
-        """Return what a request with *body* says."""
+        """Read the *body* of a request."""
         root = Node(body)
         most_tokens = root.required(_MOST_TOKENS).count()
         system = root.field("system")
@@ -60,12 +60,12 @@ class Messages(TextProtocol):
         )
 
     def reply(self, answer: Answer) -> JsonObject:
-        """Return *answer* as one reply."""
+        """Return *answer* as a whole response."""
         content = [{"type": "text", "text": answer.text}] if answer.text else []
         return _message(answer, content, _STOP_REASONS[answer.ending], answer.tokens)
 
     def stream(self, answer: Answer) -> tuple[bytes, ...]:
-        """Return *answer* as the pieces of a streamed reply."""
+        """Return *answer* as the pieces of a streamed response."""
         start = {"type": "message_start", "message": _message(answer, [], None, 0)}
         pieces = [_event(start)]
         texts = [chunk.text for chunk in answer.chunks() if chunk.text]
@@ -89,7 +89,7 @@ class Messages(TextProtocol):
         return (*pieces, _event({"type": "message_stop"}))
 
     def error(self, refused: Refused) -> JsonObject:
-        """Return the body of a reply that says why a request is refused."""
+        """Return the body of the response that refuses a request."""
         kind = _ERROR_TYPES.get(refused.status, "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": str(refused)}}
 

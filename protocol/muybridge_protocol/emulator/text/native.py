@@ -26,7 +26,7 @@ from muybridge_protocol.text.responses import Candidate, PromptFeedback, UsageMe
 PLAIN = "generateContent"
 STREAM = "streamGenerateContent"
 
-# The specification knows the first two; older software sends a function's results as the others.
+# The specification has the first two. Older software sends function results as the others.
 _ROLES = (USER, "model", "function", "tool")
 
 _SETTINGS = (("temperature",), ("topP", "top_p"))
@@ -51,9 +51,9 @@ class Native(TextProtocol):
     """The native protocol, for one request.
 
     Args:
-        name: The model that the path names.
-        method: What the path wants of it.
-        events: Whether a stream is one of server-sent events.
+        name: The model in the path.
+        method: The method in the path.
+        events: Whether a stream consists of server-sent events.
     """
 
     name: str
@@ -62,26 +62,26 @@ class Native(TextProtocol):
 
     @classmethod
     def at(cls, segment: str, query: str) -> Self:
-        """Return the protocol for the last *segment* of a path, and the query after it."""
+        """Return the protocol for the last *segment* and the query of a path."""
         name, _, method = segment.rpartition(":")
         return cls(name, method, ("alt", "sse") in parse_qsl(query))
 
     @property
     def exists(self) -> bool:
-        """Whether there is an endpoint at the path that was asked for."""
+        """Whether the requested path has an endpoint."""
         return self.method in (PLAIN, STREAM)
 
     @property
     def stream_type(self) -> str:
-        """The content type of a streamed reply."""
+        """The content type of a streamed response."""
         return EVENT_STREAM if self.events else JSON_TYPE
 
-    def model(self, body: JsonObject) -> str:  # noqa: ARG002  here the path names it
-        """Return the model that the path names."""
+    def model(self, body: JsonObject) -> str:  # noqa: ARG002  it is in the path
+        """Return the model in the path."""
         return self.name
 
     def read(self, body: JsonObject) -> Prompt:
-        """Return what a request with *body* says."""
+        """Read the *body* of a request."""
         root = Node(body)
         config = root.field("generationConfig", "generation_config")
         settings: list[tuple[str, float]] = []
@@ -102,11 +102,11 @@ class Native(TextProtocol):
         )
 
     def reply(self, answer: Answer) -> JsonObject:
-        """Return *answer* as one reply."""
+        """Return *answer* as a whole response."""
         return _record(answer, answer.text, answer.tokens, last=True)
 
     def stream(self, answer: Answer) -> tuple[bytes, ...]:
-        """Return *answer* as the pieces of a streamed reply."""
+        """Return *answer* as the pieces of a streamed response."""
         records = [
             _record(answer, chunk.text, chunk.tokens, last=chunk.last) for chunk in answer.chunks()
         ]
@@ -119,7 +119,7 @@ class Native(TextProtocol):
         return (*pieces, b"\n]") if answer.interruption is not TextMarker.CUT else tuple(pieces)
 
     def error(self, refused: Refused) -> JsonObject:
-        """Return the body of a reply that says why a request is refused."""
+        """Return the body of the response that refuses a request."""
         return {
             "error": {
                 "code": refused.status,

@@ -1,4 +1,4 @@
-"""A value in a request's JSON that knows where it stands, so that a refusal can say where."""
+"""A value in a request's JSON with its path, so that a refusal can say where the problem is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Node:
 
     Args:
         value: The value.
-        path: Where it stands, such as `contents[0].parts`; "" for the whole.
+        path: Its path, such as `contents[0].parts`, or "" for the whole request.
     """
 
     value: Any = attrs.field(repr=False)
@@ -29,14 +29,14 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The name of the field that it is."""
+        """The name of its field."""
         return self.path.rpartition(".")[2]
 
     def field(self, *names: str) -> Node | None:
-        """Return the first of the fields *names* that is there and not null, or None.
+        """Return the first of the fields *names* that is present and not null, or None.
 
         Raises:
-            Refused: This is no object.
+            Refused: This is not an object.
         """
         fields = self.fields()
         for name in names:
@@ -45,10 +45,10 @@ class Node:
         return None
 
     def required(self, *names: str) -> Node:
-        """Return the first of the fields *names* that is there and not null.
+        """Return the first of the fields *names* that is present and not null.
 
         Raises:
-            Refused: There is none, or this is no object.
+            Refused: There is none, or this is not an object.
         """
         found = self.field(*names)
         if found is None:
@@ -56,38 +56,38 @@ class Node:
         return found
 
     def numbers(self, *fields: tuple[str, ...]) -> list[tuple[str, float]]:
-        """Return those of the *fields*, each given by all its names, that are there, as numbers.
+        """Return those of the *fields*, each given by all its names, that are present, as numbers.
 
         Raises:
-            Refused: One is no number, or this is no object.
+            Refused: One is not a number, or this is not an object.
         """
         found = [self.field(*names) for names in fields]
         return [(node.name, node.number()) for node in found if node is not None]
 
     def is_set(self, name: str) -> bool:
-        """Whether the field *name* is there and true.
+        """Whether the field *name* is present and true.
 
         Raises:
-            Refused: It is no boolean, or this is no object.
+            Refused: It is not a boolean, or this is not an object.
         """
         found = self.field(name)
         return found is not None and found.flag()
 
     def text_or(self, read: Callable[[Node], T]) -> tuple[str | T, ...]:
-        """Return the string that this is, or what *read* makes of each element of the array.
+        """Return this string, or what *read* makes of each element of this array.
 
         Raises:
-            Refused: It is neither.
+            Refused: This is neither.
         """
         if isinstance(self.value, str):
             return (self.value,)
         return tuple(read(element) for element in self.elements())
 
     def fields(self) -> Mapping[str, Any]:
-        """Return the fields of the object that this is.
+        """Return the fields of this object.
 
         Raises:
-            Refused: It is none.
+            Refused: This is not an object.
         """
         value = self.value
         if not isinstance(value, dict):
@@ -95,68 +95,68 @@ class Node:
         return cast("JsonObject", value)
 
     def elements(self) -> list[Node]:
-        """Return the elements of the array that this is; there is at least one.
+        """Return the elements of this array, at least one.
 
         Raises:
-            Refused: It is no array, or empty.
+            Refused: This is not an array, or empty.
         """
         if not is_array(self.value) or not self.value:
             raise self.refused("must be an array that is not empty")
         return [Node(value, f"{self.path}[{index}]") for index, value in enumerate(self.value)]
 
     def text(self) -> str:
-        """Return the string that this is.
+        """Return this string.
 
         Raises:
-            Refused: It is none.
+            Refused: This is not a string.
         """
         if not isinstance(self.value, str):
             raise self.refused("must be a string")
         return self.value
 
     def flag(self) -> bool:
-        """Return the boolean that this is.
+        """Return this boolean.
 
         Raises:
-            Refused: It is none.
+            Refused: This is not a boolean.
         """
         if not isinstance(self.value, bool):
             raise self.refused("must be true or false")
         return self.value
 
     def number(self) -> float:
-        """Return the number that this is.
+        """Return this number.
 
         Raises:
-            Refused: It is none.
+            Refused: This is not a number.
         """
         if not isinstance(self.value, int | float) or isinstance(self.value, bool):
             raise self.refused("must be a number")
         return self.value
 
     def count(self) -> int:
-        """Return the integer above 0 that this is.
+        """Return this positive integer.
 
         Raises:
-            Refused: It is none.
+            Refused: This is not a positive integer.
         """
         if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 1:
             raise self.refused("must be an integer of at least 1")
         return self.value
 
     def base64(self) -> bytes:
-        """Return the bytes that this is the base64 of, standard or URL-safe, padded or not.
+        """Decode this base64, standard or URL-safe, padded or not.
 
         Raises:
-            Refused: It is no base64.
+            Refused: This is not base64.
         """
         return self.decoded(self.text())
 
     def decoded(self, text: str) -> bytes:
-        """Return the bytes that *text*, which stands here, is the base64 of.
+        """Decode base64 in *text*, which is a part of this value.
 
         Raises:
-            Refused: It is no base64.
+            Refused: It is not base64.
         """
         data = decode_base64(text)
         letters = text.rstrip("=")
@@ -165,7 +165,7 @@ class Node:
         return data
 
     def refused(self, complaint: str, path: str | None = None) -> Refused:
-        """Return the refusal that *complaint* is about this value, or the one at *path*."""
+        """Return a refusal with a *complaint* about this value, or about the one at *path*."""
         where = self.path if path is None else path
         return Refused(400, f"{where or 'the body'} {complaint}", field=where or None)
 

@@ -1,4 +1,4 @@
-"""What a text request said, whichever protocol it came in."""
+"""The content of a text request, in whichever protocol it arrived."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import attrs
 from muybridge_protocol.emulator.text import word_pieces
 
 USER = "user"
-"""The role, in all three protocols, of what a person said."""
+"""The role of the user in all three protocols."""
 
 FILE_TOKENS = 258
-"""What a file costs here, whatever its size; the specification gives no figure."""
+"""The tokens of a file of any size. The specification gives no figure."""
 
 
 @attrs.frozen
@@ -18,7 +18,7 @@ class Inline:
     """A file inside a request.
 
     Args:
-        media_type: The type that the request gave it.
+        media_type: Its type, according to the request.
         data: Its bytes.
     """
 
@@ -31,7 +31,7 @@ class Linked:
     """A file that a request refers to. It is not fetched.
 
     Args:
-        address: Where it lies.
+        address: Its URL.
     """
 
     address: str
@@ -42,7 +42,7 @@ class Other:
     """A part that is neither text nor a file, such as a function's result.
 
     Args:
-        kind: What the request calls it.
+        kind: Its kind, in the words of the request.
     """
 
     kind: str
@@ -56,8 +56,8 @@ class Turn:
     """One turn of a conversation.
 
     Args:
-        role: Whose turn it is, in the protocol's word.
-        parts: What was said.
+        role: Its role, in the words of the protocol.
+        parts: Its parts.
     """
 
     role: str
@@ -65,22 +65,22 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """Its texts together."""
+        """Its texts, joined."""
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
 
 @attrs.frozen(kw_only=True)
 class Prompt:
-    """What a text request said.
+    """The content of a text request.
 
     Args:
-        model: The model that it asks for.
+        model: The requested model.
         turns: The conversation.
         system: The texts of the system instruction.
-        settings: Settings by the names that the request gave them.
-        most_tokens: Most tokens that the answer may have, or None.
-        streaming: Whether the answer is to come piece by piece.
-        usage_wanted: Whether a stream is to tell the tokens, where that is a choice.
+        settings: Settings, with the names that the request uses.
+        most_tokens: Most tokens of the answer, or None for no limit.
+        streaming: Whether the answer is to be streamed.
+        usage_wanted: Whether a stream is to report token counts, in protocols with a choice.
     """
 
     model: str
@@ -99,14 +99,14 @@ class Prompt:
 
     @property
     def files(self) -> tuple[Inline | Linked, ...]:
-        """The files of all turns, in their order."""
+        """The files of all turns, in order."""
         return tuple(
             part for turn in self.turns for part in turn.parts if isinstance(part, Inline | Linked)
         )
 
     @property
     def other_parts(self) -> tuple[str, ...]:
-        """The kinds of the parts that are neither text nor a file, in their order."""
+        """The kinds of the parts that are neither text nor a file, in order."""
         return tuple(
             part.kind for turn in self.turns for part in turn.parts if isinstance(part, Other)
         )

@@ -1,4 +1,4 @@
-"""A text request that gets an error for an answer."""
+"""A text request that is answered with an error."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ class Refused(Exception):
     """The request cannot be answered; the message says why.
 
     Args:
-        status: The HTTP status. Each protocol has names of its own that go with it.
-        message: What is wrong, for people.
+        status: The HTTP status. Each protocol adds names of its own.
+        message: The problem, for people.
         field: The field that is wrong, or None.
-        headers: Header fields that go with the status.
+        headers: Header fields for the status.
     """
 
     def __init__(

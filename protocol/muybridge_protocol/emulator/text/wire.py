@@ -1,4 +1,4 @@
-"""JSON as the text endpoints write it, and what each of their protocols can do."""
+"""How the text endpoints write JSON, and the interface of their protocols."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ EVENT_STREAM = "text/event-stream"
 
 
 def write(value: JsonObject) -> bytes:
-    """Return *value*, whose texts are fit to print, as JSON in UTF-8 on one line."""
+    """Return *value*, which has no lone surrogates, as JSON in UTF-8 on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class TextProtocol(ABC):
-    """How one of the three protocols asks and answers."""
+    """One of the three protocols: how it reads requests and writes responses."""
 
     @property
     def exists(self) -> bool:
-        """Whether there is an endpoint at the path that was asked for."""
+        """Whether the requested path has an endpoint."""
         return True
 
     @property
     def stream_type(self) -> str:
-        """The content type of a streamed reply."""
+        """The content type of a streamed response."""
         return EVENT_STREAM
 
     def model(self, body: JsonObject) -> str:
-        """Return the model that a request with *body* asks for.
+        """Return the model in the *body* of a request.
 
         Raises:
-            Refused: It names none.
+            Refused: There is none.
         """
         return Node(body).required("model").text()
 
     @abstractmethod
     def read(self, body: JsonObject) -> Prompt:
-        """Return what a request with *body* says.
+        """Read the *body* of a request.
 
         Raises:
-            Refused: It cannot be understood.
+            Refused: It is not valid.
         """
 
     @abstractmethod
     def reply(self, answer: Answer) -> JsonObject:
-        """Return *answer* as one reply."""
+        """Return *answer* as a whole response."""
 
     @abstractmethod
     def stream(self, answer: Answer) -> tuple[bytes, ...]:
-        """Return *answer* as the pieces of a streamed reply."""
+        """Return *answer* as the pieces of a streamed response."""
 
     @abstractmethod
     def error(self, refused: Refused) -> JsonObject:
-        """Return the body of a reply that says why a request is refused."""
+        """Return the body of the response that refuses a request."""

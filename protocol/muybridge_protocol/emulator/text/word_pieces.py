@@ -1,7 +1,7 @@
-"""Word pieces, which are the tokens here.
+"""Word pieces, which serve as tokens.
 
 A piece is up to six letters or digits of a word with the space before them, a single other mark,
-or white space. The pieces of a text, put together, are the text.
+or white space. Joined, the pieces of a text are the text.
 """
 
 from __future__ import annotations
