@@ -21,7 +21,11 @@ from tests.transport.scripted_server import connect_proxy
 import muybridge
 from muybridge.testing.certificates import client_context, server_context
 from muybridge.testing.conformance.calling import AUTHORIZATION, authority, get, post
-from muybridge.testing.scripted_server import (
+from muybridge.wire import httpx2_transport
+from muybridge.wire.httpx2_transport import Httpx2Transport
+from muybridge.wire.transport import TransportError, exchange
+from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
+from transport.scripted_server import (
     Peer,
     ScriptedServer,
     hang,
@@ -30,10 +34,6 @@ from muybridge.testing.scripted_server import (
     reply_bytes,
     serve,
 )
-from muybridge.wire import httpx2_transport
-from muybridge.wire.httpx2_transport import Httpx2Transport
-from muybridge.wire.transport import TransportError, exchange
-from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 
 
 def outcome(
@@ -103,7 +103,7 @@ def test_http2(tls: ssl.SSLContext) -> None:
 
 
 def test_http2_lost_reply(tls: ssl.SSLContext) -> None:
-    """Over HTTP/2, too, a connection that ends instead of a reply leaves the request sent."""
+    """Over HTTP/2, too, a connection that ends instead of a response leaves the request sent."""
 
     def script(peer: Peer) -> None:
         spoken = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
