@@ -269,6 +269,26 @@ def test_reset_before_the_first_byte(transport: Transport, connected: threading.
     assert failure.bytes_sent == 0
 
 
+@pytest.mark.parametrize("number", [errno.ECONNRESET, errno.EPIPE])
+def test_a_connection_that_takes_no_byte(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """If the system reports a lost connection for the very first byte, nothing was sent."""
+
+    send = socket.socket.send
+
+    def lost(sock: socket.socket, data: memoryview) -> int:
+        if bytes(data[:4]) == b"POST":
+            raise OSError(number, "made up")
+        return send(sock, data)  # such as what wakes an event loop
+
+    monkeypatch.setattr(socket.socket, "send", lost)
+    with ScriptedServer(hang) as server:
+        failure = failure_of(transport, post(server.url))
+    assert (failure.phase, failure.sent, failure.bytes_sent) == (Phase.SEND, False, 0)
+    assert failure.reason is Reason.RESET
+
+
 def test_an_alarm_right_after_sending(
     requests_transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
