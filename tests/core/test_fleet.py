@@ -30,6 +30,7 @@ from muybridge_protocol.fleet.fairness import LONGEST_LIFE, SHARE
 from muybridge_protocol.fleet.throttle import FIRST_GAP, LONGEST_GAP, Throttle
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import OperationMisuse, Wait
+from muybridge_protocol.operations.next_polls import NextPolls
 from muybridge_protocol.records.tasks import Result, Status, Task
 from muybridge_protocol.service import Service
 
@@ -778,3 +779,30 @@ def test_what_is_under_way_is_told_as_such() -> None:
     fleet.add("b", IMGA, 0.0)
     assert isinstance(fleet.next_action(0.0), Dispatch)
     assert [(one.key, one.under_way) for one in fleet.outstanding()] == [("a", True), ("b", False)]
+
+
+def test_what_rests_is_told_in_the_order_in_which_it_was_added() -> None:
+    """Whatever is due first, and whichever family it waits with."""
+    fleet = Fleet[int](SERVICE, wall_offset=WALL, seed=0)
+    for number, family in enumerate(["vidm", "imga", "vidm", "imga"]):
+        fleet.add(number, known_task(f"t{number}", family, age=60.0 - number), 0.0)
+    assert [one.key for one in fleet.outstanding()] == [0, 1, 2, 3]
+
+
+def test_polls_are_noted_as_they_are_handed_out_and_as_they_end() -> None:
+    """Another wait for the same task keeps the pace, also while a poll is under way."""
+    polls = NextPolls()
+    fleet = Fleet[str](SERVICE, wall_offset=WALL, seed=0, next_polls=polls)
+    task = known_task("t1", age=HOUR)
+    fleet.add("a", task, 0.0)
+    now, action = 0.0, fleet.next_action(0.0)
+    while isinstance(action, Wait):
+        now, action = action.until, fleet.next_action(action.until)
+    assert isinstance(action, Dispatch)
+    permitted = polls.recall(task).next_poll_at
+    assert permitted is not None
+    assert permitted > WALL + now
+    fleet.receive(action.ticket, reply(429, Retry_After="90"), now)
+    permitted = polls.recall(task).next_poll_at
+    assert permitted is not None
+    assert permitted >= WALL + now + 90

@@ -244,7 +244,10 @@ EQUIVALENT: dict[_Key, str] = {
         "every download begins with a value of its own",
     ),
     **dict.fromkeys(
-        _swapped(f"{_CORE}.fleet.fleet", "self._tickets = 0", ("0", "1"), ("0", "-1")),
+        (
+            *_swapped(f"{_CORE}.fleet.fleet", "self._tickets = 0", ("0", "1"), ("0", "-1")),
+            *_swapped(f"{_CORE}.fleet.fleet", "self._tickets += 1", ("1", "2")),
+        ),
         "a ticket means nothing but its exchange",
     ),
     **dict.fromkeys(
