@@ -15,7 +15,7 @@ import pytest
 from muybridge import Client, CreateAmbiguous
 from muybridge.clock import SystemClock
 from muybridge.drivers.interrupts import Terminated, hold_interrupts, terminating_on_signals
-from muybridge_protocol.events import Event, Polled, Submitted
+from muybridge_protocol.events import Ambiguous, Event, Polled, Submitted
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.records.tasks import Result, Task
 from transport.scripted_server import (
@@ -256,6 +256,25 @@ def test_an_odd_error_during_a_create(
     with pytest.raises(MemoryError) as caught:
         make_client(world).create(image())
     assert "may have been accepted" in notes(caught.value)
+
+
+def test_a_hook_that_raises_beside_an_odd_error(
+    make_client: MakeClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hook's error does not hide what broke off the create, and is in its notes."""
+
+    def broken(*_: object) -> HttpResponse:
+        raise MemoryError
+
+    def fail(event: object) -> None:
+        if isinstance(event, Ambiguous):
+            raise Mine("full disk")
+
+    monkeypatch.setattr(world, "answer", broken)
+    with pytest.raises(MemoryError) as caught:
+        make_client(world, on_event=fail).create(image())
+    assert "may have been accepted" in notes(caught.value)
+    assert "Mine besides: full disk" in notes(caught.value)
 
 
 def test_ambiguity_is_no_transient_error() -> None:

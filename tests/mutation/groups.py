@@ -145,6 +145,7 @@ _ALL = (
             "muybridge.drivers.on_trio": (
                 "tests/trio_client/test_cancellation.py",
                 "tests/trio_client/test_ctrl_c.py",
+                "tests/client/test_not_requests.py",
                 _RUN_ALL_TRIO,
                 *_DRIVEN,
             ),
@@ -242,6 +243,23 @@ EQUIVALENT: dict[_Key, str] = {
             *_swapped(f"{_CORE}.operations.download", "furthest: int = 0", ("0", "1"), ("0", "-1")),
         ),
         "every download begins with a value of its own",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.drivers.fleet_run",
+            "seed=random.getrandbits(32),",
+            ("32", "33"),
+            ("32", "31"),
+        ),
+        "one seed is as good as another",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.drivers.blocking",
+            "left = max(0.0, until - self._clock.monotonic())",
+            ("0.0", "-1.0"),
+        ),
+        "a condition that is to wait for less than nothing does not wait",
     ),
     **dict.fromkeys(
         (
