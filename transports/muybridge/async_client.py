@@ -1,6 +1,6 @@
-"""`AsyncClient`: what every client does, written once as coroutines.
+"""`AsyncClient`: everything a client does, written once as coroutines.
 
-`Client` runs them in blocking code, `TrioClient` under trio; both are faces that decide nothing.
+`Client` runs them in blocking code and `TrioClient` under trio. Both are thin faces without logic.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 class AsyncClient(AsyncTextClient):
-    """What every client does, as coroutines; a face binds it to blocking code or an event loop.
+    """Everything a client does, as coroutines. A face binds it to blocking code or an event loop.
 
     Args:
-        calls: What begins operations.
-        driver: What they are driven with.
+        calls: Begins operations.
+        driver: Drives them.
         owns_transport: Whether closing the client closes the connections.
     """
 
@@ -50,7 +50,7 @@ class AsyncClient(AsyncTextClient):
         self._owns_transport = owns_transport
 
     def __repr__(self) -> str:
-        # A traceback that shows variables shows even a client whose making has failed.
+        # A traceback that shows variables also shows a client whose constructor failed.
         calls: Calls | None = getattr(self, "_calls", None)
         return f"{type(self).__name__}({str(calls.service) if calls is not None else '?'!r})"
 
@@ -58,7 +58,7 @@ class AsyncClient(AsyncTextClient):
         raise TypeError("a client is not pickled or copied: it holds the API key and connections")
 
     async def __aenter__(self) -> Self:
-        self._now()  # raises where the client cannot be used
+        self._now()  # raises if the client cannot be used here
         return self
 
     async def __aexit__(
@@ -83,8 +83,8 @@ class AsyncClient(AsyncTextClient):
     async def create(self, request: MediaRequest) -> Task:
         """Create a task and return it as soon as its id is known.
 
-        The request is sent at most once, unless it certainly did not reach the service or was
-        answered 429. A task that the service refuses in its record has the status `failed`.
+        The request is sent at most once, unless it certainly did not reach the service or the
+        response was 429. A task that the service refuses in its record has the status `failed`.
 
         Args:
             request: What to generate.
@@ -102,7 +102,7 @@ class AsyncClient(AsyncTextClient):
             raise
 
     async def get(self, task: Task | Result | str) -> Result:
-        """Return what the service says of a task now.
+        """Query a task once and return its current result.
 
         The query is sent at once. If it fails, it is repeated twice at the family's pace.
 
@@ -111,9 +111,9 @@ class AsyncClient(AsyncTextClient):
 
         Raises:
             TaskNotFound: The service does not know it.
-            ServiceUnreachable: There was no valid reply in three tries.
+            ServiceUnreachable: There was no valid response in three tries.
             Refused: The service refused.
-            ProtocolViolation: The reply cannot be one.
+            ProtocolViolation: The response violates the protocol.
         """
         return await self._driver.finish(self._calls.query(task, **self._moment()))
 
@@ -126,25 +126,25 @@ class AsyncClient(AsyncTextClient):
     ) -> Result:
         """Wait until a task is completed, and return its result.
 
-        Waits of one client for the same task keep its pace together, so that a short timeout in a
+        All waits of one client for the same task share its poll interval, so a short timeout in a
         loop polls no more often than a long one.
 
         Args:
             task: A task, a result, a token or an id.
             timeout: Seconds to wait in all, or None for no limit.
-            on_update: Called with each valid reply.
+            on_update: Called with each valid response.
 
         Raises:
             TaskFailed: The task failed; the error carries the result.
             TaskCancelled: The task was cancelled.
-            WaitTimeout: It did not end in time, even if the service was down. It goes on; wait
-                again.
-            ServiceUnreachable: The service can never be reached like this: its certificate is
-                invalid, for example.
-            TaskNotFound: The service does not know it; `ResultExpired` if not any more.
+            WaitTimeout: It did not end in time, even if the service was down. It is still running;
+                wait again.
+            ServiceUnreachable: Retrying cannot help: the service's certificate is invalid, for
+                example.
+            TaskNotFound: The service does not know it; `ResultExpired` if it no longer does.
             ResultIncomplete: It is completed, but its result has no URL.
             Refused: The service refused.
-            ProtocolViolation: The reply cannot be one.
+            ProtocolViolation: The response violates the protocol.
         """
         poll = self._calls.wait(task, timeout=timeout, **self._moment())
         drive = Drive(self._driver, poll)
@@ -171,7 +171,7 @@ class AsyncClient(AsyncTextClient):
                     print(result.status)
 
         A failed or cancelled task is given like any other, and a link that comes later than its
-        status is told as well. Both loop and context may be left at any time.
+        status is reported as well. Both loop and context may be left at any time.
 
         Args:
             task: A task, a result, a token or an id.
@@ -196,7 +196,7 @@ class AsyncClient(AsyncTextClient):
         Args:
             request: What to generate.
             timeout: Seconds to wait after the creation, or None for no limit.
-            on_update: Called with each valid reply.
+            on_update: Called with each valid response.
 
         Raises:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
@@ -239,7 +239,7 @@ class AsyncClient(AsyncTextClient):
 
         Raises:
             ValueError: A limit is below one.
-            InvalidIdentifier: A bare id holds what an id does not.
+            InvalidIdentifier: A bare id contains characters that ids cannot have.
             InvalidToken: A token cannot be read.
         """
         from muybridge.drivers.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
@@ -267,16 +267,16 @@ class AsyncClient(AsyncTextClient):
         """Save a result and return where it is.
 
         The file appears whole or not at all. Interrupted downloads resume. The key is not sent.
-        Where the link has expired and the task is known, a fresh one is asked for.
+        If the link has expired and the task is known, the client queries a fresh one.
 
         Args:
             source: A result, a task, an id, a token or a URL.
             path: A file, or a folder: there the name is made from the task's id and its type.
-            timeout: Seconds that it may take.
+            timeout: Seconds that the download may take.
             size_limit: Most bytes, or None for no limit.
 
         Raises:
-            DownloadFailed: It cannot be fetched or saved; `LinkExpired` where the link is dead.
+            DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         from muybridge.files.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
@@ -314,7 +314,7 @@ class AsyncClient(AsyncTextClient):
 
         Raises:
             AssetDeleteFailed: The service did not delete it.
-            AssetDeleteUnknown: Whether it was deleted could not be learnt.
+            AssetDeleteUnknown: It is unknown whether it was deleted.
             NotSent: The service was not reached.
             Refused: The service refused.
         """
@@ -322,10 +322,10 @@ class AsyncClient(AsyncTextClient):
         await self._driver.finish(operation)
 
     async def call(self, method: str, path: str, json: object = None) -> HttpResponse:
-        """Call any endpoint of the service and return its reply, whatever its status.
+        """Call any endpoint of the service and return its response, whatever its status.
 
-        For the endpoints that the specification names but does not show. Any method but GET is
-        treated as one that costs money: it is never sent twice when it may have been accepted.
+        For endpoints that the specification names but does not describe. Any method but GET is
+        treated as paid: a request that may have been accepted is never resent.
 
         Args:
             method: The HTTP method, in capital letters.
@@ -355,7 +355,7 @@ class AsyncClient(AsyncTextClient):
 
 
 class _Watch:
-    """The results of a task that is watched, while the context lasts."""
+    """The results of a watched task, as long as the context lasts."""
 
     def __init__(self, driver: Driver, begin: Callable[[], Poll]) -> None:
         self._driver = driver
@@ -366,7 +366,7 @@ class _Watch:
 
     async def __aenter__(self) -> Self:
         poll = self._begin()
-        if poll.settled is not None:  # a task that ended at its creation
+        if poll.settled is not None:  # the task ended when it was created
             self._results.append(poll.task.to_result())
         self._drive = Drive(self._driver, poll)
         return self
@@ -393,7 +393,7 @@ class _Watch:
                 self._take(self._drive.events)
             else:
                 drive, self._drive = self._drive, None
-                with contextlib.suppress(TaskEnded):  # its last record has been given
+                with contextlib.suppress(TaskEnded):  # its last record was yielded
                     drive.outcome()
         return self._results.popleft()
 

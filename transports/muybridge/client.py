@@ -46,19 +46,19 @@ class Client(TextClient):
     Args:
         api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
         base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
-            need not be set where text is all that is wanted. "" is none, whatever is set.
-        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" is none.
-        allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
+            is not needed for text alone. "" means none, whatever is set.
+        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" means none.
+        allow_plain_http: Whether base_url may be plain http on a host that is not this machine. The
+            key then travels in clear text.
         allow_insecure_downloads: Whether results may be downloaded by plain http and from private
-            hosts. Without it https on public hosts is required, but for base_url's own host.
-            The key then travels in clear text.
+            hosts. Otherwise they must be https on public hosts, except for base_url's own host.
         timeout: Seconds that one exchange with the service may take. Keep it generous: a create
-            given up too early may have been accepted.
+            that times out may have been accepted.
         poll_interval: Seconds between result queries, or None for the specification's pace.
-        on_submitted: Called with each task the moment its id is known.
+        on_submitted: Called with each task as soon as its id is known.
         on_event: Called with each event, for progress, metrics and traces.
-        transport: What sends requests, or None for `RequestsTransport`.
-        clock: What tells the time, or None for this machine's.
+        transport: Sends requests, or None for `RequestsTransport`.
+        clock: Tells the time, or None for this machine's.
 
     Raises:
         InvalidKey: There is no key, or it cannot be sent as it is.
@@ -101,7 +101,7 @@ class Client(TextClient):
         self._client = AsyncClient(calls, driver, owns_transport=transport is None)
 
     def __repr__(self) -> str:
-        # A traceback that shows variables shows even a client whose making has failed.
+        # A traceback that shows variables also shows a client whose constructor failed.
         calls: Calls | None = getattr(self, "_calls", None)
         return f"Client({str(calls.service) if calls is not None else '?'!r})"
 
@@ -132,8 +132,8 @@ class Client(TextClient):
     def create(self, request: MediaRequest) -> Task:
         """Create a task and return it as soon as its id is known.
 
-        The request is sent at most once, unless it certainly did not reach the service or was
-        answered 429. A task that the service refuses in its record has the status `failed`.
+        The request is sent at most once, unless it certainly did not reach the service or the
+        response was 429. A task that the service refuses in its record has the status `failed`.
 
         Args:
             request: What to generate.
@@ -146,7 +146,7 @@ class Client(TextClient):
         return run(self._client.create, request)
 
     def get(self, task: Task | Result | str) -> Result:
-        """Return what the service says of a task now.
+        """Query a task once and return its current result.
 
         The query is sent at once. If it fails, it is repeated twice at the family's pace.
 
@@ -155,9 +155,9 @@ class Client(TextClient):
 
         Raises:
             TaskNotFound: The service does not know it.
-            ServiceUnreachable: There was no valid reply in three tries.
+            ServiceUnreachable: There was no valid response in three tries.
             Refused: The service refused.
-            ProtocolViolation: The reply cannot be one.
+            ProtocolViolation: The response violates the protocol.
         """
         return run(self._client.get, task)
 
@@ -170,25 +170,25 @@ class Client(TextClient):
     ) -> Result:
         """Wait until a task is completed, and return its result.
 
-        Waits of one client for the same task keep its pace together, so that a short timeout in a
+        All waits of one client for the same task share its poll interval, so a short timeout in a
         loop polls no more often than a long one.
 
         Args:
             task: A task, a result, a token or an id.
             timeout: Seconds to wait in all, or None for no limit.
-            on_update: Called with each valid reply.
+            on_update: Called with each valid response.
 
         Raises:
             TaskFailed: The task failed; the error carries the result.
             TaskCancelled: The task was cancelled.
-            WaitTimeout: It did not end in time, even if the service was down. It goes on; wait
-                again.
-            ServiceUnreachable: The service can never be reached like this: its certificate is
-                invalid, for example.
-            TaskNotFound: The service does not know it; `ResultExpired` if not any more.
+            WaitTimeout: It did not end in time, even if the service was down. It is still running;
+                wait again.
+            ServiceUnreachable: Retrying cannot help: the service's certificate is invalid, for
+                example.
+            TaskNotFound: The service does not know it; `ResultExpired` if it no longer does.
             ResultIncomplete: It is completed, but its result has no URL.
             Refused: The service refused.
-            ProtocolViolation: The reply cannot be one.
+            ProtocolViolation: The response violates the protocol.
         """
         return run(self._client.wait, task, timeout=timeout, on_update=on_update)
 
@@ -198,7 +198,7 @@ class Client(TextClient):
         """Yield a task's result each time its status changes, and at last when it has ended.
 
         A failed or cancelled task is yielded like any other, and a link that comes later than
-        its status is told as well. The iterator may be left at any time.
+        its status is reported as well. The iterator may be left at any time.
 
         Args:
             task: A task, a result, a token or an id.
@@ -221,7 +221,7 @@ class Client(TextClient):
         Args:
             request: What to generate.
             timeout: Seconds to wait after the creation, or None for no limit.
-            on_update: Called with each valid reply.
+            on_update: Called with each valid response.
 
         Raises:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
@@ -256,7 +256,7 @@ class Client(TextClient):
 
         Raises:
             ValueError: A limit is below one.
-            InvalidIdentifier: A bare id holds what an id does not.
+            InvalidIdentifier: A bare id contains characters that ids cannot have.
             InvalidToken: A token cannot be read.
         """
         return Outcomes(
@@ -276,16 +276,16 @@ class Client(TextClient):
         """Save a result and return where it is.
 
         The file appears whole or not at all. Interrupted downloads resume. The key is not sent.
-        Where the link has expired and the task is known, a fresh one is asked for.
+        If the link has expired and the task is known, the client queries a fresh one.
 
         Args:
             source: A result, a task, an id, a token or a URL.
             path: A file, or a folder: there the name is made from the task's id and its type.
-            timeout: Seconds that it may take.
+            timeout: Seconds that the download may take.
             size_limit: Most bytes, or None for no limit.
 
         Raises:
-            DownloadFailed: It cannot be fetched or saved; `LinkExpired` where the link is dead.
+            DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         return run(self._client.download, source, path, timeout=timeout, size_limit=size_limit)
@@ -298,17 +298,17 @@ class Client(TextClient):
 
         Raises:
             AssetDeleteFailed: The service did not delete it.
-            AssetDeleteUnknown: Whether it was deleted could not be learnt.
+            AssetDeleteUnknown: It is unknown whether it was deleted.
             NotSent: The service was not reached.
             Refused: The service refused.
         """
         run(self._client.delete_asset, asset_id)
 
     def call(self, method: str, path: str, json: object = None) -> HttpResponse:
-        """Call any endpoint of the service and return its reply, whatever its status.
+        """Call any endpoint of the service and return its response, whatever its status.
 
-        For the endpoints that the specification names but does not show. Any method but GET is
-        treated as one that costs money: it is never sent twice when it may have been accepted.
+        For endpoints that the specification names but does not describe. Any method but GET is
+        treated as paid: a request that may have been accepted is never resent.
 
         Args:
             method: The HTTP method, in capital letters.
@@ -330,13 +330,14 @@ class Outcomes(BlockingIterator["Outcome"]):
             for outcome in outcomes:
                 print(outcome.key, outcome.result or outcome.error)
 
-    A failed task is an outcome like any other. Left early, nothing more is sent; what may be
-    charged is heard out, so that its id is known, and an exception that passes through has in
-    its notes what is still out. The client's listeners are called by the run's own threads, one
-    at a time; what one of them raises ends the run, and is raised by the loop.
+    A failed task is an outcome like any other. If the context is left early, nothing more is sent.
+    Paid requests in flight run to their response, so that their ids are known. An exception that
+    passes through lists in its notes what is still outstanding. The run's own threads call the
+    client's listeners, one at a time. An exception from a listener ends the run and is raised by
+    the loop.
 
     Args:
-        outcomes: The same as coroutines.
+        outcomes: The asynchronous outcomes, whose I/O blocks.
     """
 
     def __init__(self, outcomes: AsyncOutcomes) -> None:

@@ -36,13 +36,13 @@ class TrioOutcomes(AsyncOutcomes):
             async for outcome in outcomes:
                 print(outcome.key, outcome.result or outcome.error)
 
-    A failed task is an outcome like any other. Left early or cancelled, nothing more is sent;
-    what may be charged is heard out, so that its id is known, and an exception that passes
-    through has in its notes what is still out. What a listener of the client raises ends the
-    run, and is raised by the loop.
+    A failed task is an outcome like any other. If the context is left early or cancelled, nothing
+    more is sent. Paid requests in flight run to their response, so that their ids are known, and an
+    exception that passes through lists in its notes what is still outstanding. An exception from a
+    listener of the client ends the run and is raised by the loop.
     """
 
-    # Ctrl-C must not come between a nursery and its end: trio could not go on.
+    # Ctrl-C must not leave the nursery open: trio could not continue.
     @trio.lowlevel.enable_ki_protection
     async def __aenter__(self) -> Self:
         return await super().__aenter__()
@@ -62,27 +62,27 @@ class TrioClient(AsyncClient):
 
     Use it as an async context manager, or await `close` at the end. It belongs to one event
     loop. Any call may be cancelled, by `trio.move_on_after` or otherwise, and leaves nothing
-    behind. One that costs money is shielded, within its time-out, from its first byte until its
-    reply has been read and `on_submitted` was called, and then returns without a checkpoint: no
-    cancelled scope loses a paid id. Before its first byte it is cancelled like any other, and
-    then nothing was sent. A text request has no id to lose: it is broken off at any time, and
-    may have been charged.
+    behind. A paid call is shielded, within its timeout, from its first byte until its response has
+    been read and `on_submitted` was called. It then returns without a checkpoint, so no cancelled
+    scope loses a paid id. Before its first byte it is cancelled like any other call, and nothing
+    was sent. A text request has no id to lose: it can be cancelled at any time, and may have been
+    charged.
 
     Args:
         api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
         base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
-            need not be set where text is all that is wanted. "" is none, whatever is set.
-        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" is none.
-        allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
+            is not needed for text alone. "" means none, whatever is set.
+        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" means none.
+        allow_plain_http: Whether base_url may be plain http on a host that is not this machine. The
+            key then travels in clear text.
         allow_insecure_downloads: Whether results may be downloaded by plain http and from private
-            hosts. Without it https on public hosts is required, but for base_url's own host.
-            The key then travels in clear text.
+            hosts. Otherwise they must be https on public hosts, except for base_url's own host.
         timeout: Seconds that one exchange with the service may take. Keep it generous: a create
-            given up too early may have been accepted.
+            that times out may have been accepted.
         poll_interval: Seconds between result queries, or None for the specification's pace.
-        on_submitted: Called with each task the moment its id is known.
+        on_submitted: Called with each task as soon as its id is known.
         on_event: Called with each event, for progress, metrics and traces.
-        transport: What sends requests, or None for `TrioTransport`.
+        transport: Sends requests, or None for `TrioTransport`.
         wall: Returns Unix seconds. The other clock is trio's own.
 
     Raises:
