@@ -38,7 +38,7 @@ def test_a_body_that_is_too_short() -> None:
 
 @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 304)])
 def test_no_body_has_no_length(method: str, status: int) -> None:
-    """Where a reply has no body, its length says what another reply would have."""
+    """Where a response has no body, its length says what another response would have."""
     assert not list(received(method, status))
 
 

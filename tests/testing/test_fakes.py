@@ -87,7 +87,7 @@ def test_broken_off() -> None:
 
 
 def test_bounds() -> None:
-    """A fake reply larger than the request's limit fails as a real one does."""
+    """A fake response larger than the request's limit fails as a real one does."""
     transport = FakeTransport(otherwise=HttpResponse(200, (), b"x" * 11))
     whole = HttpRequest(method="GET", url=URL, body_limit=11)
     assert exchange(transport, whole, timeout=1).body == b"x" * 11

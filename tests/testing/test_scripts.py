@@ -22,25 +22,25 @@ from muybridge.testing.scripted_server import (
 
 
 def drip(peer: Peer) -> None:
-    """Send the reply in drops.
+    """Send the response in drops.
 
     They are small.
     """
-    peer.drip(b"reply", every=0.0)
+    peer.drip(b"response", every=0.0)
 
 
 WORDS: list[tuple[Script, str]] = [
     ([], "close the connection"),
-    (reset, "meet the client with a reset"),
-    ([read_request, reset], "read one whole request, meet the client with a reset"),
+    (reset, "reset the connection"),
+    ([read_request, reset], "read one whole request, reset the connection"),
     ([send(b"a"), hang], "send b'a', do nothing until the client closes its end"),
-    ([drip], "send the reply in drops, close the connection"),
+    ([drip], "send the response in drops, close the connection"),
     ([send(b"x" * 500)], f"send {b'x' * 160!r} and 340 bytes more, close the connection"),
     (
         in_turn([reply(204, b"")], reset, serve(200, b"ok")),
         (
             f"do for connection 1: send {reply_bytes(204, b'')!r}, close the connection; "
-            "for connection 2: meet the client with a reset; "
+            "for connection 2: reset the connection; "
             f"for each that follows: answer each request with {reply_bytes(200, b'ok')!r}"
         ),
     ),

@@ -43,13 +43,13 @@ class Suite(AsyncTransportConformance):
 
 
 def test_cancelled() -> None:
-    """Who loses a paid reply to a cancellation is told when it came, and what it costs."""
+    """Who loses a paid response to a cancellation is told when it came, and what it costs."""
     with pytest.raises(NotConforming) as caught:
         Suite().test_cancelled_while_it_is_paid()
     message = str(caught.value)
     for words in (
         "given: a server that is to read one whole request, and answer it when the exchange has",
-        "the reply b'{\"id\": 7}', in spite of the cancellation",
+        "the response b'{\"id\": 7}', in spite of the cancellation",
         "found: the cancellation",
         "has been paid for, and nobody knows its id",
         "HttpRequest.shielded",

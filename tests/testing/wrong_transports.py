@@ -61,7 +61,7 @@ class Wrong:
 
 @attrs.frozen
 class Given:
-    """A reply that is all there."""
+    """A response that is all there."""
 
     head: HttpHead
     body: bytes
@@ -71,7 +71,7 @@ class Given:
 
 
 class TriesAgain(Wrong):
-    """Sends a request again when there was no reply to it."""
+    """Sends a request again when there was no response to it."""
 
     @contextmanager
     def around(
@@ -91,7 +91,7 @@ class TriesAgain(Wrong):
 
 
 class TakesLostForUnsent(Wrong):
-    """Tells a lost connection from a time-out, and not whether the request was sent."""
+    """Tells a lost connection from a timeout, and not whether the request was sent."""
 
     def told(self, failure: TransportFailure) -> TransportFailure:
         return attrs.evolve(failure, sent=failure.reason is Reason.TIMED_OUT)
@@ -105,7 +105,7 @@ class GivesNoReason(Wrong):
 
 
 class TakesCutForWhole(Wrong):
-    """Takes any end of a connection for the end of the reply."""
+    """Takes any end of a connection for the end of the response."""
 
     @contextmanager
     def around(
@@ -120,7 +120,7 @@ class TakesCutForWhole(Wrong):
 
 
 class TakesEarlyHints(Wrong):
-    """Takes the first head for that of the reply."""
+    """Takes the first head for that of the response."""
 
     @contextmanager
     def around(
@@ -131,7 +131,7 @@ class TakesEarlyHints(Wrong):
 
 
 class TakesUnasked(Wrong):
-    """Takes what came unasked for the reply to the next request."""
+    """Takes what came unasked for the response to the next request."""
 
     asked_before = False
 
@@ -145,7 +145,7 @@ class TakesUnasked(Wrong):
 
 
 class FollowsRedirects(Wrong):
-    """Goes where a reply points to, with the key."""
+    """Goes where a response points to, with the key."""
 
     @contextmanager
     def around(
@@ -181,7 +181,7 @@ class ForgetsPartial(Wrong):
 
 
 class StartsTimeAnew(Wrong):
-    """Takes the time-out for that of a single read, as most libraries do."""
+    """Takes the timeout for that of a single read, as most libraries do."""
 
     @contextmanager
     def around(
@@ -215,7 +215,7 @@ class LooksUpAgain(Wrong):
 
 
 class AddsUserAgent(Wrong):
-    """Adds a header of its own, and asks for packed replies."""
+    """Adds a header of its own, and asks for packed responses."""
 
     def asked(self, request: HttpRequest) -> HttpRequest:
         added = (("User-Agent", "wrong/1.0"), ("Accept-Encoding", "gzip, br"))

@@ -1,10 +1,10 @@
-"""For tests of programs that use Muybridge, and for those who write a transport of their own.
+"""Helps to test programs that use Muybridge, and transports of your own.
 
 - pytest fixtures: `muybridge_service`, `muybridge_client`, `muybridge_trio_client`; see `plugin`;
 - transports without a network: `FakeTransport`, `AsyncFakeTransport`, and what they answer;
 - clocks that do not wait: `VirtualClock`, `SkippingClock`;
-- a server that commits faults on real sockets: `ScriptedServer`;
-- `muybridge.testing.conformance`: whether a transport is right.
+- a server that misbehaves on real sockets: `ScriptedServer`;
+- `muybridge.testing.conformance`: whether a transport is correct.
 
 Everything is imported on first use.
 """

@@ -7,15 +7,15 @@ import time
 
 
 class VirtualClock:
-    """A `Clock` that goes forward only when somebody waits. Safe to use from many threads.
+    """A `Clock` that advances only when somebody waits. Safe to use from many threads.
 
-    `Client(clock=VirtualClock())` waits in no time; `monotonic` then tells how long it would
-    have taken. Use it with a `FakeTransport`: over real sockets, where replies take real time,
+    `Client(clock=VirtualClock())` never really waits; `monotonic` then says how long it would
+    have taken. Use it with a `FakeTransport`: over real sockets, where responses take real time,
     use `SkippingClock`. Under trio, `trio.testing.MockClock` does the same.
 
     Args:
-        wall: Where its wall clock begins, in Unix seconds.
-        tick: Seconds that pass whenever it is read.
+        wall: The start of its wall clock, in Unix seconds.
+        tick: Seconds that pass each time it is read.
     """
 
     def __init__(self, *, wall: float = 1_800_000_000.0, tick: float = 0.0) -> None:
@@ -41,7 +41,7 @@ class VirtualClock:
             self._elapsed += seconds
 
     def monotonic(self) -> float:
-        """Return seconds on a clock that only goes forward."""
+        """Return monotonic seconds."""
         self.advance(self._tick)
         return self._elapsed
 
@@ -61,15 +61,15 @@ class VirtualClock:
 class SkippingClock:
     """A `Clock` that is the machine's, except that waiting takes no time.
 
-    Over real sockets the machine's time must pass, or else a reply would be late before it has
-    left. Safe to use from many threads.
+    Over real sockets the machine's time must pass, or a response would be late before it was
+    sent. Safe to use from many threads.
     """
 
     def __init__(self) -> None:
         self._skipped = VirtualClock(wall=0.0)
 
     def monotonic(self) -> float:
-        """Return seconds on a clock that only goes forward."""
+        """Return monotonic seconds."""
         return time.monotonic() + self._skipped.elapsed
 
     def wall(self) -> float:

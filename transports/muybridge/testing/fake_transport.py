@@ -1,4 +1,4 @@
-"""Transports without a network: they answer from a script and record what they were asked.
+"""Transports without a network: they answer from a script and record the requests.
 
 transport = FakeTransport(json_reply({"id": "task-1", "status": "queued"}), lost_reply())
 client = Client("key", "https://service.test", transport=transport, clock=VirtualClock())
@@ -31,11 +31,11 @@ _PIECE = 64 * 1024
 
 @attrs.frozen
 class BrokenOff:
-    """A reply whose body fails on the way.
+    """A response whose body is interrupted.
 
     Args:
-        response: What arrives of it.
-        failure: How it ends then.
+        response: The part that arrives.
+        failure: How it ends.
     """
 
     response: HttpResponse
@@ -43,10 +43,10 @@ class BrokenOff:
 
 
 Answer = HttpResponse | TransportFailure | BrokenOff
-"""What a request comes to."""
+"""The outcome of a request."""
 
 Script = Answer | Callable[[HttpRequest], Answer]
-"""An answer, or what makes it from the request. It may raise what it likes."""
+"""An answer, or a function that makes one from the request, and may raise anything."""
 
 
 @attrs.frozen
@@ -55,8 +55,8 @@ class Sent:
 
     Args:
         request: The request.
-        timeout: Seconds that it was given.
-        authorization: The value that was to be sent as `Authorization`, or None.
+        timeout: Its timeout in seconds.
+        authorization: The value of its `Authorization` header, or None.
     """
 
     request: HttpRequest
@@ -65,7 +65,7 @@ class Sent:
 
 
 def json_reply(record: object, status: int = 200, **headers: str) -> HttpResponse:
-    """Return a reply with *record* as its body.
+    """Return a response with *record* as its body.
 
     Args:
         record: Anything that JSON can hold.
@@ -78,7 +78,7 @@ def json_reply(record: object, status: int = 200, **headers: str) -> HttpRespons
 
 
 def not_sent(reason: Reason = Reason.REFUSED) -> TransportFailure:
-    """Return a failure before the first byte: nothing was charged, and it may be sent again."""
+    """Return a failure before the first byte: nothing was charged, and a retry is safe."""
     phases = {Reason.NAME_RESOLUTION: Phase.RESOLVE, Reason.CERTIFICATE: Phase.TLS}
     phase = phases.get(reason, Phase.CONNECT)
     return TransportFailure(phase=phase, sent=False, reason=reason, detail="scripted")
@@ -92,7 +92,7 @@ def lost_reply(reason: Reason = Reason.RESET, *, bytes_sent: int = 200) -> Trans
 
 
 def broken_off(response: HttpResponse, after: int, reason: Reason = Reason.TRUNCATED) -> BrokenOff:
-    """Return *response*, broken off after so many bytes of its body."""
+    """Return *response*, interrupted after so many bytes of its body."""
     came = response.body[:after]
     failure = TransportFailure(
         phase=Phase.BODY,
@@ -109,7 +109,7 @@ _CHUNKED = ("Transfer-Encoding", "chunked")
 
 
 class _Scripted:
-    """What both fake transports are: a script, and a record."""
+    """What both fake transports have in common: a script and a record."""
 
     offline: ClassVar[bool] = True
     """No request leaves this machine, so that tests may send paid ones."""
@@ -125,7 +125,7 @@ class _Scripted:
 
     @property
     def sent(self) -> list[Sent]:
-        """What was asked of it, in order."""
+        """What it was asked to send, in order."""
         with self._lock:
             return list(self._sent)
 
@@ -141,7 +141,7 @@ class _Scripted:
 
     @property
     def unused(self) -> int:
-        """How many answers nobody has asked for."""
+        """How many answers of the script are unused."""
         return len(self._answers)
 
     def script(self, *answers: Script) -> None:
@@ -165,9 +165,8 @@ class FakeTransport(_Scripted):
     """A `Transport` that answers from a script. Safe to use from many threads.
 
     Args:
-        answers: What the requests come to, one after another.
-        otherwise: What every request comes to once these are used up, or None to raise
-            AssertionError.
+        answers: The outcomes of the requests, in order.
+        otherwise: The outcome of every further request, or None to raise AssertionError.
     """
 
     def stream(
@@ -177,7 +176,7 @@ class FakeTransport(_Scripted):
 
         Raises:
             TransportError: On entering, if the script says so.
-            AssertionError: On entering, if the script has come to its end.
+            AssertionError: On entering, if the script has no more answers.
         """
         return FakeReply(self._answer, Sent(request, timeout, authorization))
 
@@ -189,9 +188,8 @@ class AsyncFakeTransport(_Scripted):
     """An `AsyncTransport` for trio that answers from a script, with a checkpoint before each.
 
     Args:
-        answers: What the requests come to, one after another.
-        otherwise: What every request comes to once these are used up, or None to raise
-            AssertionError.
+        answers: The outcomes of the requests, in order.
+        otherwise: The outcome of every further request, or None to raise AssertionError.
     """
 
     @asynccontextmanager
@@ -199,14 +197,14 @@ class AsyncFakeTransport(_Scripted):
         self,
         request: HttpRequest,
         *,
-        timeout: float,  # noqa: ASYNC109  # nothing takes time here
+        timeout: float,  # noqa: ASYNC109  # nothing here takes time
         authorization: str | None = None,
     ) -> AsyncGenerator[AsyncFakeReply]:
         """Answer *request* on entering the context.
 
         Raises:
             TransportError: On entering, if the script says so.
-            AssertionError: On entering, if the script has come to its end.
+            AssertionError: On entering, if the script has no more answers.
         """
         # Imported here, so that the blocking half needs no trio.
         import trio  # noqa: PLC0415
@@ -264,7 +262,7 @@ class FakeReply:
         """Yield the body, at most 64 KiB at a time.
 
         Raises:
-            TransportError: The script breaks it off, or it is larger than the request's limit.
+            TransportError: The script interrupts it, or it exceeds the request's limit.
         """
         body = self._response.body
         size = self._piece
@@ -289,8 +287,8 @@ class AsyncFakeReply:
         """Return an iterator over the body, at most 64 KiB at a time.
 
         Raises:
-            TransportError: On iterating: the script breaks it off, or it is larger than the
-                request's limit.
+            TransportError: While iterating: the script interrupts it, or it exceeds the request's
+                limit.
         """
         self._pieces = self._reply.pieces()
         return self

@@ -1,6 +1,6 @@
-"""What pytest knows as soon as Muybridge is installed: fixtures, and that tests must not pay.
+"""The pytest plugin: fixtures, and a guard that keeps tests from paying.
 
-pytest imports this module at every start, so it imports little itself. If a fixture needs a
+pytest imports this module at every start, so the module imports little. If a fixture needs a
 library that is not installed, the test that uses it fails with the pip command.
 
 Paid requests to other machines are refused from before the first conftest file is imported until
@@ -44,7 +44,7 @@ class MakeTrioClient(Protocol):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the service's speed be set in pytest's configuration."""
+    """Add the setting for the speed of the service."""
     help_text = "how much faster than the real one the service of muybridge_service is"
     parser.addini("muybridge_speed", help_text, default=_SPEED)
 
@@ -59,7 +59,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse paid requests, also where a conftest file names this plugin; register the mark."""
+    """Refuse paid requests even if a conftest file names this plugin; register the mark."""
     _raise_guard(config)
     config.addinivalue_line("markers", f"{MARKER}: the test may send paid Muybridge requests")
 
@@ -101,7 +101,7 @@ def _may_pay(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def muybridge_service(pytestconfig: pytest.Config) -> Generator[LocalService]:
-    """The whole service on this machine, with a key of its own; one for all tests of a run."""
+    """The whole service on this machine, with its own key; one for all tests of a run."""
     _need("muybridge_service", "local", _SERVICE)
     from muybridge.local import LocalService  # noqa: PLC0415  # loaded on first use
 
@@ -127,10 +127,10 @@ def muybridge_client(request: pytest.FixtureRequest) -> Generator[Client]:
 
 @pytest.fixture
 def muybridge_trio_client(request: pytest.FixtureRequest) -> MakeTrioClient:
-    """What makes clients of `muybridge_service` for trio.
+    """A function that makes clients of `muybridge_service` for trio.
 
-    A function and not a client, because a `TrioClient` belongs to one event loop, which this
-    fixture is outside of: `async with muybridge_trio_client() as client:`.
+    It is not a client, because a `TrioClient` belongs to an event loop, and this fixture runs
+    outside of it: `async with muybridge_trio_client() as client:`.
     """
     _need("muybridge_trio_client", "local,trio", "muybridge.wire.trio_transport", _SERVICE)
     import muybridge  # noqa: PLC0415  # loaded on first use
@@ -150,7 +150,7 @@ def muybridge_trio_client(request: pytest.FixtureRequest) -> MakeTrioClient:
 
 
 def _need(fixture: str, extras: str, *modules: str) -> None:
-    """Fail the test with the pip command, where what *fixture* stands on is not installed."""
+    """Fail the test with the pip command if a library that *fixture* needs is not installed."""
     for module in modules:
         try:
             import_module(module)

@@ -1,6 +1,6 @@
-"""A server on loopback that commits the faults it is told to, on real sockets.
+"""A server on loopback that misbehaves as its script says, on real sockets.
 
-For tests of transports, and of whatever must survive a bad network.
+For tests of transports, and of everything that must survive a bad network.
 
     with ScriptedServer([read_request, reply(200, b"{}")]) as server:
         ...  # speak to server.url
@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 PATIENCE = 10.0
-"""Seconds after which a script that nobody speaks to gives up."""
+"""Seconds after which an idle script ends."""
 _SENT_KEPT = 64 * 1024
 _SHOWN = 160
 
@@ -33,10 +33,10 @@ class Peer:
     Attributes:
         sock: The connected socket, or the TLS socket on it.
         number: How many connections came before this one.
-        stopping: Set when the server goes away; wait for it instead of sleeping.
+        stopping: Set when the server stops; wait for it instead of sleeping.
         received: Every byte of requests that was read.
         sent: The beginning of what was sent, at most 64 KiB.
-        was_reset: Whether it was closed by a reset, which may overtake what was sent.
+        was_reset: Whether it was closed by a reset, which may arrive before what was sent.
     """
 
     def __init__(self, sock: socket.socket, number: int, stopping: threading.Event) -> None:
@@ -95,7 +95,7 @@ class Peer:
             pass
 
     def reset(self) -> None:
-        """Close the connection so that the client meets a reset."""
+        """Close the connection with a reset."""
         self.was_reset = True
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()
@@ -115,11 +115,11 @@ class ScriptedServer:
 
     Args:
         script: What to do with each connection.
-        tls: Makes the handshake before the script begins.
-        scheme: What the URL begins with; `https` without *tls* lets the script spoil the
+        tls: The context for the handshake before the script begins.
+        scheme: The scheme of the URL. With `https` but no *tls*, the script can spoil the
             handshake.
         host: The address to listen at, and the host in the URL.
-        patience: Seconds after which a script that nobody speaks to gives up.
+        patience: Seconds after which an idle script ends.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class ScriptedServer:
             thread.join(self._patience)
         for peer in self.peers:
             peer.close()
-        if self._errors and kind is None:  # what the test itself has met says more
+        if self._errors and kind is None:  # the failure of the test itself says more
             raise self._errors[0]
 
     @property
@@ -221,7 +221,7 @@ class ScriptedServer:
                 step(peer)
         except OSError:
             pass  # the client went away, as many tests want it to
-        except Exception as error:  # noqa: BLE001  # told to the test by its own thread
+        except Exception as error:  # noqa: BLE001  # reported in the test's own thread
             self._errors.append(error)
         finally:
             peer.close()
@@ -238,7 +238,7 @@ def hang(peer: Peer) -> None:
 
 
 def reset(peer: Peer) -> None:
-    """Meet the client with a reset."""
+    """Reset the connection."""
     peer.reset()
 
 
@@ -253,14 +253,14 @@ def send(data: bytes) -> Step:
 
 
 def reply_bytes(status: int = 200, body: bytes = b"{}", **headers: str) -> bytes:
-    """Return a whole reply; underscores in the names of *headers* become hyphens."""
+    """Return a whole response; underscores in the names of *headers* become hyphens."""
     fields = {"content_length": str(len(body))} | headers
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     return "\r\n".join([f"HTTP/1.1 {status} Scripted", *lines, "", ""]).encode("latin-1") + body
 
 
 def reply(status: int = 200, body: bytes = b"{}", **headers: str) -> Step:
-    """Return a step that sends a whole reply."""
+    """Return a step that sends a whole response."""
     return send(reply_bytes(status, body, **headers))
 
 
@@ -311,7 +311,7 @@ def _shown(data: bytes) -> str:
 
 
 def closed_port() -> int:
-    """Return a port of loopback at which nobody listens."""
+    """Return a loopback port on which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

@@ -1,4 +1,4 @@
-"""What may stand in a request, and where its URL leads: checked before anything is opened."""
+"""Checks of what a request contains and where its URL leads, before anything is opened."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TARGET = re.compile(r"[!-~]*")
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _WRITTEN_HERE = frozenset({"host", "content-length", "transfer-encoding"})
-"""A second one of these would leave open where the request leads, or where it ends."""
+"""A second one would make it ambiguous where the request leads, or where it ends."""
 _METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
-"""Methods of requests that say how long their body is even if there is none."""
+"""Methods whose requests state the length of their body even if it is empty."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Return the origin of *url*, in small letters, and its request target as it stands.
+    """Return the origin of *url*, in lower case, and its request target, unchanged.
 
     Raises:
-        Fault: It is no absolute http or https URL in plain ASCII.
+        Fault: It is not an absolute http or https URL in plain ASCII.
     """
     parts = _URL.match(url)
     target = url[parts.end() :].partition("#")[0] if parts else ""
@@ -46,7 +46,7 @@ class Origin:
 
     Args:
         scheme: `http` or `https`.
-        host: The host's name or address; one of IPv6 is in brackets.
+        host: The host's name or address. An IPv6 address is in brackets.
         port: The port.
     """
 
@@ -56,7 +56,7 @@ class Origin:
 
     @classmethod
     def read(cls, origin: str) -> Origin:
-        """Return the origin that `split_url` has found."""
+        """Return the origin that `split_url` found."""
         parts = _URL.fullmatch(origin)
         if parts is None:
             raise ValueError("not an origin")
@@ -65,7 +65,7 @@ class Origin:
 
     @property
     def authority(self) -> str:
-        """Host and port for the `Host` header, without a port that goes without saying."""
+        """Host and port for the `Host` header, without the default port of the scheme."""
         usual = self.port == _DEFAULT_PORTS[self.scheme]
         return self.host if usual else f"{self.host}:{self.port}"
 
@@ -86,11 +86,10 @@ class Proxy:
 
     @classmethod
     def read(cls, url: str) -> Proxy:
-        """Return the proxy that *url* stands for.
+        """Return the proxy at *url*.
 
         Raises:
-            Fault: It is none that can be used. Nothing of the URL is shown: it may hold a
-                password.
+            Fault: It cannot be used. Nothing of the URL is shown, because it may hold a password.
         """
         scheme = url.partition("://")[0].lower()
         if scheme != "http":
@@ -115,12 +114,12 @@ class Proxy:
 
 
 def refuse_to_show_key(origin: Origin, authorization: str | None, instead: str) -> None:
-    """Refuse a request to *origin* that a proxy would forward in clear text, key and all.
+    """Refuse a request to *origin* that a proxy would forward in clear text, with the key.
 
     Args:
         origin: Where the request leads.
         authorization: The value of the `Authorization` header, or None.
-        instead: What the user can do.
+        instead: What the user can do instead, for the message.
 
     Raises:
         Fault: The proxy would read the key.
@@ -130,7 +129,7 @@ def refuse_to_show_key(origin: Origin, authorization: str | None, instead: str) 
 
 
 def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -> None:
-    """Check that nothing breaks the request apart.
+    """Check that no header can split the request.
 
     Args:
         fields: Header fields to be sent.
@@ -149,7 +148,7 @@ def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -
 
 
 def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]]:
-    """Return the header fields to send for *request*, but for the key and a proxy's password."""
+    """Return the header fields to send for *request*, without the key and a proxy's password."""
     fields = [("Host", origin.authority), *request.headers]
     if not any(name.lower() == "accept-encoding" for name, _ in request.headers):
         fields.append(("Accept-Encoding", "identity"))
@@ -159,22 +158,21 @@ def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]
 
 
 def request_head(method: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
-    """Return the head of a request as it goes out."""
+    """Return the head of a request as it is sent."""
     lines = [f"{method} {target} HTTP/1.1".encode("latin-1")]
-    # An API key can be encoded; it does not let itself be formatted.
+    # An API key refuses to be formatted, but can be encoded.
     lines += [b"%s: %s" % (n.encode("latin-1"), v.encode("latin-1")) for n, v in fields]
     return b"\r\n".join((*lines, b"\r\n"))
 
 
 def check_addresses(request: HttpRequest, addresses: Iterable[str]) -> bool:
-    """Return whether all *addresses*, which a host's name resolves to, are public ones.
+    """Return whether all *addresses* of a host are public.
 
-    No host may be the metadata service of a cloud: neither the service nor its media are there,
-    whatever a request allows.
+    The metadata service of a cloud is always refused: neither the service nor its media are there.
 
     Raises:
-        Fault: One of them is that of a metadata service, or not public where the request is for
-            public hosts only.
+        Fault: One of them belongs to a metadata service, or is not public although the request
+            is for public hosts only.
     """
     addresses = list(addresses)
     if any(map(is_metadata_address, addresses)):

@@ -1,4 +1,4 @@
-"""Who vouches for the hosts that are spoken to over TLS."""
+"""The CA certificates for TLS connections."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from muybridge_protocol.http import Reason
 
 
 def default_context() -> ssl.SSLContext:
-    """Return a context that trusts the certificates named by the environment, or certifi's.
+    """Return a context that trusts the CA certificates that the environment names, or certifi's.
 
     Raises:
         Fault: They cannot be read.
     """
     place = ca_location() or certifi.where()
-    # For clients, a context checks the certificate and its host.
+    # A client context checks certificates and their hosts by default.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         if os.path.isdir(place):  # noqa: PTH112  # a string from the environment

@@ -1,4 +1,4 @@
-"""What the environment says about the way out: proxies, and who vouches for certificates."""
+"""What the environment configures: proxies and CA certificates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from muybridge_protocol.hosts import is_loopback
 
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-"""Where a file or directory of CA certificates may be named; the first that is set wins."""
+"""Variables that may name a file or directory of CA certificates; the first one set wins."""
 
 
 def ca_location() -> str | None:
@@ -19,10 +19,10 @@ def ca_location() -> str | None:
 
 
 def proxy_for(scheme: str, host: str, port: int) -> str | None:
-    """Return the URL of the proxy that leads to *host*, or None to go there directly.
+    """Return the URL of the proxy for *host*, or None to connect directly.
 
-    `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are read in either case. An entry of
-    `NO_PROXY` is a host name, a domain, one of these with a port, an address or a network
+    `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are read in upper or lower case. An
+    entry of `NO_PROXY` is a host name, a domain, either of them with a port, an address, a network
     (`10.0.0.0/8`), or `*`. Loopback is never proxied.
     """
     if is_loopback(host):
@@ -36,10 +36,10 @@ def proxy_for(scheme: str, host: str, port: int) -> str | None:
 
 
 def checked_proxy(url: str) -> str:
-    """Return *url*, of a proxy, if its host and port can be read.
+    """Return the proxy's *url* if its host and port are valid.
 
     Raises:
-        ValueError: They cannot. Nothing of the URL is shown: it may hold a password.
+        ValueError: They are not. Nothing of the URL is shown, because it may hold a password.
     """
     try:
         is_readable = bool(urlsplit(url).hostname) and urlsplit(url).port != 0

@@ -1,8 +1,8 @@
-"""Telling a failure of the network from what somebody else raised during an exchange.
+"""Distinguishes network errors from everything else that may be raised during an exchange.
 
-A signal handler may raise at any moment, and code has defects. If either were taken for a failure
-of the network, it would vanish, and the request might be sent again. So a transport reports as
-`TransportError` only what sockets, TLS and HTTP libraries raise; all else comes out as itself.
+A signal handler may raise at any moment, and code has defects. If either were taken for a network
+error, it would vanish, and the request might be sent again. So a transport turns only what sockets,
+TLS and HTTP libraries raise into a `TransportError`; everything else propagates unchanged.
 """
 
 from __future__ import annotations
@@ -13,33 +13,32 @@ from muybridge.drivers.interrupts import raised_by_handler
 
 _LIBRARIES = frozenset(
     {
-        *("socket", "ssl", "http", "email", "encodings", "zlib"),
-        *("requests", "urllib3", "trio", "httptools", "httpcore2", "muybridge"),
+        *("socket", "ssl", "http", "email"),
+        *("requests", "urllib3", "trio", "httpcore2", "muybridge"),
     }
 )
-"""The packages whose exceptions are about the network or about what came from it."""
+"""The packages whose exceptions are about the network or about what arrived from it."""
 _NETWORK = (OSError, EOFError, UnicodeError)
-"""Built-in classes that are, together with those derived from them that are built in as well."""
+"""Built-in exceptions that are network errors, and so are built-in classes derived from them."""
 _READING = (ValueError, LookupError)
-"""Built-in classes that libraries raise over what they cannot read."""
+"""Built-in exceptions that libraries raise for data that they cannot read."""
 _READERS = _LIBRARIES - {"muybridge"}
 
 
 def network_error(
     error: BaseException, handled: BaseException | None, *, any_library: bool = False
 ) -> Exception:
-    """Return *error* if it came from the network, and raise what did not.
+    """Return *error* if it is a network error, and raise it if not.
 
     Args:
-        error: What broke an exchange off.
-        handled: What the caller was handling as the exchange began. It has nothing to do with it,
-            but Python chains it to *error*.
-        any_library: Whether exceptions of libraries that are not known here count as the
-            network's.
+        error: What ended an exchange.
+        handled: The exception that the caller was handling when the exchange began. It is
+            unrelated, but Python chains it to *error*.
+        any_library: Whether exceptions of unknown libraries count as network errors.
 
     Raises:
-        BaseException: It did not come from the network: *error*, or what a library has wrapped in
-            it.
+        BaseException: *error* is not a network error. If a library wrapped the exception of a
+            signal handler, that one is raised.
     """
     by_handler = [one for one in _chain(error, handled) if raised_by_handler(one)]
     if by_handler:
@@ -64,7 +63,7 @@ def _is_of_a_library(error: BaseException) -> bool:
 
 
 def _package_below(traceback: TracebackType | None) -> str:
-    """Return the package whose code raised."""
+    """Return the package whose code raised the exception."""
     name = ""
     while traceback is not None:
         name = str(traceback.tb_frame.f_globals.get("__name__"))
@@ -73,7 +72,7 @@ def _package_below(traceback: TracebackType | None) -> str:
 
 
 def _chain(error: BaseException, end: BaseException | None) -> list[BaseException]:
-    """Return *error* and what it was raised from or wraps, but nothing from *end* on."""
+    """Return *error* and the exceptions that it was raised from or wraps, up to *end*."""
     found: list[BaseException] = []
     left = [error]
     while left:

@@ -1,8 +1,8 @@
-"""How a reply's body is delimited and encoded, read strictly and within bounds.
+"""How the body of a response is delimited and encoded, read strictly and within bounds.
 
-http.client takes a junk `Content-Length` for none, prefers `Transfer-Encoding` where both are
-given, and counts an early end as the end. Here each of these is a fault, because a body cut short
-must never pass for a whole one.
+http.client ignores an invalid `Content-Length`, prefers `Transfer-Encoding` if both are given, and
+accepts an early end as the end. Here each of these is a fault, because a truncated body must never
+pass for a complete one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LARGE_PIECE = 256 * 1024
-"""Most bytes of a body of known length that are read at a time: in pieces of 64 KiB a download
-takes a third more time."""
+"""The most bytes to read at a time from a body of known length. In pieces of 64 KiB, a download
+takes a third longer."""
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\r?\n")
@@ -32,25 +32,26 @@ _ZLIB, _RAW_DEFLATE, _GZIP = 15, -15, 31
 
 
 class Source(Protocol):
-    """What a body is read from."""
+    """A stream to read a body from."""
 
     def read1(self, size: int, /) -> bytes:
-        """Return what is there, up to *size* bytes, or nothing at the end."""
+        """Return up to *size* bytes that are available, or no bytes at the end."""
         ...
 
     def readline(self, size: int, /) -> bytes:
-        """Return bytes up to the end of a line, or *size* bytes."""
+        """Return the bytes up to the end of the line, at most *size* of them."""
         ...
 
 
 @attrs.frozen
 class Framing:
-    """How the end of a body is told.
+    """How the end of a body is found.
 
     Args:
-        bodiless: Whether there is none by the reply's nature.
-        chunked: Whether it comes in chunks.
-        length: How many bytes it has, or None. Without chunks it then ends with its connection.
+        bodiless: Whether the response has no body, whatever its headers say.
+        chunked: Whether the body is chunked.
+        length: The number of its bytes, or None. A body without a length or chunks ends with its
+            connection.
     """
 
     bodiless: bool
@@ -59,10 +60,10 @@ class Framing:
 
     @classmethod
     def of(cls, method: str, head: HttpHead) -> Framing:
-        """Return what the head of a response to a request with *method* says.
+        """Return the framing of a response to a request with *method*.
 
         Raises:
-            Fault: Its headers contradict each other, or say something unknown.
+            Fault: The headers contradict each other, or are invalid.
         """
         codings, lengths = listed(head, "transfer-encoding"), listed(head, "content-length")
         if codings and (codings != ["chunked"] or lengths):
@@ -77,7 +78,7 @@ class Framing:
         """Return the pieces of the body as it was transferred.
 
         Raises:
-            Fault: On reading: the body ended early or is malformed.
+            Fault: While reading: the body ended early or is malformed.
         """
         if self.bodiless:
             return iter(())
@@ -94,7 +95,7 @@ class Framing:
 
 
 def listed(head: HttpHead, name: str) -> list[str]:
-    """Return the items of all fields called *name*, which is in small letters, as they are."""
+    """Return the items of every header called *name* (lower case), in lower case."""
     values = [value for field, value in head.headers if field.lower() == name]
     return [item.strip().lower() for value in values for item in value.split(",")]
 
@@ -137,7 +138,7 @@ def _line(source: Source) -> bytes:
 
 
 class Inflation:
-    """Undoes a content coding, piece by piece.
+    """Decodes a content coding, piece by piece.
 
     Args:
         gzip: Whether it is gzip, else deflate.
@@ -149,7 +150,7 @@ class Inflation:
 
     @classmethod
     def of(cls, head: HttpHead) -> Inflation | None:
-        """Return what undoes the coding that *head* names, or None if it names none.
+        """Return a decoder for the content coding of *head*, or None if it has none.
 
         Raises:
             Fault: There is more than one coding, or one other than gzip and deflate.
@@ -165,10 +166,10 @@ class Inflation:
                 raise Fault(Reason.MALFORMED, "Content-Encoding is neither gzip nor deflate")
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Yield what *piece*, the next of the body, comes to, at most `PIECE` bytes at a time.
+        """Decode *piece*, the next of the body; yield at most `PIECE` bytes at a time.
 
         Raises:
-            Fault: It is not what its coding asks for.
+            Fault: The piece violates its coding.
         """
         decoder = self._decoder
         if decoder is None:
@@ -178,30 +179,32 @@ class Inflation:
         while data or full:
             if decoder.eof:
                 if not self._gzip:
-                    raise Fault(Reason.MALFORMED, "bytes follow the deflated body")
+                    raise Fault(Reason.MALFORMED, "bytes follow the end of the deflated body")
                 decoder = zlib.decompressobj(_GZIP)
             self._decoder = decoder
             try:
                 out = decoder.decompress(data, PIECE)
             except zlib.error:
-                raise Fault(Reason.MALFORMED, "the body is not what its coding says") from None
+                raise Fault(
+                    Reason.MALFORMED, "the body does not match its content coding"
+                ) from None
             if out:
                 yield out
             data = decoder.unconsumed_tail or decoder.unused_data
             full = len(out) == PIECE and not decoder.eof
 
     def end(self) -> None:
-        """Take the body's end.
+        """Record the end of the body.
 
         Raises:
-            Fault: It comes inside the coding.
+            Fault: The coding is incomplete.
         """
         if self._decoder is not None and not self._decoder.eof:
-            raise Fault(Reason.TRUNCATED, "the body ended inside its coding")
+            raise Fault(Reason.TRUNCATED, "the body ended inside its content coding")
 
 
 def _deflate_format(start: bytes) -> int:
-    """Tell the zlib format, which the standard asks for, from the bare one that some send."""
+    """Tell the zlib format, which the standard requires, from the raw one that some send."""
     deflated = start[0] & 0x0F == zlib.DEFLATED
     checked = len(start) < 2 or (start[0] << 8 | start[1]) % 31 == 0  # noqa: PLR2004  # of the format
     return _ZLIB if deflated and checked else _RAW_DEFLATE

@@ -1,12 +1,12 @@
 """urllib3 connections that keep the record of the exchange that they serve.
 
-urllib3 makes a connection for each exchange. What is kept between exchanges is the socket below
-it, a `Link`, so that `Route` decides which request may use it. Before each step on a socket its
-timeout is set to what is left of the whole exchange; only the operating system's name resolution
-cannot be interrupted.
+urllib3 makes a connection for each exchange. Only the socket below it, a `Link`, is kept between
+exchanges, and `Route` decides which request may use it. Before each step on a socket, its timeout
+is set to the time that the exchange has left. Only the operating system's name resolution cannot be
+interrupted.
 
-`request` and `getresponse` replace urllib3's own, which look at each header again, send head and
-body apart and take twice the time.
+`request` and `getresponse` replace urllib3's own, which check each header again, send head and body
+separately and take twice as long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from muybridge.wire.exchange import PIECE, Exchange, Fault, refuse_early_bytes
 from muybridge.wire.network import Reusable, Route
 from muybridge_protocol.http import HttpHead, Phase, Reason, TransportFailure
 
-# The email package also lists defects of bodies, which it has not seen here.
+# The email package also reports defects of the body, which it does not see here.
 _HEAD_DEFECTS = frozenset(
     {
         "FirstHeaderLineIsContinuationDefect",
@@ -58,10 +58,10 @@ class Link(Reusable):
     sock: socket.socket
 
     def refuse_early_bytes(self) -> None:
-        """Refuse to send a request after something has arrived on the socket.
+        """Refuse to send a request if something has already arrived on the socket.
 
         Raises:
-            Fault: Bytes have arrived, or the other side has closed the connection.
+            Fault: Bytes have arrived, or the peer has closed the connection.
             OSError: The connection is broken.
         """
         refuse_early_bytes(self.sock)
@@ -77,16 +77,16 @@ class RequestsExchange(Exchange):
 
     Attributes:
         route: Where its connection leads.
-        target: The request target, sent exactly so.
-        ssl_context: What to make the TLS handshake with, or None for a plain connection.
-        connect_timeout: Seconds that trying one address may take.
-        intercepted: Whether the request is in the hands of something that has taken the place of
-            a part of requests or urllib3, such as a mock. It does not tell what it sends.
-        link: The socket in use, or None.
-        is_spare: Whether the route has an idle connection already, which the request could not
-            use: one is enough for the polls between creates.
-        error: What a connection of ours has raised, or None.
-        reply: The response, once its head has arrived by a connection of ours.
+        target: The request target, sent unchanged.
+        ssl_context: The context for the TLS handshake, or None for a plain connection.
+        connect_timeout: Seconds to try each address.
+        intercepted: Whether something that replaces a part of requests or urllib3, such as a mock,
+            has the request. It does not say what it sends.
+        link: The connection in use, or None.
+        is_spare: Whether the route already has an idle connection that the request could not use.
+            One is enough for the polls between creates.
+        error: What a connection of ours raised, or None.
+        reply: The response, once its head has arrived on a connection of ours.
     """
 
     route: Route[Link] = attrs.field(init=False)
@@ -101,7 +101,7 @@ class RequestsExchange(Exchange):
 
     @property
     def any_library(self) -> bool:
-        """Whether exceptions of libraries that are not known here count as the network's."""
+        """Whether exceptions of unknown libraries count as network errors."""
         return self.intercepted
 
     def hand_over(
@@ -113,7 +113,7 @@ class RequestsExchange(Exchange):
     ) -> None:
         """Let this thread's connections serve the exchange, unless something intercepts it.
 
-        Until a connection of ours has the request, all of it may have been sent.
+        Until a connection of ours takes the request, all of it may have been sent.
         """
         self.route, self.target = route, target
         self.ssl_context, self.connect_timeout = ssl_context, connect_timeout
@@ -121,10 +121,10 @@ class RequestsExchange(Exchange):
         _current.exchange = self
 
     def take_over(self) -> None:
-        """Record that a connection of ours gets the request, and that nothing was sent.
+        """Record that a connection of ours takes the request, and that nothing was sent yet.
 
         Raises:
-            Fault: One had it before, and whatever is in between is about to send it again.
+            Fault: One took it before, so something in between is about to resend it.
         """
         if self.link is not None:
             raise Fault(Reason.CLOSED, "the request was about to be sent again")
@@ -132,7 +132,7 @@ class RequestsExchange(Exchange):
             self.intercepted, self.phase, self.sent = False, Phase.RESOLVE, False
 
     def failure(self, error: Exception) -> TransportFailure:
-        """Describe the exchange's end by *error*; of what intercepted it, only show the class."""
+        """Describe how *error* ended the exchange; of an interceptor's, show only the class."""
         if not self.intercepted or isinstance(error, Fault):
             return super().failure(error)
         kind = type(error).__name__
@@ -144,7 +144,7 @@ class RequestsExchange(Exchange):
         return attrs.evolve(super().failure(error), reason=Reason.OTHER, detail=kind)
 
     def end(self, *, is_whole: bool) -> None:
-        """Keep the connection if the whole response was read and all is in order, or close it."""
+        """Keep the connection if the whole response was read and nothing failed, or close it."""
         link, reply = self.link, self.reply
         self.link = self.reply = None
         if link is None:
@@ -156,9 +156,9 @@ class RequestsExchange(Exchange):
 
 
 def _is_refusal_of_mock(error: Exception) -> bool:
-    """Whether a mock says that it has no response for a request, which then went nowhere.
+    """Whether a mock reports that it has no response for a request, which was therefore not sent.
 
-    Without that, an unexpected poll would be retried for as long as the wait may take.
+    Otherwise, an unexpected poll would be retried until the deadline of the wait.
     """
     kind = type(error)
     name = f"{kind.__module__}.{kind.__name__}"
@@ -176,7 +176,7 @@ _current = _Current()
 
 
 def current_exchange() -> RequestsExchange:
-    """Return the exchange that this thread is working on."""
+    """Return this thread's exchange."""
     exchange = _current.exchange
     if exchange is None:
         raise RuntimeError("the session of a RequestsTransport sends nothing but its requests")
@@ -184,12 +184,12 @@ def current_exchange() -> RequestsExchange:
 
 
 def let_go() -> None:
-    """Let this thread's connections serve no exchange."""
+    """End this thread's work on its exchange."""
     _current.exchange = None
 
 
 class Incoming(io.RawIOBase):
-    """What arrives on a socket during an exchange, and nothing once it is over."""
+    """What arrives on a socket during an exchange; nothing once `over` is set."""
 
     def __init__(self, sock: socket.socket, exchange: Exchange) -> None:
         super().__init__()
@@ -197,14 +197,14 @@ class Incoming(io.RawIOBase):
         self._exchange = exchange
         self.over = False
         self.marks_end = True
-        """Whether the response marks its own end, so that a cut is noticed without TLS."""
+        """Whether the response marks its own end, so that truncation is noticed without TLS."""
 
     def readable(self) -> bool:
         """Return True, as every reader does."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what is there into *buffer*, waiting no longer than the exchange may."""
+        """Read what has arrived into *buffer*, and wait no longer than the exchange may take."""
         if self.over:
             return 0
         self._sock.settimeout(self._exchange.awaiting())
@@ -212,7 +212,7 @@ class Incoming(io.RawIOBase):
             count = self._sock.recv_into(buffer)
         except ssl.SSLEOFError:
             if not self.marks_end:
-                raise Fault(Reason.TRUNCATED, "TLS ended without saying so") from None
+                raise Fault(Reason.TRUNCATED, "TLS ended without a closing alert") from None
             count = 0
         if not count or self._exchange.phase is Phase.HEAD:
             self._exchange.receive(bytes(buffer[:count]))
@@ -224,7 +224,7 @@ class Incoming(io.RawIOBase):
 
 
 class Reply(http.client.HTTPResponse):
-    """A response whose head must be whole."""
+    """A response, read strictly: its head must be complete and well-formed."""
 
     def __init__(self, incoming: Incoming, exchange: Exchange) -> None:
         super().__init__(incoming, method=exchange.request.method)  # type: ignore[arg-type]  # it only asks for a file
@@ -234,15 +234,15 @@ class Reply(http.client.HTTPResponse):
     def begin(self, **options: Any) -> None:  # newer Pythons pass a private one
         """Read the head of the final response.
 
-        http.client stops at the first response that is not `100 Continue`, takes a connection's
-        end for the end of the head, and drops all that follows a line it cannot read.
+        http.client stops at the first response that is not `100 Continue`, accepts the end of the
+        connection as the end of the head, and drops everything after a line that it cannot read.
         """
         super().begin(**options)
         while self.status < http.client.OK:
             self.headers = None  # type: ignore[assignment]  # what http.client itself starts from
             super().begin(**options)
         if self._exchange.ended:
-            raise EOFError  # which `Exchange` describes
+            raise EOFError  # `Exchange` describes it
         unread = not self.msg.is_multipart() and self.msg.get_payload()
         if unread or any(type(d).__name__ in _HEAD_DEFECTS for d in self.msg.defects):
             raise Fault(Reason.MALFORMED, "a line of the head is not a header field")
@@ -254,16 +254,16 @@ class Reply(http.client.HTTPResponse):
         self.pieces: Iterator[bytes] = framing.pieces(self.fp)
 
     def keeps_alive(self) -> bool:
-        """Whether another request may follow: nothing has arrived that no request asked for."""
+        """Whether another request may follow, because nothing arrived that no request asked for."""
         self._incoming.over = True
         return not self.will_close and not self.fp.peek(1)
 
 
 class Connection(HTTPConnection):
-    """A connection for one exchange, which is its thread's."""
+    """A connection for one exchange, that of its thread."""
 
     def connect(self) -> None:
-        """Take an idle link of the route that the request may use, or open one."""
+        """Take an idle link that the request may use, or open one."""
         exchange = current_exchange()
         try:
             exchange.link = exchange.route.take(exchange.request)
@@ -278,7 +278,7 @@ class Connection(HTTPConnection):
     def request(
         self,
         method: str,
-        url: str,  # noqa: ARG002  # what may be logged of it; the exchange has all
+        url: str,  # noqa: ARG002  # the part that may be logged; the exchange has the rest
         body: Any = None,
         headers: Any = None,
         **_: Any,
@@ -297,7 +297,7 @@ class Connection(HTTPConnection):
     def getresponse(self, **_: object) -> HTTPResponse:  # type: ignore[override]  # the same
         """Read the head of the response."""
         exchange = current_exchange()
-        if exchange.error is not None:  # urllib3 ignores some errors of `request`
+        if exchange.error is not None:  # urllib3 ignores some errors that `request` raises
             raise exchange.error
         try:
             reply = Reply(Incoming(self.sock, exchange), exchange)
@@ -317,7 +317,7 @@ class Connection(HTTPConnection):
         )
 
     def close(self) -> None:
-        """Leave it to the exchange to close the link, at its end."""
+        """Let go of the link, which the exchange closes at its end."""
         self.sock = None
 
     def _send(
@@ -327,10 +327,10 @@ class Connection(HTTPConnection):
             method, exchange.target, (*fields.items(), *exchange.route.proxy_fields)
         )
         if exchange.link and not exchange.link.idle_since:
-            exchange.link.refuse_early_bytes()  # an idle one has just been found to be quiet
+            exchange.link.refuse_early_bytes()  # `Route.take` has just checked an idle one
         exchange.sent = True
         try:
-            # To copy a large body takes longer than to send it apart.
+            # Copying a large body takes longer than sending it separately.
             for part in (head + body,) if len(body) <= PIECE else (head, body):
                 rest = memoryview(part)
                 while rest:
@@ -343,9 +343,9 @@ class Connection(HTTPConnection):
 
 
 class Pool(HTTPConnectionPool):
-    """Makes connections for exchanges, with TLS or without: their links have it already.
+    """Makes connections for exchanges. TLS, if there is any, belongs to the link below them.
 
-    urllib3's classes for https would only warn of certificates that they have not seen checked.
+    urllib3's own class for https would warn about a certificate that it did not check itself.
     """
 
     # urllib3's own connections do not fit its protocol: there, `host` is no property.
@@ -357,7 +357,7 @@ class Pool(HTTPConnectionPool):
 
 
 def _open(exchange: RequestsExchange) -> Link:
-    """Open a connection, as far as the first byte of a request."""
+    """Open a connection, up to the first byte of a request."""
     origin, proxy = exchange.route.origin, exchange.route.proxy
     host = origin.host.strip("[]")
     context = exchange.ssl_context
@@ -371,7 +371,7 @@ def _open(exchange: RequestsExchange) -> Link:
             sock = context.wrap_socket(
                 sock,
                 server_hostname=host.rstrip("."),
-                do_handshake_on_connect=False,  # interrupted there, it would not be closed
+                do_handshake_on_connect=False,  # if interrupted there, it would not be closed
                 suppress_ragged_eofs=False,
             )
             sock.settimeout(exchange.remaining())
@@ -383,7 +383,7 @@ def _open(exchange: RequestsExchange) -> Link:
 
 
 def _dial(exchange: RequestsExchange, host: str) -> tuple[socket.socket, bool]:
-    """Connect to the first address that answers, never looking the name up again.
+    """Connect to the first address that answers, without looking the name up again.
 
     Return the socket, and whether all addresses of the host are public.
     """
@@ -416,7 +416,7 @@ def _dial(exchange: RequestsExchange, host: str) -> tuple[socket.socket, bool]:
 
 
 def _tunnel(exchange: Exchange, sock: socket.socket, authority: str, proxy: Proxy) -> None:
-    """Ask the proxy for a tunnel. Nothing of the request itself is in what it is sent."""
+    """Ask the proxy for a tunnel. It sees nothing of the request itself."""
     from muybridge.wire._tunnel import TunnelReply  # noqa: PLC0415  most have no proxy
 
     fields = (("Host", authority), *proxy.fields)

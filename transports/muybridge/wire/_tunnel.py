@@ -1,4 +1,4 @@
-"""What a proxy says when it is asked for a tunnel."""
+"""A proxy's response to a request for a tunnel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})[ \r]")
 
 
 class TunnelReply:
-    """The proxy's reply, piece by piece."""
+    """The proxy's response, piece by piece."""
 
     def __init__(self) -> None:
         self._head = b""
@@ -21,19 +21,19 @@ class TunnelReply:
         """Take the next piece, b"" for the end, and return whether the tunnel is open.
 
         Raises:
-            Fault: The proxy refused, or its reply is not that of a proxy.
+            Fault: The proxy refused, or its response is invalid.
         """
         if not piece:
             raise Fault(Reason.CLOSED, "the proxy closed the connection")
         self._head += piece
         if len(self._head) > _HEAD_LIMIT:
-            raise Fault(Reason.MALFORMED, "the proxy's reply is too long")
+            raise Fault(Reason.MALFORMED, "the proxy's response is too long")
         _, blank_line, behind = self._head.partition(b"\r\n\r\n")
         if not blank_line:
             return False
         status = _STATUS.match(self._head)
         if status is None or (status[1].startswith(b"2") and behind):
-            raise Fault(Reason.MALFORMED, "the proxy's reply is not that of a proxy")
+            raise Fault(Reason.MALFORMED, "the proxy's response to CONNECT is invalid")
         if not status[1].startswith(b"2"):
             code = status[1].decode()
             raise Fault(Reason.PROXY_REFUSED, f"the proxy answered CONNECT with status {code}")

@@ -1,7 +1,6 @@
-"""What a transport is to a driver that does not block; the names are those of `transport`.
+"""What an async transport is. The names are those of `transport`, and so are the rules.
 
-It knows of no asynchronous library. What is said there holds here: a transport moves bytes,
-reports faults and decides nothing.
+This module depends on no event loop's library.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from muybridge_protocol.http import HttpHead, HttpRequest, HttpResponse
 
 
 class AsyncStreamedReply(Protocol):
-    """A reply whose head has arrived and whose body is still to be read."""
+    """A response whose head has arrived and whose body is still to be read."""
 
     @property
     def head(self) -> HttpHead:
@@ -24,11 +23,11 @@ class AsyncStreamedReply(Protocol):
         ...
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """Return an iterator over the decoded body, which may be left at any time.
+        """Return an iterator over the decoded body, which may be abandoned at any time.
 
         Raises:
-            TransportError: On iterating: the body ended early, was malformed, stalled, took
-                longer than the exchange may, or grew over the request's limit.
+            TransportError: While iterating: the body ended early, was malformed, stalled, missed
+                the deadline of the exchange, or exceeded the request's limit.
         """
         ...
 
@@ -36,26 +35,27 @@ class AsyncStreamedReply(Protocol):
 class AsyncTransport(Protocol):
     """Sends requests for many tasks at once.
 
-    An exchange may be cancelled at any time and then closes its connection, with one exception:
-    that of a request which says so (`HttpRequest.shielded`) is shielded, within its time-out, from
-    its first byte on until its reply's last one, and there is no checkpoint between these, nor
-    after them. So a cancellation that comes out of it means that nothing was sent.
+    An exchange may be cancelled at any time, and then closes its connection. There is one
+    exception: if the request is `shielded` (`HttpRequest.shielded`), the exchange is shielded,
+    within its timeout, from the first byte of the request to the last byte of the response, with
+    no unshielded checkpoint in between or afterwards. So a cancellation that leaves it means that
+    nothing was sent.
     """
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> AbstractAsyncContextManager[AsyncStreamedReply]:
-        """Send *request* and hand over its reply; leaving the context ends the exchange.
+        """Send *request* and return its response; leaving the context ends the exchange.
 
         Args:
             request: What to send, exactly as described.
-            timeout: Seconds that the whole exchange may take, from looking up the name to the
-                last byte of the body, however slowly the bytes come in.
+            timeout: Seconds for the whole exchange, from the name lookup to the last byte of the
+                body, however slowly the bytes arrive.
             authorization: The value of the `Authorization` header, or None to send none. A
                 transport neither keeps nor shows it.
 
         Raises:
-            TransportError: On entering, when there is no whole head.
+            TransportError: On entering, if the head did not arrive whole.
         """
         ...
 
@@ -65,7 +65,7 @@ class AsyncTransport(Protocol):
 
 
 async def beginning(reply: AsyncStreamedReply) -> bytes:
-    """Return the first 64 KiB of the body, or less where it ends before.
+    """Return the first 64 KiB of the body, or all of it if it is shorter.
 
     Raises:
         TransportError: It ended early or could not be read.
@@ -85,16 +85,16 @@ async def exchange(
     timeout: float,  # noqa: ASYNC109  # the transport keeps it
     authorization: str | None = None,
 ) -> HttpResponse:
-    """Send *request* and read its whole reply.
+    """Send *request* and read its whole response.
 
     Args:
         transport: The transport to send it with.
         request: What to send.
-        timeout: Seconds that the whole exchange may take.
+        timeout: Seconds for the whole exchange.
         authorization: The value of the `Authorization` header, or None.
 
     Raises:
-        TransportError: There is no whole reply; what had arrived is kept in its failure.
+        TransportError: The response did not arrive whole; its failure keeps what had arrived.
     """
     stream = transport.stream(request, timeout=timeout, authorization=authorization)
     return await whole(stream, paid=request.paid)
@@ -103,14 +103,14 @@ async def exchange(
 async def whole(
     stream: AbstractAsyncContextManager[AsyncStreamedReply], *, paid: bool
 ) -> HttpResponse:
-    """Enter *stream*, which a transport has returned, and read the whole reply.
+    """Enter *stream*, which a transport returned, and read the whole response.
 
     Args:
         stream: What the transport returned.
-        paid: Whether the request was a paid one, so that all that arrives is kept.
+        paid: Whether the request may be charged, so that everything that arrives is kept.
 
     Raises:
-        TransportError: There is no whole reply; what had arrived is kept in its failure.
+        TransportError: The response did not arrive whole; its failure keeps what had arrived.
     """
     async with stream as reply:
         body = BytesIO()

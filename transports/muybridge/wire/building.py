@@ -1,7 +1,7 @@
-"""Building blocks for a transport of your own: what each one would otherwise get wrong by itself.
+"""Building blocks for your own transport, for the parts that are easy to get wrong.
 
 An `Exchange` is the record of one exchange, `Reply` the context that a blocking transport returns,
-and `fields_of` gives the header fields to send. `docs/write-a-transport.md` shows them at work.
+and `fields_of` returns the header fields to send. `docs/write-a-transport.md` shows them in use.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from muybridge.wire._reply_body import Framing, Inflation
 from muybridge.wire.exchange import PIECE, Exchange, Fault, reason_of, refuse_early_bytes
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, TransportFailure
-from muybridge_protocol.http import Reason as Reason  # noqa: PLC0414  # it is handed on
+from muybridge_protocol.http import Reason as Reason  # noqa: PLC0414  # re-exported
 
 __all__ = [
     "PIECE",
@@ -50,13 +50,13 @@ __all__ = [
 
 @attrs.frozen
 class Opened:
-    """A reply whose head has arrived.
+    """A response whose head has arrived.
 
     Args:
         head: Its status and headers.
-        pieces: The body as it was transferred: without its chunks, with its content coding.
-        close: Ends the exchange: the connection goes back to its pool if the whole body was
-            read, and is closed if not.
+        pieces: The body as it was transferred: without chunk framing, with its content coding.
+        close: Ends the exchange. The connection returns to its pool if the whole body was read,
+            and is closed otherwise.
     """
 
     head: HttpHead
@@ -65,16 +65,16 @@ class Opened:
 
 
 class Reply:
-    """What a blocking transport's `stream` returns: sent on entering, ended on leaving.
+    """The context that a blocking transport's `stream` returns.
 
-    It turns whatever a library raises into a `TransportError`, and nothing else: what a signal
-    handler raises, and a `TypeError` or another sign of a defect, comes out as itself. It notices a
-    body that is shorter than its length, undoes the content coding in small pieces, keeps the body
-    within `HttpRequest.body_limit`, and keeps no key.
+    Entering it sends the request; leaving it ends the exchange. It turns whatever a library raises
+    into a `TransportError`. Exceptions of signal handlers, and defects such as a `TypeError`,
+    propagate unchanged. It notices a body that is shorter than its length, decodes the content
+    coding in small pieces, holds the body to `HttpRequest.body_limit`, and keeps no key.
 
     Args:
-        send: Sends the exchange's request with a value for `Authorization`, or none, and returns
-            the reply. It may raise what the HTTP library raises.
+        send: Sends the exchange's request, with the given value of `Authorization` if there is
+            one, and returns the response. It may raise whatever the HTTP library raises.
         exchange: The record of the exchange.
         authorization: The value of the `Authorization` header, or None.
     """
@@ -100,7 +100,7 @@ class Reply:
 
     def __enter__(self) -> Self:
         failure = self._enter()
-        # Raised out here, so that no frame that knows the key stays in the traceback.
+        # Raised here, so that the traceback holds no frame that knows the key.
         if failure is not None:
             raise TransportError(failure)
         return self
@@ -124,11 +124,11 @@ class Reply:
         return self._head
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the decoded body, at most 64 KiB at a time, as it comes in.
+        """Yield the decoded body as it arrives, at most 64 KiB at a time.
 
         Raises:
-            TransportError: The body ended early, was malformed, stalled, took longer than the
-                exchange may, or grew over the request's limit.
+            TransportError: The body ended early, was malformed, stalled, missed the deadline of
+                the exchange, or exceeded the request's limit.
         """
         while True:
             piece = self._next(sys.exception())
@@ -147,20 +147,20 @@ class Reply:
             exchange.status, self._head = opened.head.status, opened.head
             self._body = _decoded(exchange.request.method, opened)
             exchange.phase, exchange.arrived = Phase.BODY, b""
-        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+        except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(error, handled)
         return None
 
     def _next(self, handled: BaseException | None) -> bytes | TransportFailure:
-        """Return the next piece, nothing at the body's end, or what went wrong."""
+        """Return the next piece, empty at the end of the body, or what went wrong."""
         exchange, limit = self._exchange, self._exchange.request.body_limit
         try:
             piece = next(self._body, b"")
             self._size += len(piece)
             exchange.keep(piece)
             if limit is not None and self._size > limit:
-                raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")  # noqa: TRY301  # one way out for all
-        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+                raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")  # noqa: TRY301  # all failures take one path
+        except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(error, handled)
         if not piece:
             self._close()
@@ -168,7 +168,7 @@ class Reply:
         return piece
 
     def _failure(self, error: BaseException, handled: BaseException | None) -> TransportFailure:
-        """Return what *error* means for the exchange, or raise what is not the network's."""
+        """Return what *error* means for the exchange; raise it if it is not a network error."""
         self._close()
         return self._exchange.failure(
             network_error(error, handled, any_library=self._exchange.any_library)
@@ -182,20 +182,20 @@ class Reply:
 
 
 def locate(request: HttpRequest) -> tuple[Origin, str]:
-    """Return where *request* goes, and its request target exactly as it stands in the URL.
+    """Return the origin of *request*, and its target exactly as the URL has it.
 
     Raises:
-        Fault: Its URL is no absolute http or https URL in plain ASCII.
+        Fault: Its URL is not an absolute http or https URL in plain ASCII.
     """
     place, target = split_url(request.url)
     return Origin.read(place), target
 
 
 def addresses_of(exchange: Exchange, host: str, port: int, *, proxy: bool = False) -> list[str]:
-    """Look up *host*, and return the addresses to connect to, one after another.
+    """Look up *host*, and return the addresses to try in turn.
 
-    Where the request is for public hosts only, all of them are public: connect to these and do
-    not look the name up again, for the answer may have changed.
+    If the request is for public hosts only, all of them are public. Connect to these addresses
+    and do not look the name up again, because the answer may change.
 
     Args:
         exchange: The record of the exchange.
@@ -204,8 +204,8 @@ def addresses_of(exchange: Exchange, host: str, port: int, *, proxy: bool = Fals
         proxy: Whether *host* is a proxy, which may be anywhere.
 
     Raises:
-        Fault: An address is that of a cloud's metadata service, or is not public and the request
-            asks for that.
+        Fault: An address belongs to a cloud's metadata service, or is not public although the
+            request requires it.
         OSError: The name does not resolve.
     """
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -223,11 +223,11 @@ def fields_of(
 
     Args:
         request: The request.
-        origin: Where it goes.
+        origin: Where it is sent.
         authorization: The value of the `Authorization` header, or None.
 
     Raises:
-        Fault: A name or value has characters that would break the request apart.
+        Fault: A name or value has characters that could split the request.
     """
     check_fields(request.headers, authorization)
     fields = fields_to_send(request, origin)
@@ -237,11 +237,11 @@ def fields_of(
 
 
 def _decoded(method: str, opened: Opened) -> Iterator[bytes]:
-    """Return the body without its coding.
+    """Return the body without its content coding.
 
     Raises:
-        Fault: The headers leave in doubt where the body ends, or how it is coded; or, on
-            reading, it ended early.
+        Fault: The headers are ambiguous about where the body ends or how it is coded; or, while
+            reading, the body ended early.
     """
     framing = Framing.of(method, opened.head)
     inflation = Inflation.of(opened.head)
@@ -252,7 +252,7 @@ def _decoded(method: str, opened: Opened) -> Iterator[bytes]:
 
 
 def _counted(pieces: Iterator[bytes], length: int) -> Iterator[bytes]:
-    """Yield *pieces*, which have to come to *length*: some libraries take any end for the end."""
+    """Yield *pieces*, which must add up to *length*: some libraries accept any end as the end."""
     missing = length
     for piece in pieces:
         missing -= len(piece)

@@ -1,19 +1,19 @@
-"""The record of one exchange: how far it has come, how long it may take, and how it failed.
+"""The record of one exchange: how far it got, how long it may take, and how it failed.
 
 Whether a paid request may be sent again depends on one fact: was any byte of it handed to the
-network? The exception that an HTTP library raises does not tell. A handshake that hangs and a
-response that never comes are both a read timeout; a connection that was refused and one that was
-lost are often the same class. So every transport keeps an `Exchange`, and whatever takes a step
-records it here, before the step: the phase, the first byte of the request, what arrived.
+network? The exception that an HTTP library raises does not say. A handshake that hangs and a
+response that never comes are both read timeouts; a refused connection and a lost one are often
+the same class. So every transport keeps an `Exchange`, and each step is recorded here before it is
+taken: the phase, the first byte of the request, what arrived.
 
-The rules that all transports share are here too:
+All transports share these rules:
 
-- What arrives before the first byte of a request cannot be its response (`refuse_early_bytes`).
-- The request counts as sent as soon as its first byte is about to be handed over. Only if the
-  operating system says that it took nothing (`took_nothing`), that is undone.
-- If sending fails, the response may still be there: a server that refuses a request early says
-  why, and then closes the connection. The error is kept, and counts only if there is no response.
-- All steps share one deadline. Bytes that drip in keep a connection busy, but no longer than that.
+- Whatever arrives before the first byte of a request cannot be its response (`refuse_early_bytes`).
+- The request counts as sent as soon as its first byte is about to be handed over. This is undone
+  only if the operating system reports that it took nothing (`took_nothing`).
+- If sending fails, there may still be a response: a server that refuses a request early explains
+  why, and then closes the connection. The error is kept, and counts only if no response arrives.
+- All steps share one deadline. A server that sends a byte at a time cannot extend it.
 - A failure is described without keeping the exception: its text or its frames may show the key.
 """
 
@@ -33,7 +33,7 @@ from muybridge.wire.transport import PARTIAL_LIMIT
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 
 PIECE = 64 * 1024
-"""Most bytes that are sent, or decoded, at a time."""
+"""The most bytes sent or decoded at a time."""
 _LONGEST_WAIT = 86_400.0  # a socket takes no infinite timeout
 _DETAIL_LIMIT = 200
 _INFORMATIONAL = re.compile(rb"HTTP/1\.[01] 1[0-9]{2}[ \r].*?\r\n\r\n", re.DOTALL)
@@ -63,20 +63,21 @@ class Exchange:
 
     Args:
         request: The request.
-        timeout: Seconds that the whole exchange may take.
+        timeout: Seconds for the whole exchange.
         wrappers: Exceptions in which a library wraps those of the operating system.
-        clock: Returns the time in seconds; the monotonic clock, unless an event loop has its own.
+        clock: Returns the time in seconds. The default is the monotonic clock; event loops may
+            have their own.
 
     Attributes:
-        deadline: When the exchange must have ended, by the clock.
+        deadline: When the exchange must end, by the clock.
         phase: What the exchange is doing. `addresses_of`, `begin`, `awaiting` and `Reply` set it;
-            only the beginning of a TLS handshake (`Phase.TLS`) is for the transport to set.
+            the transport itself sets only `Phase.TLS`, before a TLS handshake.
         sent: Whether any byte of the request may have been handed to the network.
-        bytes_sent: How many have been, for people to read.
-        send_error: Why not all of the request was sent, or None.
+        bytes_sent: How many bytes were, for people to read.
+        send_error: Why the request was not sent completely, or None.
         status: The status of the response, once its head has arrived.
-        arrived: The beginning of what has arrived: of the head, then of the decoded body.
-        ended: Whether the other side has closed its end.
+        arrived: The first bytes that arrived: of the head, then of the decoded body.
+        ended: Whether the peer has closed its end.
     """
 
     request: HttpRequest
@@ -97,14 +98,14 @@ class Exchange:
 
     @property
     def any_library(self) -> bool:
-        """Whether exceptions of libraries that are not known here count as the network's."""
+        """Whether exceptions of unknown libraries count as network errors."""
         return True
 
     def remaining(self, most: float | None = None) -> float:
-        """Return the seconds that the next step may take, at most *most*.
+        """Return how many seconds the next step may take, at most *most*.
 
         Raises:
-            TimeoutError: None are left.
+            TimeoutError: The deadline has passed.
         """
         left = self.deadline - self.clock()
         if left <= 0:
@@ -115,7 +116,7 @@ class Exchange:
         """Record that the request, or one to a proxy for a tunnel, is about to be sent.
 
         Raises:
-            Fault: It was sent already, and a library is about to send it again by itself.
+            Fault: It was sent already, and a library is about to resend it on its own.
         """
         if self.sent:
             raise Fault(Reason.CLOSED, "the HTTP library was about to send the request again")
@@ -127,12 +128,12 @@ class Exchange:
         write: Callable[[bytes, float], object],
         sock: socket.socket | None = None,
     ) -> None:
-        """Write *data* piece by piece, and record what the network took of the request.
+        """Write *data* in pieces, and record how much of the request the network took.
 
         Args:
             data: What to write.
-            write: Writes bytes, all of them, within so many seconds.
-            sock: The socket that it writes to. With it, `refuse_early_bytes` is called before
+            write: Writes all the bytes it is given, within the given number of seconds.
+            sock: The socket that it writes to. If given, `refuse_early_bytes` is called before
                 the first byte of a paid request.
 
         Raises:
@@ -148,7 +149,7 @@ class Exchange:
             try:
                 write(piece, self.remaining())
             except self.wrappers as error:
-                # A library may ignore its own exception and go on to read the response.
+                # A library may ignore its own exception and read the response.
                 inner = self._unwrapped(error)
                 if raised_by_handler(inner):
                     raise inner from None
@@ -157,15 +158,15 @@ class Exchange:
                 self.bytes_sent += len(piece)
 
     def send_failed(self, error: Exception, carrier: object) -> None:
-        """Record that sending the request failed; its response may be there all the same.
+        """Record that sending the request failed; its response may arrive all the same.
 
         Args:
             error: What was raised.
             carrier: The socket or stream that the request was written to.
 
         Raises:
-            Exception: *error*, if there is no response to wait for: nothing was sent, the time
-                is up, or a signal handler raised it.
+            Exception: *error*, if no response can follow: nothing was sent, the time is up, or
+                a signal handler raised it.
         """
         told = self._unwrapped(error)
         if not self.bytes_sent and took_nothing(carrier, told):
@@ -176,32 +177,32 @@ class Exchange:
         self.send_error = told.with_traceback(None)  # whose frames know the key
 
     def awaiting(self) -> float:
-        """Record that the network is about to be read, and return the seconds that it may take.
+        """Record that the network is about to be read, and return how many seconds that may take.
 
         Raises:
-            TimeoutError: None are left.
+            TimeoutError: The deadline has passed.
         """
         if self.phase is Phase.SEND:
             self.phase = Phase.HEAD
         return self.remaining(self.request.idle_timeout)
 
     def receive(self, data: bytes) -> bytes:
-        """Record and return *data*, which has come in from the network; no bytes are its end."""
+        """Record and return *data*, which arrived from the network; empty data means its end."""
         self.ended = not data
         if self.phase is Phase.HEAD:
             self.keep(data)
         return data
 
     def keep(self, data: bytes) -> None:
-        """Keep *data* for a failure to show, up to 64 KiB in all."""
+        """Keep *data* for the report of a failure, up to 64 KiB in all."""
         if len(self.arrived) < PARTIAL_LIMIT:
             self.arrived += data[: PARTIAL_LIMIT - len(self.arrived)]
 
     def failure(self, error: Exception) -> TransportFailure:
-        """Describe the exchange's end by *error*, without keeping anything of *error*.
+        """Describe how *error* ended the exchange, without keeping anything of *error*.
 
-        The text of an HTTP library's exception is left out: it quotes the response, which may
-        quote the key, or the URL, which may be a signed one.
+        The text of an HTTP library's exception is left out. It may quote the response, which may
+        repeat the key, or the URL, which may be signed.
         """
         phase = self.phase
         if self.send_error is not None and phase is Phase.HEAD:
@@ -239,17 +240,17 @@ class Exchange:
         )
 
     def _unwrapped(self, error: Exception) -> Exception:
-        """Return the operating system's exception, which a library may have wrapped."""
+        """Return the operating system's exception if a library has wrapped it, else *error*."""
         if not isinstance(error, self.wrappers):
             return error
-        # Some libraries raise the wrapper `from None`, and keep the rest among its arguments.
+        # Some libraries raise the wrapper `from None`, and keep the original in its arguments.
         wrapped = (error.__cause__, error.__context__, *error.args)
         inner = next((known for known in wrapped if isinstance(known, Exception)), None)
         return error if inner is None else self._unwrapped(inner)
 
 
 def _status_in(arrived: bytes) -> int | None:
-    """Return the status of a response that cannot be read, if its status line is whole."""
+    """Return the status of a malformed response, if its status line is complete."""
     while informational := _INFORMATIONAL.match(arrived):
         arrived = arrived[informational.end() :]
     line = _STATUS_LINE.match(arrived)
@@ -257,16 +258,16 @@ def _status_in(arrived: bytes) -> int | None:
 
 
 def refuse_early_bytes(sock: socket.socket) -> None:
-    """Refuse to send a request on a connection on which something has arrived before it.
+    """Refuse to send a request on a connection on which something has already arrived.
 
-    What arrives before the first byte of a request cannot be its response. Over TLS, session
+    Whatever arrives before the first byte of a request cannot be its response. Over TLS, session
     tickets and the like are read and skipped.
 
     Args:
         sock: The connected socket, or the TLS socket on it.
 
     Raises:
-        Fault: Bytes have arrived, or the other side has closed the connection.
+        Fault: Bytes have arrived, or the peer has closed the connection.
         OSError: The connection is broken.
     """
     sock.settimeout(0)
@@ -278,28 +279,28 @@ def refuse_early_bytes(sock: socket.socket) -> None:
 
 
 def early_fault(early: bytes) -> Fault:
-    """Return the fault of a connection that gave *early*, or its end, before the request."""
+    """Return the fault of a connection that delivered *early*, or its end, before the request."""
     if early:
         return Fault(Reason.MALFORMED, "bytes arrived before the request was sent")
     return Fault(Reason.CLOSED, "the connection was closed before the request was sent")
 
 
 def took_nothing(carrier: object, error: Exception) -> bool:
-    """Whether *error* says that a call to send handed nothing to the network.
+    """Whether *error* proves that a call to send handed nothing to the network.
 
-    A lost connection, reported by the system for a socket without TLS, does. TLS may have written
-    a part, and what a signal handler raises comes when everything may have been sent.
+    A lost connection does, if the operating system reports it for a socket without TLS. TLS may
+    have written a part, and a signal handler may raise after everything was sent.
 
     Args:
-        carrier: The socket or stream that the call was made on.
-        error: What it raised.
+        carrier: The socket or stream that was written to.
+        error: What the call raised.
     """
     told = isinstance(error, ConnectionResetError | BrokenPipeError) and error.errno is not None
     return told and not isinstance(carrier, ssl.SSLSocket) and not raised_by_handler(error)
 
 
 def reason_of(error: Exception) -> Reason:
-    """Return what *error*, met at a socket, means."""
+    """Return the reason that *error*, raised by a socket, stands for."""
     match error:
         case Fault():
             return error.reason

@@ -1,7 +1,7 @@
 """The transport on httpx2, for HTTP/2 and SOCKS proxies.
 
-It stands on httpx2's own lower half, httpcore2, which takes a network backend, and tells a
-`trace` extension what it does. It passes timeouts from a request to the backend without looking at
+It uses the lower half of httpx2, httpcore2, which accepts a network backend and reports its steps
+to a `trace` extension. httpcore2 passes a request's timeouts to the backend without looking at
 them. Ours are the record of the exchange, so that each step on the network knows what it is for.
 """
 
@@ -25,21 +25,21 @@ _WRAPPERS = (httpcore2.NetworkError, httpcore2.TimeoutException)
 class Httpx2Transport:
     """A `Transport` on httpx2's httpcore2, safe to use from many threads.
 
-    Every time-out bounds the whole exchange, but for the system's name resolution. Paid requests
-    go out over HTTP/1.1, each on a connection of its own: over HTTP/2 the time-out of another
-    one could break theirs off. `HttpRequest.public_host_only` is checked on the very addresses
-    that are connected to, except where a proxy does the connecting. Proxies and CA certificates
-    are those given here or, of certificates, those that the environment names.
+    Every timeout bounds the whole exchange, except for the operating system's name resolution.
+    Paid requests use HTTP/1.1, each on its own connection: on a shared HTTP/2 connection, the
+    timeout of another request could abort them. `HttpRequest.public_host_only` is checked on the
+    very addresses that are connected to, except where a proxy makes the connection. The proxy is
+    the one given here. The CA certificates are those that the environment names, or certifi's.
 
-    Two things `RequestsTransport` does better: it notices that a body which ends with its TLS
-    connection was cut off, and throws away what a server sends unasked on a connection that
-    polls share. At DEBUG `httpcore2` and `hpack` log headers; they are set to INFO here, unless
+    `RequestsTransport` does two things better: it notices that a body which ends with its TLS
+    connection was truncated, and it discards what a server sends unasked on a connection that
+    polls share. At DEBUG, `httpcore2` and `hpack` log headers, so they are set to INFO here unless
     you have given them a level.
 
     Args:
-        ssl_context: What to make TLS connections with instead.
-        http2: Whether to speak HTTP/2, with servers that do, for what costs nothing.
-        proxy: The URL of an HTTP or SOCKS5 proxy. No key goes through it over plain http.
+        ssl_context: The context for TLS connections, instead of one with the CA certificates above.
+        http2: Whether to use HTTP/2 for requests that cost nothing, if the server supports it.
+        proxy: The URL of an HTTP or SOCKS5 proxy. The key never goes through it over plain http.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Httpx2Transport:
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> building.Reply:
-        """Send *request* on entering the context, and hand over its reply; as `Transport` says."""
+        """Send *request* on entering the context, and return its response; see `Transport`."""
         exchange = building.Exchange(request, timeout, _WRAPPERS)
         return building.Reply(self._send, exchange, authorization)
 
@@ -70,7 +70,7 @@ class Httpx2Transport:
                 connection.close()
 
     def _pool(self, request: HttpRequest) -> httpcore2.ConnectionPool:
-        # By process, too: a forked child must not write to its parent's connections.
+        # Keyed by process, too: a forked child must not use its parent's connections.
         kind = (os.getpid(), request.paid, request.public_host_only)
         if kind not in self._pools:
             pool = httpcore2.ConnectionPool(
@@ -109,10 +109,10 @@ class Httpx2Transport:
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A connection, read and written within the time of an exchange, and on its record."""
+    """A connection that is read and written within an exchange's deadline, and on its record."""
 
     def __init__(self, inner: httpcore2.NetworkStream) -> None:
-        self.close = inner.close  # type: ignore[method-assign]  # nothing to add to it
+        self.close = inner.close  # type: ignore[method-assign]  # nothing to add
         self.get_extra_info = inner.get_extra_info  # type: ignore[method-assign]  # the same
         self._inner = inner
 
@@ -121,7 +121,7 @@ class _Stream(httpcore2.NetworkStream):
         return exchange.receive(self._inner.read(max_bytes, exchange.awaiting()))
 
     def write(self, buffer: bytes, timeout: Any = None) -> None:
-        # Under TLS within the TLS of a proxy, the socket cannot tell what arrives inside.
+        # Under TLS inside the TLS of a proxy, the socket cannot show what arrives.
         sock = None if hasattr(self._inner, "ssl_obj") else self.get_extra_info("socket")
         cast("building.Exchange", timeout).send(buffer, self._inner.write, sock)
 
@@ -144,7 +144,7 @@ class _Backend(httpcore2.SyncBackend):
         exchange = cast("building.Exchange", timeout)
         refused: Exception = building.Fault(Reason.NAME_RESOLUTION, "the host has no address")
         for address in building.addresses_of(exchange, host, port, proxy=self._proxied):
-            within = exchange.remaining(10.0)  # seconds that trying one address may take
+            within = exchange.remaining(10.0)  # seconds to try each address
             try:
                 return _Stream(super().connect_tcp(address, port, within, *options, **named))
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:

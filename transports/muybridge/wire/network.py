@@ -1,13 +1,13 @@
-"""The route to each origin, and the idle connections that wait there for the next request.
+"""The route to each origin, and the idle connections that are kept for the next request.
 
-Every transport decides alike which connection a request may use:
+The same rules decide in every transport which connection a request may use:
 
-- A paid request gets a connection that is opened for it. On one that was used before, a late
-  response to an earlier request could be taken for its own.
+- A paid request gets a connection that is opened for it. On a connection that was used before, a
+  late response to an earlier request could be mistaken for its own.
 - An idle connection that a paid request may not use stays open for polls. One is enough: the
   connections of further creates are closed after their responses.
-- A request for public hosts only does not use a connection whose host has a private address.
-- A connection on which something has arrived while it was idle is closed.
+- A request for public hosts only never uses a connection whose host has a private address.
+- A connection on which something arrived while it was idle is closed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Reusable(ABC):
         peer_is_public: Whether every address of its host is a public one.
 
     Attributes:
-        idle_since: When its last exchange ended, by the monotonic clock; 0 before the first one.
+        idle_since: When its last exchange ended, by the monotonic clock; 0 if it was never used.
     """
 
     peer_is_public: bool
@@ -48,19 +48,19 @@ class Reusable(ABC):
 
     @abstractmethod
     def refuse_early_bytes(self) -> None:
-        """Refuse to send a request after something has arrived on the connection.
+        """Refuse to send a request if something has already arrived on the connection.
 
         Raises:
-            Fault: Bytes have arrived, or the other side has closed the connection.
+            Fault: Bytes have arrived, or the peer has closed the connection.
             OSError: The connection is broken.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Close it at once: no farewell is waited for."""
+        """Close it at once, without waiting for the peer."""
 
     def is_quiet(self) -> bool:
-        """Whether the other side has neither closed it nor sent anything unasked."""
+        """Whether the peer has neither closed it nor sent anything unasked."""
         try:
             self.refuse_early_bytes()
         except (OSError, Fault):
@@ -76,7 +76,7 @@ class Route(Generic[C]):
 
     Args:
         origin: Where it leads.
-        pool_size: Most idle connections to keep.
+        pool_size: The most idle connections to keep.
 
     Raises:
         Fault: The environment names a proxy that cannot be used.
@@ -92,12 +92,12 @@ class Route(Generic[C]):
 
     @property
     def forwards(self) -> bool:
-        """Whether a proxy forwards clear text, so that it reads all of it."""
+        """Whether a proxy forwards the request in clear text, and so can read all of it."""
         return self.proxy is not None and self.origin.scheme == "http"
 
     @property
     def proxy_fields(self) -> tuple[tuple[str, str], ...]:
-        """The header fields of a request that are for the proxy which forwards it."""
+        """The header fields that a forwarding proxy needs in each request."""
         return self.proxy.fields if self.proxy is not None and self.forwards else ()
 
     @property
@@ -125,7 +125,7 @@ class Route(Generic[C]):
         with suppress(IndexError):  # another thread was faster
             stale = now - self._idle[0].idle_since > LONGEST_IDLE
             if self._closed or stale or len(self._idle) > self._pool_size:
-                # One at a time: each exchange keeps one, so that the old ones go soon enough.
+                # One at a time is enough: each exchange keeps one, and may close an old one.
                 self._idle.popleft().close()
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class Network(Generic[C]):
     Args:
         transport: The name of the transport, for messages.
         ssl_context: What to make TLS connections with, or None for the default.
-        pool_size: Most idle connections to keep for one origin.
+        pool_size: The most idle connections to keep for one origin.
         allow_plain_http_proxy: Whether requests with a key may go over plain http through a
             proxy, which can then read the key.
     """
@@ -169,13 +169,13 @@ class Network(Generic[C]):
 
     @property
     def ssl_context(self) -> ssl.SSLContext:
-        """The one context of all connections: reading the CA certificates takes long."""
+        """The context that all connections share, because reading the CA certificates is slow."""
         if self._ssl_context is None:
             self._ssl_context = default_context()
         return self._ssl_context
 
     def find(self, request: HttpRequest, authorization: str | None) -> tuple[Route[C], str]:
-        """Return the route of *request* and its request target, once it is safe to send.
+        """Check that *request* is safe to send, and return its route and its target.
 
         Raises:
             Fault: It cannot be sent as described.
@@ -202,7 +202,7 @@ class Network(Generic[C]):
 
     def _route(self, place: str) -> Route[C]:
         if self._pid != os.getpid():
-            # A forked child must not write to its parent's connections.
+            # A forked child must not use its parent's connections.
             self._routes, self._pid = {}, os.getpid()
         route = self._routes.get(place)
         if route is None:

@@ -1,12 +1,11 @@
-"""The transport on requests: a session of its own sends prepared requests, as documented.
+"""The transport on requests, used as documented: its own session sends prepared requests.
 
-Because each request goes through `Session.send`, an adapter and a urllib3 pool, what people put in
-their places works: mocks, cassettes, instrumentation. What such a thing does with a request cannot
-be known, so until a connection of ours has a request, it counts as sent.
+Each request goes through `Session.send`, an adapter and a urllib3 pool, so whatever replaces one of
+these works: mocks, cassettes, instrumentation. Nobody can know what a replacement does with a
+request. So a request counts as sent until one of our connections takes it.
 
-Nothing is left to the session's own judgement: it follows no redirect, keeps no cookie, and reads
-neither netrc nor the environment. Proxies and CA certificates are looked up here, once for each
-host.
+The session decides nothing: it follows no redirect, keeps no cookie, and reads neither netrc nor
+the environment. Proxies and CA certificates are looked up here, once for each host.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ _WRAPPERS: Final = (requests.RequestException, HTTPError)
 
 
 def _intruder() -> str | None:
-    """Return what has taken the place of a class that this module builds on, or None.
+    """Return what has replaced a class that this module builds on, or None.
 
-    urllib3-future, which niquests installs, takes urllib3's name, and has connections that hand
-    encrypted bytes over as the response. requests-cache may put a session in the place of
-    requests' own that saves polls and signed links.
+    urllib3-future, which niquests installs, takes urllib3's name, and its connections return
+    encrypted bytes as the response. requests-cache may replace the session with one that saves
+    polls and signed links.
     """
     bases = {kind.__module__ for kind in HTTPConnection.__mro__}
     if "http.client" not in bases:
@@ -60,11 +59,11 @@ def _intruder() -> str | None:
     return None if session == "requests.sessions" else f"{session} has replaced requests.Session"
 
 
-_INTRUDER: Final = _intruder()  # before anything else, such as a cassette, is put there
+_INTRUDER: Final = _intruder()  # at import, before a cassette or the like replaces anything
 
 
 class _Recorded(AuthorizationHeader):
-    """The `Authorization` header, of which what records requests gets a copy without the key."""
+    """The `Authorization` header. Whatever records requests gets a copy without the key."""
 
     __slots__ = ()
 
@@ -76,15 +75,15 @@ class _Session(requests.Session):
     """A session that follows no redirect."""
 
     def resolve_redirects(self, *_: object, **__: object) -> Iterator[NoReturn]:
-        """Return nothing. requests would look at redirects although it is to follow none."""
+        """Return nothing. requests looks at redirects even if it is told not to follow them."""
         return iter(())
 
 
 class _Adapter(HTTPAdapter):
-    """Sends the exchange of its thread on connections that keep its record."""
+    """Sends its thread's exchange on connections that keep the exchange's record."""
 
     def __init__(self) -> None:
-        # requests takes False for its own default, which is no retry as well, but of zero tries.
+        # requests takes a plain False for its default, which reports too many retries instead.
         super().__init__(max_retries=Retry(total=False))
         self._pools: WeakKeyDictionary[Route[Link], HTTPConnectionPool] = WeakKeyDictionary()
 
@@ -92,7 +91,7 @@ class _Adapter(HTTPAdapter):
         """Return the pool that sends *request*."""
         usual = (HTTPConnectionPool.ConnectionCls, HTTPSConnectionPool.ConnectionCls)
         if usual != (HTTPConnection, HTTPSConnection):
-            # A cassette has put its own there.
+            # A cassette has put its own classes there.
             return connection_from_url(request.url)
         exchange = current_exchange()
         exchange.take_over()
@@ -102,34 +101,35 @@ class _Adapter(HTTPAdapter):
         return pool
 
     def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
-        """Leave the certificates to the shared context."""
+        """Do nothing: the shared context checks certificates."""
 
     def request_url(self, request: object, proxies: object) -> str:  # noqa: ARG002  # the exchange has both
-        """Return the path that may be written to a log."""
+        """Return the path, which may be logged, without the query."""
         return current_exchange().target.partition("?")[0]
 
 
 class RequestsTransport:
     """A `Transport` on requests and urllib3, safe to use from many threads.
 
-    Every timeout bounds the whole exchange; only the operating system's name resolution, which
+    Every timeout bounds the whole exchange. Only the operating system's name resolution, which
     cannot be interrupted, may outlast it. `HttpRequest.public_host_only` is checked on the very
-    addresses that are connected to, except where a proxy does the connecting.
+    addresses that are connected to, except where a proxy makes the connection.
 
     Proxies (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are read from the environment
     once for each host; https goes through them in a tunnel. The CA certificates are those of
     `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, else certifi's.
 
     Args:
-        ssl_context: What to make TLS connections with instead; its settings are kept as they are.
-        connect_timeout: Seconds that trying one address may take. A host may have several.
-        pool_size: Most idle connections kept for one host. It bounds no work: one more exchange
-            opens one more connection.
+        ssl_context: The context for TLS connections, used unchanged. By default, one is made from
+            the CA certificates above.
+        connect_timeout: Seconds to try each address of a host.
+        pool_size: The most idle connections to keep for one host. It does not limit how many may
+            be in use.
         allow_plain_http_proxy: Whether requests with a key may go over plain http through a
             proxy, which can then read the key.
 
     Raises:
-        ImportError: Another library has taken the place of requests' or urllib3's own parts.
+        ImportError: Another library has replaced parts of requests or urllib3.
     """
 
     def __init__(
@@ -157,15 +157,15 @@ class RequestsTransport:
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> Reply:
-        """Send *request* on entering the context, and hand over its reply.
+        """Send *request* on entering the context, and return its response.
 
         Args:
             request: What to send, exactly as described.
-            timeout: Seconds that the whole exchange may take.
+            timeout: Seconds for the whole exchange.
             authorization: The value of the `Authorization` header, or None to send none.
 
         Raises:
-            TransportError: On entering, when there is no whole head.
+            TransportError: On entering, if the head did not arrive whole.
         """
         exchange = RequestsExchange(request, timeout, _WRAPPERS)
         return Reply(lambda _, key: self._send(exchange, key), exchange, authorization)
@@ -199,7 +199,7 @@ class RequestsTransport:
             return _opened(exchange, response)
         except BaseException as error:
             exchange.end(is_whole=False)
-            met, exchange.error = exchange.error, None  # its traceback knows the key
+            met, exchange.error = exchange.error, None  # its traceback holds the key
             if met is not None and isinstance(error, _WRAPPERS):
                 raise met from None
             raise
@@ -212,7 +212,7 @@ def _prepared(
 ) -> requests.PreparedRequest:
     fields = CaseInsensitiveDict(fields_to_send(request, origin))
     if authorization is not None:
-        # Encoding is the way to the content of a hidden key.
+        # Encoding is the only way to read a hidden key.
         fields["Authorization"] = _Recorded(authorization.encode("latin-1").decode("latin-1"))
     prepared = requests.PreparedRequest()
     prepared.method, prepared.headers, prepared.body = request.method, fields, request.body
@@ -221,7 +221,7 @@ def _prepared(
 
 
 def _opened(exchange: RequestsExchange, response: requests.Response) -> Opened:
-    """Return what the session has given us."""
+    """Return the response, once the session has returned."""
     raw: HTTPResponse = response.raw
     reply = exchange.reply
     if reply is None:
@@ -241,7 +241,7 @@ def _opened(exchange: RequestsExchange, response: requests.Response) -> Opened:
 
 
 def _from_elsewhere(exchange: RequestsExchange, status: int, raw: HTTPResponse) -> Opened:
-    """Return a response that did not come by a connection of ours, but from a mock, say."""
+    """Return a response that did not arrive on a connection of ours, but came from a mock, say."""
 
     def pieces() -> Iterator[bytes]:
         while piece := raw.read(PIECE, decode_content=False):

@@ -1,7 +1,7 @@
-"""What a transport is: one method that sends a described request and hands over the reply.
+"""What a transport is: one method that sends a request and returns the response.
 
-A transport moves bytes and reports faults. It decides nothing: no retry, no redirect, no cookie,
-no credentials of its own.
+A transport moves bytes and reports faults. It decides nothing: it never retries, follows no
+redirect, keeps no cookie and has no credentials of its own.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from muybridge_protocol.http import (
 )
 
 PARTIAL_LIMIT = 64 * 1024
-"""Most bytes of an incomplete reply that a transport keeps in a failure."""
+"""The most bytes of an incomplete response that a failure keeps."""
 
 
 class TransportError(Exception):
-    """An exchange that gave no whole reply; *failure* says how far it came."""
+    """An exchange without a complete response; *failure* says how far it got."""
 
     def __init__(self, failure: TransportFailure) -> None:
         super().__init__(failure)
         self.failure: TransportFailure = failure
 
     def keep(self, arrived: bytes) -> None:
-        """Keep all that had *arrived* of a body, which may name a task at its end."""
+        """Keep everything that had *arrived* of a body: its end may name a task."""
         if len(arrived) > len(self.failure.partial):
             self.failure = attrs.evolve(self.failure, partial=arrived)
             super().__init__(self.failure)
 
 
 class StreamedReply(Protocol):
-    """A reply whose head has arrived and whose body is still to be read."""
+    """A response whose head has arrived and whose body is still to be read."""
 
     @property
     def head(self) -> HttpHead:
@@ -50,34 +50,34 @@ class StreamedReply(Protocol):
         """Yield the decoded body piece by piece.
 
         Raises:
-            TransportError: The body ended early, was malformed, stalled, took longer than the
-                exchange may, or grew over the request's limit.
+            TransportError: The body ended early, was malformed, stalled, missed the deadline of
+                the exchange, or exceeded the request's limit.
         """
         ...
 
 
 class Transport(Protocol):
-    """Sends requests. Safe to use from many threads."""
+    """Sends requests. It must be safe to use from many threads."""
 
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> AbstractContextManager[StreamedReply]:
-        """Send *request* and hand over its reply; leaving the context ends the exchange.
+        """Send *request* and return its response; leaving the context ends the exchange.
 
-        Nothing is sent before the context is entered. What comes from elsewhere in the middle of
-        an exchange, such as an exception of a signal handler, comes out as itself. The context may
-        have an attribute `sent` that says whether a byte of the request was handed to the network,
-        for whoever has to know it then; without one, it is assumed.
+        Nothing is sent before the context is entered. An exception from elsewhere, such as one
+        raised by a signal handler during the exchange, is not wrapped. The context may have an
+        attribute `sent` that says whether any byte of the request was handed to the network;
+        without it, the client assumes so.
 
         Args:
             request: What to send, exactly as described.
-            timeout: Seconds that the whole exchange may take, from looking up the name to the
-                last byte of the body, however slowly the bytes come in.
+            timeout: Seconds for the whole exchange, from the name lookup to the last byte of the
+                body, however slowly the bytes arrive.
             authorization: The value of the `Authorization` header, or None to send none. A
                 transport neither keeps nor shows it.
 
         Raises:
-            TransportError: On entering, when there is no whole head.
+            TransportError: On entering, if the head did not arrive whole.
         """
         ...
 
@@ -93,16 +93,16 @@ def exchange(
     timeout: float,
     authorization: str | None = None,
 ) -> HttpResponse:
-    """Send *request* and read its whole reply.
+    """Send *request* and read its whole response.
 
     Args:
         transport: The transport to send it with.
         request: What to send.
-        timeout: Seconds that the whole exchange may take.
+        timeout: Seconds for the whole exchange.
         authorization: The value of the `Authorization` header, or None.
 
     Raises:
-        TransportError: There is no whole reply; what had arrived is kept in its failure.
+        TransportError: The response did not arrive whole; its failure keeps what had arrived.
     """
     with transport.stream(request, timeout=timeout, authorization=authorization) as reply:
         body = BytesIO()

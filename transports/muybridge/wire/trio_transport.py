@@ -1,4 +1,4 @@
-"""The async transport on trio: the port of `http1.byte_streams` bound to trio's event loop."""
+"""The async transport on trio: binds the port of `http1.byte_streams` to trio."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class TrioStream:
     """A TCP connection under trio.
 
-    trio's own `SocketStream` does not tell how much of a request was sent before it failed.
+    trio's own `SocketStream` does not report how much of a request was sent before it failed.
 
     Args:
         sock: The connected socket, which does not block.
@@ -37,8 +37,8 @@ class TrioStream:
                 await trio.lowlevel.wait_writable(self.sock)
 
     async def receive(self, size: int) -> bytes:
-        """Wait for bytes, and return up to *size* of them; no bytes are the other side's end."""
-        # Among many exchanges, a response has often arrived by the time the others had their turn.
+        """Wait for bytes, and return up to *size* of them, or none once the peer has closed."""
+        # With many exchanges, the response has often arrived once the others have had their turn.
         await trio.lowlevel.checkpoint()
         while True:
             try:
@@ -90,7 +90,7 @@ class TrioLoop:
         sock = socket.socket(family, kind, protocol)
         try:
             await trio.socket.from_stdlib_socket(sock).connect(place)
-            # A request goes out at once, however small its last part is.
+            # Sends a request at once, however small its last part is.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except BaseException:
             sock.close()
@@ -101,26 +101,27 @@ class TrioLoop:
 class TrioTransport(Http1Transport):
     """An `AsyncTransport` on trio, for any number of tasks of one event loop.
 
-    Every time-out bounds the whole exchange, name resolution included. Where the host has to be
-    public (`HttpRequest.public_host_only`), that is checked on the very addresses that are
-    connected to, except where a proxy does the connecting.
+    Every timeout bounds the whole exchange, including name resolution. If the host must be public
+    (`HttpRequest.public_host_only`), this is checked on the very addresses that are connected to,
+    except where a proxy makes the connection.
 
-    A reply's head is read more strictly than by `RequestsTransport`: one whose lines end without a
-    carriage return, or which tells its length twice, is malformed.
+    The head of a response is read more strictly than by `RequestsTransport`: it is malformed if its
+    lines end without a carriage return, or if it states its length twice.
 
-    A shielded exchange (`HttpRequest.shielded`) cannot be cancelled, within its time-out, from its
-    first byte until its reply's last one. Until then it can be cancelled, and there is a last
-    checkpoint right before the first byte.
+    A shielded exchange (`HttpRequest.shielded`) cannot be cancelled, within its timeout, from the
+    first byte of the request to the last byte of the response. It can be cancelled before that,
+    and the last checkpoint is right before the first byte.
 
     Proxies (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) are read from the environment
     once for each host; https goes through them in a tunnel. The CA certificates are those of
     `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, else certifi's.
 
     Args:
-        ssl_context: What to make TLS connections with instead; its settings are kept as they are.
-        connect_timeout: Seconds that trying one address may take. A host may have several.
-        pool_size: Most idle connections kept for one host. It bounds no work: one more exchange
-            opens one more connection.
+        ssl_context: The context for TLS connections, used unchanged. By default, one is made from
+            the CA certificates above.
+        connect_timeout: Seconds to try each address of a host.
+        pool_size: The most idle connections to keep for one host. It does not limit how many may
+            be in use.
         allow_plain_http_proxy: Whether requests with a key may go over plain http through a
             proxy, which can then read the key.
     """

@@ -1,11 +1,11 @@
-"""Whether a transport is right: a suite to inherit, for one that blocks or one for trio.
+"""Whether a transport is correct: a test suite to inherit, for blocking transports and for trio.
 
     class TestMyTransport(TransportConformance):
         def make_transport(self, ssl_context):
             return MyTransport(ssl_context=ssl_context)
 
-Each check is a test of pytest, and says on failure what was expected, what it would cost, and
-where to look. Whatever the transport does not do is declared: `capabilities = Capabilities(...)`.
+Each check is a pytest test. On failure it says what was expected, what the mistake would cost, and
+where to look. Declare what the transport does not do: `capabilities = Capabilities(...)`.
 It needs the extra `testing`, and `docs/write-a-transport.md` walks through it.
 """
 
@@ -51,7 +51,7 @@ _LAZY: Final = LazyNames(
 
 
 class EveryTransport(Sending, Failing, Replying, Timing, Connecting, Unasked, Environment, Secrets):
-    """The checks of every transport, whether it blocks or not."""
+    """The checks of every transport, blocking or not."""
 
 
 class TransportConformance(EveryTransport, Interrupted):

@@ -106,7 +106,7 @@ class BlockingTransport(_Face[AsyncTransport]):
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> BlockingReply:
-        """Send *request* on entering the context, and hand over its reply.
+        """Send *request* on entering the context, and hand over its response.
 
         Raises:
             TransportError: On entering, as the transport itself.

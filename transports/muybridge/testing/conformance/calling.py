@@ -1,4 +1,4 @@
-"""What every check stands on: a transport to be checked, and requests to send with it."""
+"""What every check needs: a transport to check, and requests to send with it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 KEY = "sk-conformance-4f81c2"
 AUTHORIZATION = f"Bearer {KEY}"
 DEADLINE = 0.25
-"""Seconds for an exchange that is to run out of time."""
+"""Seconds for an exchange that should time out."""
 PATIENCE = 3.0
-"""Seconds after which a server gives up on a transport that never does."""
+"""Seconds after which a server stops waiting for the transport."""
 ENOUGH = 5.0
-"""Seconds for an exchange that is to come to its end."""
+"""Seconds for an exchange that should complete."""
 
 SMOKE = Lesson(
     "a transport that does not send a plain request and read its response fails every check, for "
@@ -42,13 +42,13 @@ _VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 @functools.cache
 def authority() -> trustme.CA:
-    """Return the authority that the transports under test trust."""
+    """Return the CA that the transports under test trust."""
     return trustme.CA()
 
 
 @functools.cache
 def server_tls() -> ssl.SSLContext:
-    """Return what a server at 127.0.0.1 makes its handshakes with."""
+    """Return the TLS context of a server at 127.0.0.1."""
     return server_context(authority(), "127.0.0.1", "localhost")
 
 
@@ -67,13 +67,13 @@ class Checks:
     """What every group of checks inherits."""
 
     capabilities: ClassVar[Capabilities] = Capabilities()
-    """What the transport declares. Anything that it does not do is said here, and nowhere else."""
+    """What the transport declares. Override it to declare what the transport does not do."""
 
     def make_transport(self, ssl_context: ssl.SSLContext) -> Transport:
-        """Return a new transport of the kind to be checked.
+        """Return a new transport of the kind to check.
 
         Args:
-            ssl_context: What it is to make TLS connections with.
+            ssl_context: The context that it must use for TLS connections.
         """
         raise NotImplementedError(f"{type(self).__name__} must say how its transport is made")
 
@@ -81,7 +81,7 @@ class Checks:
     def transport(
         self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     ) -> Iterator[Transport]:
-        """A transport that has passed the smoke check, in an environment without settings."""
+        """A transport that has passed the smoke check, in an environment without proxies."""
         without_proxies(monkeypatch)
         self._require_smoke(request)
         made = self.make_transport(client_context(authority()))
@@ -103,7 +103,7 @@ class Checks:
             raise
 
     def _smoke(self) -> None:
-        """Exchange one GET and one POST, and let every exception out as it is."""
+        """Exchange one GET and one POST, and let every exception propagate."""
         with (
             contextlib.closing(self.make_transport(client_context(authority()))) as made,
             serving(serve(200, b"{}")) as server,
@@ -154,7 +154,7 @@ def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_proxy(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """Make *url* the proxy for everything, under every name that libraries know."""
+    """Make *url* the proxy for everything, in every variable that libraries read."""
     without_proxies(monkeypatch)
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, url)
@@ -163,7 +163,7 @@ def with_proxy(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
 @contextlib.contextmanager
 def given(what: str) -> Generator[None]:
-    """Let whatever is refused meanwhile tell what the transport was confronted with."""
+    """Let every check that fails meanwhile report the situation of the transport."""
     __tracebackhide__ = True  # pytest shows the check itself
     try:
         yield
@@ -176,7 +176,7 @@ def given(what: str) -> Generator[None]:
 def serving(
     script: Script, *, tls: ssl.SSLContext | None = None, scheme: str | None = None
 ) -> Generator[ScriptedServer]:
-    """Start a server that does not wait for long; whatever is refused meanwhile tells of it."""
+    """Start a server that does not wait for long; every check that fails meanwhile describes it."""
     __tracebackhide__ = True
     told = f"a server {'with TLS ' if tls else ''}that is to {in_words(script)}"
     with (
@@ -188,37 +188,37 @@ def serving(
 
 @contextlib.contextmanager
 def only_transport_errors() -> Generator[None]:
-    """Refuse every exception but the one that drivers know.
+    """Refuse every exception but `TransportError`, the only one that drivers know.
 
     Raises:
-        NotConforming: There was another one.
+        NotConforming: Another exception was raised.
     """
     __tracebackhide__ = True
     try:
         yield
     except (TransportError, NotConforming):
         raise
-    except Exception as error:  # noqa: BLE001  # told to whoever wrote the transport
+    except Exception as error:  # noqa: BLE001  # reported to the author of the transport
         kind = f"{type(error).__module__}.{type(error).__qualname__}"
         UNKNOWN.refuse(
-            "TransportError, or a reply: a driver knows no other exception",
+            "TransportError, or a response: a driver knows no other exception",
             f"{kind.removeprefix('builtins.')}: {str(error).strip()}",
         )
 
 
 @contextlib.contextmanager
 def no_failure(lesson: Lesson) -> Generator[None]:
-    """Refuse every exception, by *lesson* if it is the one that drivers know.
+    """Refuse every exception; *lesson* explains a `TransportError`.
 
     Raises:
-        NotConforming: There was one.
+        NotConforming: An exception was raised.
     """
     __tracebackhide__ = True
     try:
         with only_transport_errors():
             yield
     except TransportError as error:
-        lesson.refuse("a whole reply", f"TransportError, {shown(error.failure)}")
+        lesson.refuse("a whole response", f"TransportError, {shown(error.failure)}")
 
 
 def call(
@@ -229,10 +229,10 @@ def call(
     timeout: float = ENOUGH,
     authorization: str | None = AUTHORIZATION,
 ) -> HttpResponse:
-    """Return the whole reply to *request*.
+    """Return the whole response to *request*.
 
     Raises:
-        NotConforming: There is none, which *lesson* explains.
+        NotConforming: There is none; *lesson* explains why that is wrong.
     """
     __tracebackhide__ = True
     with no_failure(lesson):
@@ -245,7 +245,7 @@ def failure_of(
     """Return how *request* fails.
 
     Raises:
-        NotConforming: It does not, or with an exception that no driver understands.
+        NotConforming: It does not fail, or with an exception that no driver understands.
     """
     __tracebackhide__ = True
     try:
@@ -255,20 +255,20 @@ def failure_of(
         failure = error.failure
     else:
         body = f"a body of {len(reply.body)} bytes, {reply.body[:_SHOWN]!r}"
-        lesson.refuse("TransportError", f"a reply of status {reply.status} with {body}")
+        lesson.refuse("TransportError", f"a response of status {reply.status} with {body}")
     return failure
 
 
 def expect(failure: TransportFailure, lesson: Lesson, **wanted: object) -> None:
-    """Check what *failure* says.
+    """Check the attributes of *failure*.
 
     Args:
         failure: The failure.
-        lesson: What explains it if it says something else.
-        wanted: For each attribute, its value, or a set of those that are right.
+        lesson: The explanation if an attribute is wrong.
+        wanted: For each attribute, its value, or a set of allowed values.
 
     Raises:
-        NotConforming: It says something else.
+        NotConforming: An attribute has another value.
     """
     __tracebackhide__ = True
     for name, right in wanted.items():
@@ -278,7 +278,7 @@ def expect(failure: TransportFailure, lesson: Lesson, **wanted: object) -> None:
 
 
 def shown(failure: TransportFailure) -> str:
-    """Return *failure* in the words in which it was made, for people."""
+    """Return the attributes of *failure*, for people to read."""
     parts = {name: getattr(failure, name) for name in attrs.fields_dict(TransportFailure)}
     parts["partial"] = failure.partial[:_SHOWN]
     return ", ".join(f"{name}={_named(value)}" for name, value in parts.items())

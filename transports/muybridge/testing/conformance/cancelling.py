@@ -1,4 +1,4 @@
-"""Cancellation of an asynchronous exchange: anywhere, but for the heart of a paid one."""
+"""Cancellation of an asynchronous exchange: at any time, except in the middle of a paid one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from muybridge_protocol.http import HttpRequest, HttpResponse
 SHIELD = Lesson(
     "a create that is cancelled after its first byte has been paid for, and nobody knows its id",
     "HttpRequest.shielded: a CancelScope with shield=True and the exchange's deadline, from the "
-    "first byte until the reply's last one; before the first byte there is a checkpoint",
+    "first byte until the response's last one; before the first byte there is a checkpoint",
 )
 FREE = Lesson(
-    "a cancelled wait has to end at once, and leave no connection behind",
+    "a cancelled wait must end at once, and leave no connection behind",
     "AsyncTransport: only a request that is `shielded` is shielded",
 )
 
@@ -51,7 +51,7 @@ class Cancelling(ABC):
         seen = threading.Event()
 
         def script(peer: Peer) -> None:
-            """Read the beginning of a TLS handshake, upon which the exchange is cancelled."""
+            """Read the beginning of a TLS handshake; then the exchange is cancelled."""
             peer.receive()
             seen.set()
             peer.hang()
@@ -63,7 +63,7 @@ class Cancelling(ABC):
 
     @_after_the_smoke_check
     def test_cancelled_while_it_is_paid(self) -> None:
-        """One that is cancelled after its first byte comes to its reply all the same."""
+        """One that is cancelled after its first byte still gets its response."""
         seen, cancelled = threading.Event(), threading.Event()
 
         body = b'{"id": 7}'
@@ -81,12 +81,12 @@ class Cancelling(ABC):
         with serving(script) as server:
             outcome = self._cancelled(post(server.url), seen, cancelled)
             found = outcome.body if isinstance(outcome, HttpResponse) else outcome
-            expected = f"the reply {body!r}, in spite of the cancellation"
+            expected = f"the response {body!r}, in spite of the cancellation"
             SHIELD.require(found == body, expected, found or "the cancellation")
 
     @_after_the_smoke_check
     def test_cancelled_while_it_costs_nothing(self) -> None:
-        """One that costs nothing, or may be broken off, is cancelled at any time."""
+        """One that costs nothing, or may be interrupted, can be cancelled at any time."""
         for free in (get, functools.partial(post, interruptible=True)):
             seen = threading.Event()
             gone = threading.Event()
@@ -94,7 +94,7 @@ class Cancelling(ABC):
             def script(
                 peer: Peer, seen: threading.Event = seen, gone: threading.Event = gone
             ) -> None:
-                """Read one whole request, upon which the exchange is cancelled."""
+                """Read one whole request; then the exchange is cancelled."""
                 peer.read_request()
                 seen.set()
                 hang(peer)
@@ -111,7 +111,7 @@ class Cancelling(ABC):
         seen: threading.Event,
         cancelled: threading.Event | None = None,
     ) -> HttpResponse | Exception | None:
-        """Return the reply or failure of an exchange that is cancelled once it is seen, if any."""
+        """Return how an exchange ended that is cancelled once the server has seen it, if it did."""
         outcomes: list[HttpResponse | Exception] = []
         transport = self.make_async_transport(client_context(authority()))
 
@@ -121,7 +121,7 @@ class Cancelling(ABC):
                     outcome: HttpResponse | Exception = await exchange(
                         transport, request, timeout=ENOUGH, authorization=AUTHORIZATION
                     )
-                except Exception as error:  # noqa: BLE001  # told to whoever wrote the transport
+                except Exception as error:  # noqa: BLE001  # reported to the author of the transport
                     outcome = error
                 outcomes.append(outcome)
 

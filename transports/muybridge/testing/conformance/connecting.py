@@ -1,4 +1,4 @@
-"""Which connection a request goes out on, and what becomes of it."""
+"""Which connection a request uses, and what happens to it afterwards."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ STALE = Lesson(
     "HttpRequest.paid: it goes out on a connection that is opened for it",
 )
 LAST = Lesson(
-    "a request on a connection that is about to be closed is lost without a word; a create is "
-    "then ambiguous for nothing",
-    "which connections go back to their pool: none whose reply says `Connection: close`, or is "
+    "a request on a connection that is about to be closed is silently lost; a create is then "
+    "ambiguous for nothing",
+    "which connections go back to their pool: none whose response says `Connection: close`, or is "
     "of HTTP/1.0",
 )
 INSIDE = Lesson(
@@ -71,11 +71,11 @@ class Connecting(Checks):
 
     @promises("keeps_alive")
     def test_keep_alive(self, transport: Transport) -> None:
-        """Requests in a row that cost nothing share one connection."""
+        """Consecutive requests that cost nothing share one connection."""
         lesson = Lesson(
             "a thousand tasks are asked for every few seconds, and a TLS handshake costs more "
             "than all the rest of a poll",
-            "replies must be read to their end, and their connection be given back to the pool",
+            "responses must be read to their end, and their connection be given back to the pool",
         )
         with serving(serve()) as server:
             for _ in range(4):
@@ -84,7 +84,7 @@ class Connecting(Checks):
             lesson.require(found == 1, "one connection for four requests", f"{found} connections")
 
     def test_stale_connection(self, transport: Transport) -> None:
-        """A paid request goes out on a connection that no other request has used."""
+        """A paid request uses a connection that no other request has used."""
         with serving(serve()) as server:
             call(transport, get(server.url), STALE)
             for earlier in ("GET", "POST"):
@@ -123,13 +123,13 @@ class Connecting(Checks):
         ids=["Connection: close", "HTTP/1.0"],
     )
     def test_last_reply(self, transport: Transport, first: bytes) -> None:
-        """A connection that the server says it closes is not used again."""
+        """A connection that the server announces to close is not used again."""
         with serving(in_turn([read_request, send(first), hang], serve())) as server:
             call(transport, get(server.url), LAST)
             call(transport, post(server.url), LAST, timeout=1.0)
 
     def test_many_at_once(self, transport: Transport) -> None:
-        """Many threads at once each get their own reply, and none waits for a connection."""
+        """Many threads at once each get their own response, and none waits for a connection."""
         lesson = Lesson(
             "a request that waits for a connection to become free waits for other people's "
             "downloads, and its deadline goes by",
@@ -155,14 +155,14 @@ class Connecting(Checks):
             finally:
                 together.abort()
             wanted = [b"/%d" % number for number in range(_MANY)]
-            expected = f"for {_MANY} requests at once, to each its own path as a reply"
+            expected = f"for {_MANY} requests at once, to each its own path as a response"
             lesson.require(bodies == wanted, expected, bodies)
 
     def test_close(self, transport: Transport) -> None:
-        """Closing the transport closes what is idle, and it can be used on."""
+        """Closing the transport closes idle connections; it can still be used."""
         lesson = Lesson(
             "connections that nobody closes are descriptors that run out",
-            "close: it closes idle connections, and spoils nothing for later ones",
+            "close: it closes idle connections, and later requests still work",
         )
         gone = threading.Event()
 
@@ -183,7 +183,7 @@ class Connecting(Checks):
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
     @promises("checks_connected_address")
     def test_private_address(self, transport: Transport, host: str) -> None:
-        """A request for public hosts only connects to no private address."""
+        """A request for public hosts only never connects to a private address."""
         with serving(serve()) as server:
             url = server.url.replace("127.0.0.1", host)
             for _ in range(2):

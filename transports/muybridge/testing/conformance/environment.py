@@ -1,4 +1,4 @@
-"""What the environment of a process must not change: where the key goes, and who is trusted."""
+"""What the environment must not change: where the key goes, and which CA is trusted."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ GIVEN = Lesson(
 
 @contextlib.contextmanager
 def _name_that_only_a_proxy_knows(monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
-    """Give a host name that does not resolve here, so that no byte can leave the machine."""
+    """Return a host name that does not resolve here, so that no byte can leave the machine."""
     lookup = socket.getaddrinfo
 
     def resolve(host: Any, *arguments: Any, **named: Any) -> Any:
@@ -71,7 +71,7 @@ def _name_that_only_a_proxy_knows(monkeypatch: pytest.MonkeyPatch) -> Generator[
 
 
 class Environment(Checks):
-    """What variables of the environment change, and what they must not."""
+    """What environment variables change, and what they must not change."""
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
     @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -110,7 +110,7 @@ class Environment(Checks):
     def test_authorities_of_the_environment(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        """An authority that the environment names is not trusted beside the given ones."""
+        """A CA that the environment names is not trusted in addition to the given context."""
         other, path = trustme.CA(), tmp_path / "other.pem"
         other.cert_pem.write_to_path(str(path))
         variables = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")

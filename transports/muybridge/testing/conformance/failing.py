@@ -1,4 +1,4 @@
-"""Each failure says whether anything was sent: on that hangs whether a create may be repeated."""
+"""Each failure says whether anything was sent, which decides whether a create may be retried."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _client_hello(peer: Peer) -> None:
 
 
 class Failing(Checks):
-    """What is said of failures of the network and of the other side."""
+    """What is reported about failures of the network and of the server."""
 
     def test_name_resolution(self, transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
         """A name that does not resolve leaves the request unsent."""
@@ -124,7 +124,7 @@ class Failing(Checks):
 
     @pytest.mark.parametrize("whose", ["of another host", "of an unknown authority"])
     def test_certificate(self, transport: Transport, whose: str) -> None:
-        """A certificate that proves nothing leaves the request unsent."""
+        """An invalid certificate leaves the request unsent."""
         known = authority() if whose == "of another host" else type(authority())()
         host = "elsewhere.example" if whose == "of another host" else "127.0.0.1"
         with (
@@ -135,7 +135,7 @@ class Failing(Checks):
             _unsent(failure, {Phase.TLS}, {Reason.CERTIFICATE}, server.received)
 
     def test_trusted_certificate(self, transport: Transport) -> None:
-        """One of the given authority is taken, so that the checks of TLS prove something."""
+        """A certificate of the given CA is accepted, so that the checks of TLS prove something."""
         lesson = Lesson(UNSENT, "make_transport: it is to use the ssl_context it is given")
         with serving([read_request, hang], tls=server_tls()) as server:
             failure = failure_of(transport, post(server.url), lesson, timeout=DEADLINE)
@@ -163,7 +163,7 @@ class Failing(Checks):
     def test_instead_of_a_reply(
         self, transport: Transport, scheme: str, script: Script, reasons: set[Reason]
     ) -> None:
-        """Once it was sent, whatever comes instead of a reply leaves open what became of it."""
+        """Once the request was sent, anything but a response makes it ambiguous."""
         with serving(script, tls=_tls(scheme)) as server:
             failure = failure_of(transport, post(server.url), AFTER, timeout=DEADLINE)
             AFTER.require(server.posts == 1, "one POST", f"{server.posts} POSTs")
@@ -174,7 +174,7 @@ class Failing(Checks):
 
     @pytest.mark.parametrize("how", ["reset", "stalled"])
     def test_in_the_request(self, transport: Transport, how: str) -> None:
-        """A request that breaks off in its middle counts as sent."""
+        """A request that is interrupted in the middle counts as sent."""
 
         def stall(peer: Peer) -> None:
             """Read no more of one request than its head, and wait."""
@@ -193,7 +193,7 @@ class Failing(Checks):
 
     @promises("keeps_cut_heads")
     def test_cut_head(self, transport: Transport) -> None:
-        """What had arrived of a head that was cut off is kept."""
+        """The failure keeps what had arrived of a truncated head."""
         lesson = Lesson(
             KEPT.why,
             "what is read before the head is complete: keep it as it comes from the socket "
@@ -206,7 +206,7 @@ class Failing(Checks):
     @pytest.mark.parametrize("end", ["closed", "reset", "silence"])
     @pytest.mark.parametrize("form", ["counted", "chunked"])
     def test_cut_body(self, transport: Transport, form: str, end: str) -> None:
-        """Of a body cut short, the status and what had arrived are kept."""
+        """The failure keeps the status, and what had arrived of a truncated body."""
         came = b'{"id": "task-1", '
         whole = reply_bytes(201, came + b"more")
         if form == "chunked":
@@ -229,7 +229,7 @@ class Failing(Checks):
             expect(failure, NAMED, phase=Phase.BODY, reason=reason)
 
     def test_most_of_what_is_kept(self, transport: Transport) -> None:
-        """Of what had arrived, 64 KiB are kept and no more."""
+        """The failure keeps 64 KiB of what had arrived, and no more."""
         whole = reply_bytes(200, b"x" * 200_000)
         with serving([read_request, send(whole[:-1])]) as server:
             failure = failure_of(transport, get(server.url), CUT)

@@ -16,18 +16,18 @@ from muybridge.wire.async_transport import AsyncTransport
 class AsyncTransportConformance(Cancelling, EveryTransport):
     """The checks of a transport for trio: an `AsyncTransport`.
 
-    They are those of a transport that blocks, run in a thread with an event loop, but with
-    cancellations in the place of signals. Inherit it in a class whose name begins with `Test`,
+    They are those of a blocking transport, run in a thread with an event loop, except that
+    cancellations replace signals. Inherit it in a class whose name begins with `Test`,
     and override `make_async_transport`.
     """
 
     _thread: TrioThread
 
     def make_async_transport(self, ssl_context: ssl.SSLContext) -> AsyncTransport:
-        """Return a new transport of the kind to be checked.
+        """Return a new transport of the kind to check.
 
         Args:
-            ssl_context: What it is to make TLS connections with.
+            ssl_context: The context that it must use for TLS connections.
         """
         raise NotImplementedError(f"{type(self).__name__} must say how its transport is made")
 

@@ -1,4 +1,4 @@
-"""Exceptions of signal handlers: a transport lets them out as they are.
+"""Exceptions of signal handlers: a transport lets them propagate unchanged.
 
 They are for transports that block, in the main thread, where Python runs signal handlers.
 """
@@ -38,7 +38,7 @@ SIGNAL = Lesson(
 )
 
 
-class Alarm(Exception):  # no error, but what a user calls it
+class Alarm(Exception):  # named as a user might, without Error
     """An exception of a user's own."""
 
 
@@ -57,7 +57,7 @@ _KINDS: list[type[BaseException]] = [Alarm, SoftTimeLimit, Unplugged, KeyboardIn
 
 @contextlib.contextmanager
 def _handler(kind: type[BaseException]) -> Generator[list[BaseException]]:
-    """Let SIGALRM raise *kind*, and give what it has raised."""
+    """Let SIGALRM raise *kind*, and collect what it raised."""
     raised: list[BaseException] = []
 
     def raise_it(_: int, __: FrameType | None) -> None:
@@ -84,7 +84,7 @@ class Interrupted(Checks):
     def test_signal_handler(
         self, transport: Transport, kind: type[BaseException], moment: str
     ) -> None:
-        """What a signal handler raises during an exchange comes out as itself."""
+        """What a signal handler raises during an exchange propagates unchanged."""
         if threading.current_thread() is not threading.main_thread():
             pytest.skip("signal handlers run in the main thread")
         main = threading.get_ident()
@@ -112,7 +112,7 @@ class Interrupted(Checks):
                     b"".join(reply.pieces())
             except TransportError as error:
                 SIGNAL.refuse(expected, f"TransportError, {shown(error.failure)}")
-            except BaseException as error:  # noqa: BLE001  # told to whoever wrote the transport
+            except BaseException as error:  # noqa: BLE001  # reported to the author of the transport
                 SIGNAL.require(raised and error is raised[0], expected, repr(error))
             else:
                 SIGNAL.refuse(expected, "a whole response")

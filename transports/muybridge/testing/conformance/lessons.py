@@ -1,4 +1,4 @@
-"""What a failed check says, and what a transport may declare that it does not do."""
+"""What a failed check reports, and what a transport may declare that it does not do."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Check = TypeVar("Check", bound=Callable[..., None])
 
 
 class NotConforming(AssertionError):
-    """A transport does not do what a transport must do; the message says what, why and where.
+    """A transport breaks a rule; the message says which, why it matters, and where to look.
 
     Args:
         expected: What must be true.
-        found: What there was instead.
+        found: What was found instead.
         why: What it would cost, in money or secrets.
         look: Where to look for the mistake.
 
     Attributes:
-        given: What the transport was confronted with: what a server does, for one.
-        capability: What the transport can declare not to do, if it can.
+        given: The situation of the transport, such as what a server does.
+        capability: The capability that the transport may declare not to have, if there is one.
     """
 
     def __init__(self, expected: str, found: object, why: str, look: str) -> None:
@@ -47,7 +47,7 @@ class NotConforming(AssertionError):
 
 @attrs.frozen
 class Lesson:
-    """What is to be learnt from a check that fails.
+    """What a failed check teaches.
 
     Args:
         why: What it would cost, in money or secrets.
@@ -63,17 +63,17 @@ class Lesson:
         Args:
             holds: Whether it does, by its truth.
             expected: What must be true.
-            found: What there was instead.
+            found: What was found instead.
 
         Raises:
             NotConforming: It does not.
         """
-        __tracebackhide__ = True  # pytest shows the check itself
+        __tracebackhide__ = True  # pytest then shows the check itself
         if not holds:
             self.refuse(expected, found)
 
     def refuse(self, expected: str, found: object) -> NoReturn:
-        """Say that *expected* is not what was *found*.
+        """Report that *found* is not what was *expected*.
 
         Raises:
             NotConforming: Always.
@@ -84,28 +84,28 @@ class Lesson:
 
 @attrs.frozen(kw_only=True)
 class Capabilities:
-    """What a transport does beyond what every transport must do.
+    """What a transport does beyond the rules for every transport.
 
-    Whatever is declared False is checked all the same: the check is reported as an expected
-    failure, and fails if the transport does it after all. So a declaration is never out of date.
+    Whatever is declared False is still checked: the check is reported as an expected failure, and
+    fails if the transport does it after all. So a declaration is never out of date.
 
     Args:
-        keeps_alive: Requests in a row that cost nothing share one connection.
+        keeps_alive: Consecutive requests that cost nothing share one connection.
         checks_connected_address: `HttpRequest.public_host_only` is checked on the very addresses
-            that are connected to. If not, whoever names a result's host can send a download into
+            that are connected to. If not, whoever names a result's host can direct a download into
             your network.
-        discards_unasked_replies: What a server sends without being asked is never taken for the
-            reply to the next request, also where that costs nothing. If not, a poll may be told
-            of another task; the core refuses what has another id.
+        discards_unasked_replies: What a server sends unasked is never taken for the response to
+            the next request, even if that costs nothing. If not, a poll may be answered with
+            another task; the core refuses a record with another id.
         refuses_early_bytes: A paid request is not sent on a connection on which something has
-            arrived before it. If not, a response that goes astray on a hop can be taken for the
-            one to a create, which is then paid for twice, reported as refused, or given the id of
+            arrived before it. If not, a stray response from a proxy can be taken for the response
+            to a create, which is then paid for twice, reported as refused, or given the id of
             another task.
-        refuses_ambiguous_framing: A head that leaves in doubt where the body ends is malformed.
-        detects_cut_tls: A body that ends with its TLS connection is whole only after a closing
+        refuses_ambiguous_framing: A head that is ambiguous about where the body ends is malformed.
+        detects_cut_tls: A body that ends with its TLS connection is complete only after a closing
             alert. If not, whoever can cut the connection can shorten such a body.
-        keeps_cut_heads: What had arrived of a head that was cut off is kept in the failure.
-        hides_echoes: The key is in no log, not even if the server's reply repeats it.
+        keeps_cut_heads: The failure keeps what had arrived of a truncated head.
+        hides_echoes: The key is in no log, not even if the server's response repeats it.
     """
 
     keeps_alive: bool = True
@@ -136,7 +136,7 @@ def promises(name: str) -> Callable[[Check], Check]:
             try:
                 check(suite, *arguments, **named)
             except NotConforming as refusal:
-                if UNKNOWN.why in refusal.args:  # nobody can declare that
+                if UNKNOWN.why in refusal.args:  # no capability covers that
                     raise
                 if not declared:
                     pytest.xfail(f"declared: {name}=False")
@@ -155,37 +155,39 @@ def promises(name: str) -> Callable[[Check], Check]:
 
 
 UNSENT = (
-    "a create that was certainly not sent is sent again by the client; told as sent, it is given "
-    "up as ambiguous, and a person has to look up what was never charged"
+    "the client retries a create that was certainly not sent; reported as sent, it ends as "
+    "ambiguous, and a person has to look up what was never charged"
 )
 SENT = (
-    "a create that may have arrived must never be sent again; told as unsent, it is sent a second "
-    "time and paid for twice"
+    "a create that may have arrived must never be sent again; reported as unsent, it is sent a "
+    "second time and paid for twice"
 )
 ONCE = "each POST may be charged: one request, one POST, whatever comes back"
 WHOLE = (
-    "a reply cut short is no reply: its id would be lost, and with it what was paid; half a "
-    "picture would be saved as a whole one"
+    "a truncated response is not a response: its id would be lost, and with it what was paid for; "
+    "half a picture would be saved as a whole one"
 )
-BOUND = "one bad reply must not take the memory of a process that waits for a thousand paid tasks"
+BOUND = (
+    "one bad response must not take the memory of a process that waits for a thousand paid tasks"
+)
 TIME = (
-    "a call that outlives its time-out holds up everything behind it; under trio a paid exchange "
-    "is shielded, and could not even be cancelled"
+    "a call that outlives its timeout delays everything behind it; under trio a paid exchange is "
+    "shielded, and could not even be cancelled"
 )
 KEY = "whoever has the key spends your money"
 
 
 NAMED = Lesson(
-    "phase, reason and bytes_sent are what a person is told, who then looks for the mistake "
-    "there; and a few reasons, such as a bad certificate, are not tried again",
-    "where an exception becomes a TransportFailure: note `phase` before each step, and count the "
+    "phase, reason and bytes_sent tell a person where to look for the mistake; and a few reasons, "
+    "such as a bad certificate, are not retried",
+    "where an exception becomes a TransportFailure: set `phase` before each step, and count the "
     "bytes at the socket; muybridge.wire.building.reason_of finds the reason in exceptions of the "
     "operating system, and Exchange.failure also where a connection was closed too early, or a "
-    "library could not read the reply",
+    "library could not read the response",
 )
 UNKNOWN = Lesson(
-    "a driver turns TransportError into an outcome that says what was paid for; anything else "
-    "goes past it to the user, and a paid id is lost",
-    "what is around the library's calls, on entering the context, in `pieces` and in `close`: "
-    "whatever they raise has to become a TransportError; muybridge.wire.building.Reply does it",
+    "a driver turns TransportError into an outcome that says what was paid for; any other "
+    "exception bypasses it, and a paid id is lost",
+    "the code around the library's calls, on entering the context, in `pieces` and in `close`: "
+    "whatever they raise must become a TransportError; muybridge.wire.building.Reply does it",
 )

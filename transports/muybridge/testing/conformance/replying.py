@@ -1,4 +1,4 @@
-"""Only a whole, well-formed reply within its bounds is a reply, and it comes as it comes."""
+"""Only a complete, well-formed response within its bounds counts; it is passed on as it arrives."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from muybridge_protocol.http import HttpRequest, Phase, Reason
 _MEBIBYTE = 1024 * 1024
 _TEXT = b'{"id": "task-1"}'
 
-AS_IT_CAME = Lesson(WHOLE, "where the library's reply becomes an HttpHead and pieces of bytes")
+AS_IT_CAME = Lesson(WHOLE, "where the library's response becomes an HttpHead and pieces of bytes")
 FINAL = Lesson(
-    f"{WHOLE}; an informational reply taken for the final one is such a part",
-    "where a status line is read: after a reply of 1xx comes another head; some libraries hand "
-    "over 103, or take it for the reply, and want to be asked for the next one",
+    f"{WHOLE}; an informational response taken for the final one is incomplete, too",
+    "where a status line is read: after a 1xx response comes another head; some libraries return "
+    "103 as if it were the response, and have to be asked for the next one",
 )
 BODILESS = Lesson(
-    "an exchange that waits for a body that never comes ends at its deadline, and what the reply "
-    "said is lost",
-    "where a body's length is decided: replies to HEAD, and those of status 204 and 304, have no "
+    "an exchange that waits for a body that never comes ends at its deadline, and the response is "
+    "lost",
+    "where a body's length is decided: responses to HEAD, and those of status 204 and 304, have no "
     "body, whatever Content-Length says; muybridge.wire.building.Reply takes what the library "
     "reads",
 )
@@ -60,7 +60,7 @@ ALERT = Lesson(
     "sockets: for a body without a length or chunks it must not count as an end",
 )
 DOUBT = Lesson(
-    f"{WHOLE}; and what one reader takes for the body's end, another takes for the next reply",
+    f"{WHOLE}; and what one reader takes for the body's end, another takes for the next response",
     "muybridge.wire.building.Reply checks it; or the strictest setting of the parser",
 )
 CODED = Lesson(
@@ -85,10 +85,10 @@ def _bomb() -> bytes:
 
 
 class Replying(Checks):
-    """What is a reply."""
+    """What counts as a response."""
 
     def test_head(self, transport: Transport) -> None:
-        """Status and fields are handed over in order, repeated ones as often as they came."""
+        """Status and fields are passed on in order, repeated ones as often as they arrived."""
         fields = (("Set-Cookie", "a=1"), ("X-A", "caf\xe9"), ("Set-Cookie", "c=2"))
         lines = [f"{name}: {value}".encode("latin-1") for name, value in fields]
         with serving([read_request, send(_head(*lines, b"Content-Length: 0")), hang]) as server:
@@ -100,14 +100,14 @@ class Replying(Checks):
             AS_IT_CAME.require(found == wanted, f"the fields {wanted}", found)
 
     def test_informational(self, transport: Transport) -> None:
-        """Informational replies are passed over; the final one is the reply."""
+        """Informational responses are skipped; the final one is the response."""
         early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
         with serving([read_request, send(early + reply_bytes(200, _TEXT)), hang]) as server:
             response = call(transport, post(server.url), FINAL)
-            expected = "status 200, that of the reply after the informational ones (1xx)"
+            expected = "status 200, that of the response after the informational ones (1xx)"
             FINAL.require(response.status == 200, expected, response.status)  # noqa: PLR2004  # the one sent
             early_link = response.header("link")
-            FINAL.require(early_link is None, "no Link: it is not the final reply's", early_link)
+            FINAL.require(early_link is None, "no Link: it is not the final response's", early_link)
 
     @pytest.mark.parametrize(
         ("method", "whole"),
@@ -119,14 +119,14 @@ class Replying(Checks):
         ids=["HEAD", "204", "304"],
     )
     def test_without_body(self, transport: Transport, method: str, whole: bytes) -> None:
-        """A reply that has no body by its nature does not wait for one."""
+        """If a response cannot have a body, the exchange does not wait for one."""
         with serving([read_request, send(whole), hang]) as server:
             request = HttpRequest(method=method, url=server.url)
             response = call(transport, request, BODILESS, timeout=1.0)
             BODILESS.require(response.body == b"", "no body", response.body)
 
     def test_chunks(self, transport: Transport) -> None:
-        """A body in chunks is put together, without what stands between them."""
+        """A chunked body is joined, without the chunk framing."""
         body = b'6;ext=1\r\n{"id":\r\nA\r\n "task-1"}\r\n0\r\nX-Sum: 1\r\n\r\n'
         whole = _head(b"Transfer-Encoding: chunked") + body
         with serving([read_request, send(whole), hang]) as server:
@@ -134,10 +134,10 @@ class Replying(Checks):
             AS_IT_CAME.require(response.body == _TEXT, f"the body {_TEXT!r}", response.body)
 
     def test_pieces_as_they_come(self, transport: Transport) -> None:
-        """A piece is handed over when it arrives, not when the body is complete."""
+        """A piece is passed on when it arrives, not when the body is complete."""
         lesson = Lesson(
-            "a stream of text is shown while it is written; a broken one has been paid for as far "
-            "as it came, and only what was handed over is not lost",
+            "streamed text is shown while it is written; a stream that breaks has been paid for as "
+            "far as it got, and everything that was not passed on is lost",
             "reading by blocks of a fixed size, or of the whole body, on entering the context",
         )
         taken, late = threading.Event(), threading.Event()
@@ -167,21 +167,21 @@ class Replying(Checks):
 
     @pytest.mark.parametrize("coding", ["gzip", "deflate"])
     def test_codings(self, transport: Transport, coding: str) -> None:
-        """A content coding is undone."""
+        """A content coding is decoded."""
         packed = gzip.compress(_TEXT) if coding == "gzip" else zlib.compress(_TEXT)
         with serving(serve(200, packed, content_encoding=coding)) as server:
             response = call(transport, get(server.url), CODED)
             CODED.require(response.body == _TEXT, f"the body {_TEXT!r}", response.body)
 
     def test_coded_twice(self, transport: Transport) -> None:
-        """One content coding is undone once: a gzip file that was sent with gzip stays one."""
+        """A content coding is decoded once: a gzip file that was sent gzipped stays a gzip file."""
         file = gzip.compress(_TEXT)
         with serving(serve(200, gzip.compress(file), content_encoding="gzip")) as server:
             response = call(transport, get(server.url), CODED)
             CODED.require(response.body == file, "the gzip file", response.body)
 
     def test_any_bytes(self, transport: Transport) -> None:
-        """A body is bytes, whatever its Content-Type says of its characters and line ends."""
+        """A body is bytes, whatever its Content-Type says about characters and line ends."""
         body = b"\xef\xbb\xbf" + bytes(range(256)) + b"\r\n\r\0\xff\xfe\n"
         for content_type in ("text/plain; charset=utf-16", "text/html", "application/json"):
             with serving(serve(200, body, content_type=content_type)) as server:
@@ -199,13 +199,13 @@ class Replying(Checks):
         ids=["broken", "cut gzip", "cut deflate", "unknown"],
     )
     def test_bad_coding(self, transport: Transport, packed: bytes, coding: str) -> None:
-        """A body that is not what its coding says, or not all of it, is no reply."""
+        """A body that violates its coding, or is only a part of it, is not a response."""
         with serving([read_request, reply(200, packed, content_encoding=coding)]) as server:
             failure = failure_of(transport, get(server.url), CODED)
             expect(failure, CODED, reason={Reason.MALFORMED, Reason.TRUNCATED}, sent=True)
 
     def test_limit(self, transport: Transport) -> None:
-        """A body of exactly the limit is a reply; one byte more is too large."""
+        """A body of exactly the limit is a response; one byte more is too large."""
         with serving(serve(200, b"x" * 1000)) as server:
             response = call(transport, get(server.url, body_limit=1000), LIMIT)
             LIMIT.require(len(response.body) == 1000, "1000 bytes", len(response.body))  # noqa: PLR2004  # the same
@@ -216,14 +216,14 @@ class Replying(Checks):
                 LIMIT.require(kept, "what had arrived in partial", shown(failure))
 
     def test_no_limit(self, transport: Transport) -> None:
-        """Without a limit, a body of any size is a reply."""
+        """Without a limit, a body of any size is a response."""
         body = bytes(9 * _MEBIBYTE)
         with serving(serve(200, body)) as server:
             response = call(transport, get(server.url, body_limit=None), LIMIT)
             LIMIT.require(response.body == body, "9 MiB", f"{len(response.body)} bytes")
 
     def test_bomb(self, transport: Transport) -> None:
-        """A body that decodes to far more than the limit is given up early, within memory."""
+        """A body that decodes to far more than the limit is abandoned early, in little memory."""
         bomb = _bomb()
         with (
             serving([read_request, reply(200, bomb, content_encoding="gzip")]) as server,
@@ -240,10 +240,10 @@ class Replying(Checks):
             LIMIT.require(modest, "less than 8 MiB of memory", f"{peak / _MEBIBYTE:.0f} MiB")
 
     def test_endless(self, transport: Transport) -> None:
-        """A body without end is given up at the limit."""
+        """An endless body is abandoned at the limit."""
 
         def endless(peer: Peer) -> None:
-            """Send a reply of status 500, whose body goes on for 64 MB."""
+            """Send a response of status 500 with a body of 64 MB."""
             peer.read_request()
             peer.send(b"HTTP/1.1 500 No\r\n\r\n")
             for _ in range(1000):
@@ -266,13 +266,13 @@ class Replying(Checks):
     )
     @promises("refuses_ambiguous_framing")
     def test_ambiguous_framing(self, transport: Transport, whole: bytes) -> None:
-        """A head that leaves the body's end in doubt is malformed, not guessed at."""
+        """A head that is ambiguous about the end of the body is malformed; nothing is guessed."""
         with serving([read_request, send(whole), hang]) as server:
             failure = failure_of(transport, post(server.url), DOUBT, timeout=1.0)
             expect(failure, DOUBT, reason=Reason.MALFORMED, sent=True)
 
     def test_until_close(self, transport: Transport) -> None:
-        """A body that ends with its connection is whole."""
+        """A body that ends with its connection is complete."""
 
         def polite(peer: Peer) -> None:
             """Send a body without a length or chunks, and close the connection properly."""
@@ -288,16 +288,16 @@ class Replying(Checks):
 
     @promises("detects_cut_tls")
     def test_cut_tls(self, transport: Transport) -> None:
-        """Under TLS, a body that ends with its connection needs a closing alert to be whole."""
+        """Under TLS, a body that ends with its connection is complete only with a closing alert."""
         with serving([read_request, send(_head() + b"some")], tls=server_tls()) as server:
             failure = failure_of(transport, get(server.url), ALERT)
             expect(failure, ALERT, reason=Reason.TRUNCATED)
 
     def test_early_leave(self, transport: Transport) -> None:
-        """A stream may be left early; the next request is answered by its own reply."""
+        """A stream may be left early; the next request gets its own response."""
         lesson = Lesson(
             WHOLE,
-            "what leaving the context does: a connection whose reply was not read to its end is "
+            "what leaving the context does: a connection whose response was not read to its end is "
             "closed, and does not go back to its pool",
         )
         with serving(serve(200, b"x" * 500_000)) as server:

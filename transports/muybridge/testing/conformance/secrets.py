@@ -69,7 +69,7 @@ MISSED = Lesson(
 
 
 class Secrets(Checks):
-    """What is shown of the key."""
+    """Where the key must not show up."""
 
     def test_logs(
         self,
@@ -78,7 +78,7 @@ class Secrets(Checks):
         caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """At DEBUG, no logger is told the key or a URL's query, whatever goes wrong."""
+        """At DEBUG, no logger gets the key or a URL's query, whatever goes wrong."""
         self._check_logs(transport, [*_FAULTS.values(), serve()], capfd, caplog, monkeypatch)
 
     @promises("hides_echoes")
@@ -89,7 +89,7 @@ class Secrets(Checks):
         caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Nor if a server repeats it in the head of its reply."""
+        """Nor if a server repeats the key in the head of its response."""
         echo = reply(200, b"{}", x_echo=AUTHORIZATION)
         scripts = [*_ECHOES.values(), *_IN_DOUBT.values(), [read_request, echo]]
         self._check_logs(transport, scripts, capfd, caplog, monkeypatch)
@@ -129,7 +129,7 @@ class Secrets(Checks):
     @pytest.mark.parametrize("fault", _IN_DOUBT.values(), ids=_IN_DOUBT)
     @promises("refuses_ambiguous_framing")
     def test_exceptions_in_doubt(self, transport: Transport, fault: Script) -> None:
-        """Nor does one over a head that leaves in doubt where the body ends."""
+        """Nor does a failure over a head that is ambiguous about where the body ends."""
         self._check_exception(transport, fault)
 
     def _check_exception(self, transport: Transport, fault: Script) -> None:
@@ -152,7 +152,7 @@ class Secrets(Checks):
                     telling = [line for line in said if secret in line]
                     lesson.require(not telling, f"nothing that shows {name}", "; ".join(telling))
             else:
-                MISSED.refuse("TransportError, to see what it shows", "a whole reply")
+                MISSED.refuse("TransportError, to see what it shows", "a whole response")
 
     def test_repr(self, transport: Transport) -> None:
         """Neither a transport nor an exchange shows the key, or can be pickled with it."""
@@ -177,11 +177,11 @@ class Secrets(Checks):
                 lesson.require(KEY.encode() not in kept, "no key in its pickle", found)
 
     def test_nothing_kept(self, transport: Transport) -> None:
-        """After an exchange, neither it nor the transport holds the key any more."""
+        """After an exchange, neither it nor the transport holds the key."""
         lesson = Lesson(
             f"{MONEY}; it is the driver's to keep, and the driver's alone",
-            "attributes that still hold the request as it was sent: take the key away before "
-            "sending, and let go of the library's request",
+            "attributes that still hold the request as it was sent: remove the key before sending, "
+            "and drop the library's request",
         )
         with serving(serve()) as server:
             request = post(server.url)
@@ -194,7 +194,7 @@ class Secrets(Checks):
             lesson.require(holder is None, "no object that holds the key", holder)
 
     def test_keyless(self, transport: Transport) -> None:
-        """A request without the key carries none, also right after one with it."""
+        """A request without the key carries none, even right after one with it."""
         lesson = Lesson(MONEY, "what a connection or session keeps of the request before")
         with serving(serve()) as server:
             call(transport, get(server.url), lesson)
@@ -235,6 +235,6 @@ def _holder_of_key(roots: list[object]) -> str | None:
         seen.add(id(thing))
         text = isinstance(thing, str) and KEY in thing
         if text or (isinstance(thing, bytes | bytearray) and KEY.encode() in thing):
-            return f"a {type(thing).__name__} that the transport or its reply leads to"
+            return f"a {type(thing).__name__} that the transport or its response leads to"
         waiting.extend(gc.get_referents(thing))
     return None

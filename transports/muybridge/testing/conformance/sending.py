@@ -28,7 +28,7 @@ from muybridge_protocol.http import HttpRequest, Reason
 
 _METHODS = ["GET", "HEAD", "DELETE", "POST"]
 _OWN = frozenset({b"host", b"accept-encoding", b"content-length", b"connection"})
-"""Fields that a transport may add by itself."""
+"""Fields that a transport may add on its own."""
 
 DESCRIBED = Lesson(
     "what the core has checked is what must arrive: a changed target, header or body is another "
@@ -55,7 +55,7 @@ def _require_one(server: ScriptedServer, method: str, lesson: Lesson) -> None:
 
 
 class Sending(Checks):
-    """How requests go out."""
+    """How requests are sent."""
 
     def test_request_line(self, transport: Transport) -> None:
         """Method and target are those of the request, its escapes untouched."""
@@ -70,7 +70,7 @@ class Sending(Checks):
             DESCRIBED.require(line == wanted, f"the request line {wanted}", line)
 
     def test_headers_and_body(self, transport: Transport) -> None:
-        """Its headers and its body are, and nothing is added that tells of the library."""
+        """Headers and body arrive unchanged, and nothing is added that reveals the library."""
         headers = (("X-Thing", "caf\xe9"), ("Accept", "text/event-stream"))
         with serving(serve()) as server:
             url, body = server.url, b"\0body\r\n\r\n"
@@ -87,7 +87,7 @@ class Sending(Checks):
                 DESCRIBED.require(lengths == [b"9"], "Content-Length: 9, once", lengths)
 
     def test_content_codings_asked_for(self, transport: Transport) -> None:
-        """No content coding is asked for that the transport might not undo within bounds."""
+        """No content coding is requested, because decoding it might exceed the bounds."""
         with serving(serve()) as server:
             call(transport, get(server.url), DESCRIBED)
             asked = dict(_fields(server.received)).get(b"accept-encoding")
@@ -104,7 +104,7 @@ class Sending(Checks):
             DESCRIBED.require(arrived == body, f"the {len(body)} bytes of the body", found)
 
     def test_authorization(self, transport: Transport) -> None:
-        """The key goes out as it was given, once, and not at all where it was not."""
+        """The key is sent once, unchanged, and only if it was given."""
         lesson = Lesson(
             f"{MONEY}: it goes where the driver says, and only there",
             "default headers of a session or client: nothing there may hold the key",
@@ -140,7 +140,7 @@ class Sending(Checks):
             lesson.require(found is None, "no Authorization", found)
 
     def test_cookies(self, transport: Transport) -> None:
-        """A cookie that a reply sets is not sent back."""
+        """A cookie that a response sets is not sent back."""
         lesson = Lesson(
             "a transport keeps nothing between requests: a cookie would tie them together",
             "the cookie jar of a session or client: leave the session out, or empty the jar",
@@ -154,7 +154,7 @@ class Sending(Checks):
     @pytest.mark.parametrize("method", _METHODS)
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 401, 407, 408, 429, 503])
     def test_no_policy(self, transport: Transport, status: int, method: str) -> None:
-        """Redirects, challenges and invitations to retry are handed over as they are."""
+        """Redirects, challenges and invitations to retry are returned unchanged."""
         lesson = Lesson(
             f"{ONCE}; and a redirect would carry the key to another host",
             "options for redirects, retries and authentication: the core decides all of that",
@@ -237,7 +237,7 @@ class Sending(Checks):
         ids=["another field", "line feed", "null", "beyond Latin-1"],
     )
     def test_injection(self, transport: Transport, bad: str) -> None:
-        """A value that would break the request apart is refused before anything is sent."""
+        """A value that could split the request is refused before anything is sent."""
         lesson = Lesson(
             f"{UNSENT}; sent as it is, it would be two requests in one",
             "muybridge.wire.building.fields_of, or the library's own check: it must not raise "

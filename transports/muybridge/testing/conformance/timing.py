@@ -25,13 +25,13 @@ from muybridge.testing.scripted_server import Peer, read_request, reply_bytes, s
 from muybridge.wire.transport import Transport
 from muybridge_protocol.http import Phase, Reason
 
-_SLOWLY = 0.04  # seconds between two drops: less than any time-out of a single read
+_SLOWLY = 0.04  # seconds between two drops: less than any timeout of a single read
 _HEAD = b"HTTP/1.1 200 OK\r\n"
 _CHUNKED = _HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 TOTAL = Lesson(
     TIME,
-    "time-outs that start anew with each read: measure what is left before each step; "
+    "timeouts that start anew with each read: measure what is left before each step; "
     "muybridge.wire.building.Exchange.remaining does it",
 )
 IDLE = Lesson(
@@ -56,7 +56,7 @@ class Timing(Checks):
         ids=["head", "informational", "counted body", "chunked body"],
     )
     def test_drops(self, transport: Transport, phase: Phase, begun: bytes, drops: bytes) -> None:
-        """A reply that comes in drops is given up at the deadline."""
+        """A response that arrives a byte at a time is abandoned at the deadline."""
 
         def drip(peer: Peer) -> None:
             peer.drip(drops, every=_SLOWLY)
@@ -70,11 +70,11 @@ class Timing(Checks):
             expect(failure, NAMED, phase=phase)
 
     def test_handshake_in_drops(self, transport: Transport) -> None:
-        """A TLS handshake that comes in drops is given up at the deadline, the request unsent."""
+        """A TLS handshake that arrives slowly is abandoned at the deadline, the request unsent."""
         context = server_context(authority(), "127.0.0.1")
 
         def script(peer: Peer) -> None:
-            """Send its part of the TLS handshake in drops, for longer than the time-out."""
+            """Send its part of the TLS handshake in drops, for longer than the timeout."""
             incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
             handshake = context.wrap_bio(incoming, outgoing, server_side=True)
             incoming.write(peer.receive())
@@ -90,11 +90,11 @@ class Timing(Checks):
 
     @pytest.mark.parametrize("phase", [Phase.HEAD, Phase.BODY])
     def test_idle(self, transport: Transport, phase: Phase) -> None:
-        """A gap longer than allowed between bytes of the reply ends the exchange early."""
+        """A gap longer than allowed between bytes of the response ends the exchange early."""
         whole = reply_bytes(200, b"x" * 10)
 
         def script(peer: Peer) -> None:
-            """Read one whole request, and fall silent for 1 s in the middle of the reply."""
+            """Read one whole request, and fall silent for 1 s in the middle of the response."""
             peer.read_request()
             cut = 5 if phase is Phase.HEAD else len(whole) - 5
             peer.send(whole[:cut])
@@ -107,10 +107,10 @@ class Timing(Checks):
             expect(failure, NAMED, phase=phase)
 
     def test_no_idle_timeout(self, transport: Transport) -> None:
-        """Without an idle time-out, a gap is bound by the deadline alone."""
+        """Without an idle timeout, a gap is bound by the deadline alone."""
 
         def script(peer: Peer) -> None:
-            """Read one whole request, and send the reply in drops, 0.1 s apart."""
+            """Read one whole request, and send the response in drops, 0.1 s apart."""
             peer.read_request()
             peer.drip(reply_bytes(200, b"slow"), every=0.1, size=30)
 
@@ -118,20 +118,20 @@ class Timing(Checks):
             call(transport, get(server.url), IDLE)
 
     def test_endless_time(self, transport: Transport) -> None:
-        """An infinite time-out is a time-out like any other."""
+        """An infinite timeout is a timeout like any other."""
         lesson = Lesson(
-            "whoever waits without a limit passes infinity",
-            "what turns seconds into the library's time-out: a socket takes no infinite one",
+            "infinity is how users ask to wait without a limit",
+            "what turns seconds into the library's timeout: a socket takes no infinite one",
         )
         with serving(serve()) as server, given("timeout=inf; a socket takes no such one"):
             call(transport, get(server.url), lesson, timeout=float("inf"))
 
     def test_next_deadline(self, transport: Transport) -> None:
-        """A kept connection lives by the deadline of the request that it serves now."""
-        lesson = Lesson(TIME, "a time-out that was set on the connection when it was opened")
+        """A kept connection obeys the deadline of the request that it currently serves."""
+        lesson = Lesson(TIME, "a timeout that was set on the connection when it was opened")
 
         def script(peer: Peer) -> None:
-            """Answer the first request at once, and the next one after the first one's time-out."""
+            """Answer the first request at once, and the next one after the first one's timeout."""
             for wait in (0.0, 1.2 * DEADLINE):
                 peer.read_request()
                 peer.stopping.wait(wait)

@@ -1,4 +1,4 @@
-"""Responses that nobody has asked for: never taken for the response to a request."""
+"""Responses that nobody asked for are never taken for the response to a request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ EARLY = Lesson(
 
 @contextlib.contextmanager
 def _connected_late(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
-    """Let a connection be opened no sooner than the server has sent something on it."""
+    """Delay each new connection until the server has sent something on it."""
     connect = socket.socket.connect
 
     def connect_and_wait(sock: socket.socket, address: Any) -> None:
@@ -101,7 +101,7 @@ def _greet_over_tls(peer: Peer) -> None:
 
 
 class Unasked(Checks):
-    """What becomes of responses that nobody has asked for."""
+    """What happens to responses that nobody asked for."""
 
     @promises("refuses_early_bytes")
     def test_before_the_first_byte(

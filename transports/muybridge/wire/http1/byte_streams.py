@@ -1,15 +1,15 @@
-"""The port: all that the async transport needs of an event loop.
+"""The port: everything that the async transport needs from an event loop.
 
-HTTP, TLS, proxies, connections and their pool are written once, over these two protocols. No module
-of this folder imports an event loop's library; `trio_transport` binds the port to trio, and a
-binding to another event loop, or to a simulated network, implements the same few methods:
+HTTP, TLS, proxies, connections and their pool are written once, on these two protocols. No module
+in this folder imports an event loop's library; `trio_transport` binds the port to trio. A binding
+to another event loop, or to a simulated network, implements the same few methods:
 
-- A `ByteStream` tells how many bytes the operating system took, because whether a paid request may
-  be sent again depends on whether its first byte was handed over.
-- It can look at what has already arrived without waiting, because what arrives before a request
-  is sent cannot be its response.
-- It closes at once: there is no farewell to wait for, so that nothing can be cancelled meanwhile.
-- `EventLoop.run` alone limits time. It raises `TimeoutError` whatever the event loop's own timeouts
+- A `ByteStream` reports how many bytes the operating system took, because whether a paid request
+  may be sent again depends on whether its first byte was handed over.
+- It can return what has already arrived without waiting, because what arrives before a request is
+  sent cannot be its response.
+- It closes at once and waits for nothing, so closing cannot be cancelled.
+- Only `EventLoop.run` limits time. It raises `TimeoutError`, whatever the event loop's own timeouts
   raise, and can shield a paid exchange from cancellation.
 """
 
@@ -25,7 +25,7 @@ Address = tuple[int, int, int, str, Any]
 
 
 class ByteStream(Protocol):
-    """A connection that carries bytes. One task at a time uses it."""
+    """A connection that carries bytes. Only one task at a time uses it."""
 
     async def send(self, data: memoryview) -> int:
         """Send some of *data*, and return how many bytes the operating system took.
@@ -36,7 +36,7 @@ class ByteStream(Protocol):
         ...
 
     async def receive(self, size: int) -> bytes:
-        """Wait for bytes, and return up to *size* of them; no bytes are the other side's end.
+        """Wait for bytes, and return up to *size* of them, or none once the peer has closed.
 
         Raises:
             OSError: The connection broke.
@@ -44,7 +44,7 @@ class ByteStream(Protocol):
         ...
 
     def receive_nowait(self, size: int) -> bytes:
-        """Return what has already arrived, up to *size* bytes; no bytes are the other side's end.
+        """Return up to *size* bytes that have already arrived, or none once the peer has closed.
 
         Raises:
             BlockingIOError: Nothing has arrived.
@@ -81,11 +81,11 @@ class EventLoop(Protocol):
         Args:
             work: What to do.
             seconds: Seconds after which it is cancelled.
-            late: What the `TimeoutError` then says.
-            shielded: Whether it runs to its end or timeout even if the caller is cancelled.
+            late: The message of the `TimeoutError`.
+            shielded: Whether it runs to its end or its timeout even if the caller is cancelled.
 
         Raises:
-            TimeoutError: The time is up.
+            TimeoutError: It took longer.
         """
         ...
 
@@ -101,6 +101,6 @@ class EventLoop(Protocol):
         """Connect to *address* over TCP.
 
         Raises:
-            OSError: There is no connection.
+            OSError: The connection could not be opened.
         """
         ...

@@ -1,4 +1,4 @@
-"""Opening a connection: from a host's name to the moment before the first byte of a request."""
+"""Opening a connection, from the name lookup to the moment before the first byte of a request."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Connection(Reusable):
     stream: ByteStream
 
     def refuse_early_bytes(self) -> None:
-        """Refuse to send a request after something has arrived on the connection.
+        """Refuse to send a request if something has already arrived on the connection.
 
         Raises:
-            Fault: Bytes have arrived, or the other side has closed the connection.
+            Fault: Bytes have arrived, or the peer has closed the connection.
             OSError: The connection is broken.
         """
         try:
@@ -54,14 +54,14 @@ async def connect(
     connect_timeout: float,
     ssl_context: ssl.SSLContext | None,
 ) -> Connection:
-    """Open a connection for *exchange*, and record its progress.
+    """Open a connection for *exchange*, and record the progress.
 
     Args:
         loop: The event loop.
         route: Where it leads.
         exchange: The exchange that it is for.
-        connect_timeout: Seconds that trying one address may take.
-        ssl_context: What to make the TLS handshake with, or None for a plain connection.
+        connect_timeout: Seconds to try each address.
+        ssl_context: The context for the TLS handshake, or None for a plain connection.
 
     Raises:
         Fault: It cannot be opened, for a reason that no library has an exception for.
@@ -94,11 +94,11 @@ async def connect(
 async def first_that_answers(
     loop: EventLoop, addresses: Sequence[Address], connect_timeout: float
 ) -> ByteStream:
-    """Connect to one address after the other, never looking the name up again.
+    """Try one address after another, without looking the name up again.
 
     Raises:
         Fault: There is no address.
-        OSError: None of them answers; this is what came of the last.
+        OSError: None of them answers. This is the error of the last one.
     """
     failed: Exception = Fault(Reason.NAME_RESOLUTION, "the host has no address")
     for address in addresses:
@@ -113,7 +113,7 @@ async def first_that_answers(
 
 
 async def _tunnel(stream: ByteStream, origin: Origin, proxy: Proxy) -> None:
-    """Ask the proxy for a tunnel. Nothing of the request itself is in what it is sent."""
+    """Ask the proxy for a tunnel. It sees nothing of the request itself."""
     authority = f"{origin.host}:{origin.port}"
     fields = (("Host", authority), *proxy.fields)
     rest = memoryview(request_head("CONNECT", authority, fields))

@@ -1,12 +1,12 @@
 """One exchange of the async transport: a request on its way, and its response.
 
 Everything that can fail is in `_begin` and `_next`, which return a failure instead of raising it.
-So no frame that knows the key, and no frame of a library, stays in a traceback. What did not come
-from the network, such as a cancellation or what a signal handler raises, comes out as itself.
+So no frame that knows the key, and no frame of a library, stays in a traceback. Exceptions that did
+not come from the network, such as a cancellation or one from a signal handler, propagate unchanged.
 
-A shielded exchange can be cancelled up to the checkpoint right before its first byte. From there on
-every wait is shielded, and between two waits nothing can be cancelled, so the response of a paid
-request is read to its end or until the time is up.
+A shielded exchange can be cancelled up to the checkpoint right before its first byte. From then on
+every wait is shielded, and nothing can be cancelled between two waits. So the response of a paid
+request is read to its end or its timeout.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _TIME_IS_UP = "the time for the whole exchange is up"
 
 @attrs.define(eq=False, repr=False)
 class Reply:
-    """What `stream` returns: sent on entering, ended on leaving. Iterating reads the body.
+    """What `stream` returns. Entering it sends the request, leaving it ends the exchange.
 
     Args:
         loop: The event loop.
-        network: Where its connection comes from.
-        connect_timeout: Seconds that trying one address may take.
+        network: The routes and their idle connections.
+        connect_timeout: Seconds to try each address.
         request: What to send.
-        timeout: Seconds that all of it may take.
+        timeout: Seconds for the whole exchange.
         authorization: The value of the `Authorization` header, or None.
     """
 
@@ -97,11 +97,11 @@ class Reply:
         return self._reader.head
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """Return an iterator over the decoded body, as it comes in.
+        """Return an iterator over the decoded body as it arrives.
 
         Raises:
-            TransportError: On iterating: the body ended early, was malformed, stalled, took
-                longer than the exchange may, or grew over the request's limit.
+            TransportError: While iterating: the body ended early, was malformed, stalled, missed
+                the deadline of the exchange, or exceeded the request's limit.
         """
         return self
 
@@ -124,16 +124,16 @@ class Reply:
         try:
             target = self._find_route()
             await self._connect(exchange)
-            # The last moment at which a cancellation is welcome.
+            # The last moment at which a cancellation costs nothing.
             await self._loop.checkpoint()
             conversing = partial(self._converse, exchange, target)
             await self._within(conversing, exchange.remaining(), _TIME_IS_UP)
-        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+        except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(exchange, error, handled)
         return None
 
     async def _next(self) -> bytes | TransportFailure:
-        """Return the next piece, nothing at the body's end, or what went wrong."""
+        """Return the next piece, empty at the end of the body, or what went wrong."""
         handled, reader, exchange = sys.exception(), self._reader, self._exchange
         if exchange is None:
             raise RuntimeError("the exchange has not been entered")
@@ -145,7 +145,7 @@ class Reply:
                 if not reader.complete:
                     reader.feed(await self._receive_in_time(exchange))
             self._finish(exchange)
-        except BaseException as error:  # noqa: BLE001  # what is not the network's is raised again
+        except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(exchange, error, handled)
         return b""
 
@@ -153,7 +153,7 @@ class Reply:
         """Find the route, and return the request target."""
         self._route, target = self._network.find(self._request, self._authorization)
         if not _METHOD.fullmatch(self._request.method):
-            raise Fault(Reason.OTHER, "the request's method is none")
+            raise Fault(Reason.OTHER, "the method of the request is invalid")
         return target
 
     async def _connect(self, exchange: Exchange) -> None:
@@ -177,7 +177,7 @@ class Reply:
         """Send the request and read the head of the response."""
         await self._send(exchange, target)
         exchange.phase = Phase.HEAD
-        # It is in time already, unless the gaps between bytes are limited, too.
+        # The caller limits the time already, unless the gaps between bytes are limited, too.
         within = self._request.idle_timeout is None
         receive = self._receive if within else self._receive_in_time
         while (head := self._reader.head) is None:
@@ -187,7 +187,7 @@ class Reply:
 
     async def _send(self, exchange: Exchange, target: str) -> None:
         connection = self._in_use()
-        # Taken away, so that nothing keeps the key once it has been sent.
+        # Removed, so that nothing keeps the key once it has been sent.
         authorization, self._authorization = self._authorization, None
         fields = [*fields_to_send(self._request, self._route.origin), *self._route.proxy_fields]
         if authorization is not None:
@@ -211,13 +211,13 @@ class Reply:
             data = await self._in_use().stream.receive(self._reader.wanted)
         except ssl.SSLEOFError:
             if self._reader.ends_with_connection:
-                raise Fault(Reason.TRUNCATED, "TLS ended without saying so") from None
+                raise Fault(Reason.TRUNCATED, "TLS ended without a closing alert") from None
             data = b""
         return exchange.receive(data)
 
     async def _receive_in_time(self, exchange: Exchange) -> bytes:
         receiving = partial(self._receive, exchange)
-        return await self._within(receiving, exchange.awaiting(), "nothing came in time")
+        return await self._within(receiving, exchange.awaiting(), "nothing arrived in time")
 
     async def _within(self, work: Callable[[], Awaitable[T]], seconds: float, late: str) -> T:
         return await self._loop.run(work, seconds, late, shielded=self._request.shielded)
@@ -236,7 +236,7 @@ class Reply:
         return self._connection
 
     def _finish(self, exchange: Exchange) -> None:
-        """Give the connection back, if it is in order."""
+        """Keep the connection if it can be used again."""
         reader = self._reader
         is_clean = not (reader.is_followed or exchange.ended or exchange.send_error)
         if self._connection and reader.keeps_alive and is_clean and not self._is_spare:
@@ -247,7 +247,7 @@ class Reply:
     def _failure(
         self, exchange: Exchange, error: BaseException, handled: BaseException | None
     ) -> TransportFailure:
-        """Return what *error* means for the exchange, or raise what is not the network's."""
+        """Return what *error* means for the exchange; raise it if it is not a network error."""
         self._close()
         return exchange.failure(network_error(error, handled))
 

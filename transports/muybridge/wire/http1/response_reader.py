@@ -1,15 +1,15 @@
-"""Reads one response out of the bytes of a connection, and does no I/O.
+"""Reads one response from the bytes of a connection, and does no I/O.
 
-The head ends at its first empty line, and so does that of each informational response before it.
-Up to there, and through a chunked body, all bytes go through httptools. That is llhttp, the parser
-of Node, strict unless told otherwise; whatever it refuses is malformed. A body of a known length,
-or one that ends with its connection, goes past it, because it would copy every piece.
+A head ends at its first empty line, as does each informational response before it. Heads and
+chunked bodies go through httptools, which is llhttp, the parser of Node. It is strict by default,
+and whatever it refuses is malformed. A body of known length, or one that ends with its connection,
+bypasses it, because it would copy every piece.
 
-What the parser calls only appends to a list, and is written in C. None of our code runs inside the
-parser, so no signal handler does either, and nothing but a lack of memory can be raised there.
+The parser's callbacks only append to a list, and are written in C. None of our code runs inside the
+parser, so no signal handler does either, and only a lack of memory can raise there.
 
-`feed` takes bytes as they arrive, and `read` gives the decoded body, piece by piece, until
-`complete`. Both stay within bounds: a head and the overhead of chunks are limited, and compressed
+`feed` takes bytes as they arrive, and `read` returns the decoded body, piece by piece, until
+`complete`. Both stay within bounds: heads and the overhead of chunks are limited, and compressed
 bytes are decompressed in small steps.
 """
 
@@ -33,16 +33,16 @@ from muybridge.wire.exchange import PIECE, Fault
 from muybridge_protocol.http import HttpHead, Reason
 
 _OVERHEAD_LIMIT: Final = 64 * 1024
-"""Most bytes that a head, a line of a chunked body or its trailer may have."""
+"""The most bytes of a head, of a line of a chunked body, or of its trailer."""
 _MOST_FIELDS: Final = 100
 _LEAST: Final = 100
-"""The lowest status that there is."""
+"""The lowest valid status."""
 _FINAL: Final = 200
-"""The lowest status of a response that no other one follows."""
+"""The lowest status of a final response, after which no other follows."""
 _STATUS_LINE: Final = b"HTTP/1."
 _HEAD_END: Final = b"\r\n\r\n"
 _BEGIN, _END = b"begin", b""
-"""What is appended where a message begins and ends; what stands between them is its body."""
+"""What the parser appends where a message begins and ends. Its body stands in between."""
 
 
 class ResponseReader:
@@ -57,9 +57,9 @@ class ResponseReader:
         self.complete: bool = False
         """Whether all of the body has been read."""
         self.keeps_alive: bool = False
-        """Whether the head lets another request follow on the connection."""
+        """Whether the head allows another request on the connection."""
         self.is_followed: bool = False
-        """Whether something came behind the response that nobody asked for."""
+        """Whether something that nobody asked for arrived after the response."""
         self._method = method
         self._framing = Framing(bodiless=False, chunked=False, length=None)
         self._missing: int | None = None
@@ -78,11 +78,11 @@ class ResponseReader:
 
     @property
     def wanted(self) -> int:
-        """How many bytes to receive at most."""
+        """The most bytes to receive next."""
         return PIECE if self._missing is None else min(self._missing, LARGE_PIECE)
 
     def feed(self, data: bytes) -> None:
-        """Take what has arrived next; no bytes are the end of the connection.
+        """Take the bytes that arrived next, or none at the end of the connection.
 
         Raises:
             Fault: The response violates HTTP/1, something is too long, or the body ended early.
@@ -96,7 +96,7 @@ class ResponseReader:
             self._feed_body(data)
 
     def read(self) -> bytes:
-        """Return the next piece of the decoded body that has arrived, or no bytes.
+        """Return the next piece of the decoded body, or none if no more has arrived.
 
         Raises:
             Fault: The body violates HTTP/1 or its coding.
@@ -143,7 +143,7 @@ class ResponseReader:
         if not self._parse(data[: end - before]):
             raise _malformed()
         if end > _OVERHEAD_LIMIT:
-            raise Fault(Reason.MALFORMED, "the reply's head is too long")
+            raise Fault(Reason.MALFORMED, "the response's head is too long")
         if found < 0:
             return b""
         status = self._parser.get_status_code()
@@ -156,10 +156,10 @@ class ResponseReader:
         return data[end - before :]
 
     def _take_head(self, status: int, text: str) -> None:
-        """Check that the head has not too many fields, and tells the body's end and its coding."""
+        """Read the head, and find out where the body ends and how it is coded."""
         first, *lines = text.split("\r\n")
         if len(lines) > _MOST_FIELDS:
-            raise Fault(Reason.MALFORMED, "the reply has too many headers")
+            raise Fault(Reason.MALFORMED, "the response has too many headers")
         fields = [line.partition(":") for line in lines]
         head = HttpHead(status, tuple((name, value.strip(" \t")) for name, _, value in fields))
         framing = self._framing = Framing.of(self._method, head)
@@ -198,7 +198,7 @@ class ResponseReader:
         self._is_malformed = not is_sound
         self._overhead = 0 if told else self._overhead + len(data)
         if self._overhead > _OVERHEAD_LIMIT:
-            raise Fault(Reason.MALFORMED, "the reply's trailer is too long")
+            raise Fault(Reason.MALFORMED, "the response's trailer is too long")
 
     def _feed_end(self) -> None:
         """Take the end of the connection.
@@ -214,7 +214,7 @@ class ResponseReader:
 
     def _cut_off(self) -> Exception:
         if self.head is None:
-            return EOFError()  # which `Exchange` describes
+            return EOFError()  # `Exchange` describes it
         if self._missing is not None:
             return Fault(Reason.TRUNCATED, f"the body ended {self._missing} bytes early")
         return Fault(Reason.TRUNCATED, "the chunked body ended early")
@@ -222,12 +222,12 @@ class ResponseReader:
     def _parse(self, data: bytes) -> bool:
         """Let the parser read *data*, and return whether it is valid HTTP/1.
 
-        What the parser says about a response is left out: it may quote the response.
+        The parser's messages are left out, because they may quote the response.
         """
         try:
             self._parser.feed_data(data)
         except HttpParserCallbackError:
-            raise MemoryError from None  # what it calls raises nothing else
+            raise MemoryError from None  # the callbacks raise nothing else
         except (HttpParserError, HttpParserUpgrade):
             return False
         return True

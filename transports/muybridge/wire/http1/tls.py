@@ -1,4 +1,4 @@
-"""TLS over a byte stream: Python's own TLS engine, which does no I/O."""
+"""TLS over a byte stream, with Python's own TLS engine, which does no I/O."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class TLSStream:
     """A byte stream that encrypts.
 
     Args:
-        stream: What carries the encrypted bytes.
-        context: What to make the handshake with.
-        host: Whose certificate the other side has to show.
+        stream: The stream that carries the encrypted bytes.
+        context: The context for the handshake.
+        host: The host whose certificate the peer must present.
     """
 
     def __init__(self, stream: ByteStream, context: ssl.SSLContext, host: str) -> None:
@@ -31,7 +31,7 @@ class TLSStream:
         )
 
     async def handshake(self) -> None:
-        """Make the handshake.
+        """Perform the handshake.
 
         Raises:
             OSError: It failed.
@@ -47,18 +47,18 @@ class TLSStream:
         return await self._complete(lambda: self.engine.write(data))
 
     async def receive(self, size: int) -> bytes:
-        """Return up to *size* decrypted bytes, or no bytes once the other side has ended TLS.
+        """Return up to *size* decrypted bytes, or none once the peer has ended TLS.
 
         Raises:
             OSError: The connection broke.
-            ssl.SSLEOFError: It was closed without an end of TLS.
+            ssl.SSLEOFError: It was closed without a closing alert.
         """
         with suppress(ssl.SSLZeroReturnError):
             return await self._complete(lambda: self.engine.read(size))
         return b""
 
     def receive_nowait(self, size: int) -> bytes:
-        """Return decrypted bytes that have already arrived. Session tickets are none.
+        """Return decrypted bytes that have already arrived. Session tickets do not count.
 
         Raises:
             BlockingIOError: Nothing has arrived.
@@ -70,11 +70,11 @@ class TLSStream:
             self._take(self.carrier.receive_nowait(PIECE))
 
     def close(self) -> None:
-        """Close the connection at once, without an end of TLS."""
+        """Close the connection at once, without a closing alert."""
         self.carrier.close()
 
     async def _complete(self, step: Callable[[], T]) -> T:
-        """Return what *step* returns once the engine has been given all that it needs for it."""
+        """Return what *step* returns once the engine has received all that it needs."""
         while True:
             try:
                 done = step()

@@ -16,10 +16,11 @@ class Http1Transport:
     """An `AsyncTransport` on the event loop that a subclass binds it to.
 
     Args:
-        ssl_context: What to make TLS connections with instead; its settings are kept as they are.
-        connect_timeout: Seconds that trying one address may take. A host may have several.
-        pool_size: Most idle connections kept for one host. It bounds no work: one more exchange
-            opens one more connection.
+        ssl_context: The context for TLS connections, used unchanged. By default, one is made from
+            the CA certificates that the environment names, or certifi's.
+        connect_timeout: Seconds to try each address of a host.
+        pool_size: The most idle connections to keep for one host. It does not limit how many may
+            be in use.
         allow_plain_http_proxy: Whether requests with a key may go over plain http through a
             proxy, which can then read the key.
     """
@@ -45,15 +46,15 @@ class Http1Transport:
     def stream(
         self, request: HttpRequest, *, timeout: float, authorization: str | None = None
     ) -> Reply:
-        """Send *request* on entering the context, and hand over its reply.
+        """Send *request* on entering the context, and return its response.
 
         Args:
             request: What to send, exactly as described.
-            timeout: Seconds that the whole exchange may take.
+            timeout: Seconds for the whole exchange.
             authorization: The value of the `Authorization` header, or None to send none.
 
         Raises:
-            TransportError: On entering, when there is no whole head.
+            TransportError: On entering, if the head did not arrive whole.
         """
         return Reply(
             self._loop, self._network, self._connect_timeout, request, timeout, authorization
