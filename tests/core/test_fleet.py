@@ -806,3 +806,24 @@ def test_polls_are_noted_as_they_are_handed_out_and_as_they_end() -> None:
     permitted = polls.recall(task).next_poll_at
     assert permitted is not None
     assert permitted >= WALL + now + 90
+
+
+def test_successes_after_a_429_close_the_gap_between_requests() -> None:
+    """Once requests that were sent after a 429 succeed, the waits between them end."""
+    fleet = Fleet[int](SERVICE, wall_offset=WALL, seed=0, concurrency=1)
+    for number in range(200):
+        fleet.add(number, IMGA, 1000.0)
+    now, waits, answers = 1000.0, [0.0], iter([reply(429)])
+    while not isinstance(action := fleet.next_action(now), Done):
+        match action:
+            case Wait(until):
+                waits[-1] = until - now
+                now = until
+            case Dispatch(ticket):
+                ended = reply(200, {"id": f"t{len(waits)}", "status": "failed"})
+                fleet.receive(ticket, next(answers, ended), now)
+                waits.append(0.0)
+            case _:
+                pass
+    assert any(waits[:50])
+    assert not any(waits[-50:])
