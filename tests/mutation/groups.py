@@ -163,6 +163,7 @@ _ALL = (
         {
             "muybridge.wire.exchange": (
                 "tests/testing/test_building.py",
+                "tests/testing/test_httpx2.py",
                 f"{_KIT}::TestHttpx2Transport",
                 *_SENT,
             ),
@@ -172,7 +173,11 @@ _ALL = (
                 f"{_KIT}::TestHttpx2Transport",
                 *_SENT,
             ),
-            "muybridge.wire.requests_transport": (f"{_KIT}::TestRequestsTransport", *_SENT),
+            "muybridge.wire.requests_transport": (
+                "tests/test_public_api.py::test_public_names[muybridge]",
+                f"{_KIT}::TestRequestsTransport",
+                *_SENT,
+            ),
             "muybridge.wire._requests_connections": (f"{_KIT}::TestRequestsTransport", *_SENT),
             "muybridge.wire.http1.transport": _SENT_BY_TRIO,
             "muybridge.wire.http1.connections": _SENT_BY_TRIO,
@@ -181,7 +186,7 @@ _ALL = (
                 *_SENT_BY_TRIO,
             ),
         },
-        sample=15,
+        sample=10,
     ),
     Group(
         "journal",
@@ -211,7 +216,34 @@ _ONE_MATCH = "there is at most one, or the best of them comes first"
 _CLOSER_LOOK = "it looks more closely where that is not needed, and comes to the same"
 _CREDENTIALS = "muybridge.credentials"
 
+_EXCHANGE = "muybridge.wire.exchange"
+_BY_REQUESTS = "muybridge.wire.requests_transport"
+
 EQUIVALENT: dict[_Key, str] = {
+    **dict.fromkeys(
+        (
+            key
+            for line in (
+                "phase: Phase = attrs.field(default=Phase.RESOLVE, init=False)",
+                "sent: bool = attrs.field(default=False, init=False)",
+                "bytes_sent: int = attrs.field(default=0, init=False)",
+                "send_error: Exception | None = attrs.field(default=None, init=False)",
+                "status: int | None = attrs.field(default=None, init=False)",
+                'arrived: bytes = attrs.field(default=b"", init=False)',
+                "ended: bool = attrs.field(default=False, init=False)",
+            )
+            for key in _swapped(_EXCHANGE, line, ("init=False", "init=True"))
+        ),
+        "nobody gives it",
+    ),
+    **dict.fromkeys(
+        _swapped(_BY_REQUESTS, "allow_redirects=False,", ("False", "True")),
+        "the session follows no redirect in either case",
+    ),
+    **dict.fromkeys(
+        _swapped(_BY_REQUESTS, "exchange.end(is_whole=False)", ("False", "True")),
+        "there is no response by then, and without one the connection is closed",
+    ),
     **dict.fromkeys(
         (
             *_swapped(

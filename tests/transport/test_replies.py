@@ -160,6 +160,16 @@ def test_what_is_said_of_a_malformed_head(transport: Transport, field: bytes, de
         assert failure_of(transport, post(server.url)).detail == detail
 
 
+def test_nothing_follows_the_end(transport: Transport) -> None:
+    """Whoever reads on after the end of a body gets nothing, and no error."""
+    with (
+        ScriptedServer(serve(200, b"all")) as server,
+        transport.stream(get(server.url), timeout=5) as streamed,
+    ):
+        assert b"".join(streamed.pieces()) == b"all"
+        assert list(streamed.pieces()) == []
+
+
 @pytest.mark.parametrize(
     "body",
     [
