@@ -40,7 +40,7 @@ def test_while_waiting_it_keeps_the_task(start: Start, settings: dict[str, str])
     interrupt(process)
     stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout) == (5, "")
-    assert f"Task {task} goes on and is safe." in stderr
+    assert f"Task {task} continues and is safe." in stderr
     words = shlex.split(stderr.rpartition("to resume: ")[2])
     assert words[0] == "muybridge"
     again = start(*words[1:], env=settings)
@@ -75,7 +75,7 @@ def test_before_anything_was_sent_nothing_is_lost(start: Start) -> None:
     with CrookedService(always(b"")) as service:
         settings = service.settings
     process = start(*CREATE, env=settings)
-    read_until(process, "create is tried again")
+    read_until(process, "retrying create")
     interrupt(process)
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 3

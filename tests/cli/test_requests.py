@@ -100,7 +100,7 @@ def test_a_key_that_a_proxy_would_read_is_not_sent(
             ended = invoke(*verb, *where, env=proxy.settings)
             assert proxy.requests == []
             assert f"name the service's host in NO_PROXY, or say {option}" in ended.stderr
-            assert "tried again" not in ended.stderr
+            assert "retrying" not in ended.stderr
         ended = invoke("create", *words, *where, option, env=proxy.settings)
     assert (ended.exit_code, proxy.posts) == (0, 1)
     assert f" --allow-plain-http {option} " in ended.stderr.partition("to resume:")[2]

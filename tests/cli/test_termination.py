@@ -63,7 +63,7 @@ def test_a_create_is_waited_for(start: Start, number: signal.Signals, words: tup
         stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, service.posts) == (128 + number, 1)
     assert "task task-1\n" in stderr
-    assert f"error: Interrupted by {number.name}. Task task-1 goes on and is safe." in stderr
+    assert f"error: Interrupted by {number.name}. Task task-1 continues and is safe." in stderr
     assert "to resume: muybridge wait '{" in stderr
     told = json.loads(stdout)
     assert told["error"]["exit_code"] == process.returncode
@@ -135,7 +135,7 @@ def test_between_two_tries_nothing_was_sent(start: Start, number: signal.Signals
     with CrookedService(always(b"")) as gone:
         settings = gone.settings
     process = start(*CREATE, env=settings)
-    read_until(process, "create is tried again")
+    read_until(process, "retrying create")
     process.send_signal(number)
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 128 + number
@@ -210,5 +210,5 @@ main()
         process.send_signal(signal.SIGTERM)
         _, stderr = process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGTERM
-    assert "Task task-1 goes on and is safe." in stderr
+    assert "Task task-1 continues and is safe." in stderr
     assert "to resume: muybridge wait" in stderr

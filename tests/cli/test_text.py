@@ -481,7 +481,7 @@ def test_ctrl_c_before_anything_was_sent_exits_3(start: Start) -> None:
     with CrookedService(always(b"")) as service:
         settings = service.text_settings
     process = start(*ASK, env=settings)
-    read_until(process, "text request is tried again")
+    read_until(process, "retrying text request")
     interrupt(process)
     _, stderr = process.communicate(timeout=20)
     assert process.returncode == 3

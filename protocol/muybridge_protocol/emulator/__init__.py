@@ -1,6 +1,6 @@
-"""The service's own side of the wire, as pure as the rest: requests in, replies out.
+"""The service's side of the wire, as pure as the rest: requests in, responses out.
 
-Time and new ids are arguments, so that a task's life can be walked through in microseconds.
+Time and new ids are arguments, so that tests run through a task's life in microseconds.
 """
 
 from muybridge_protocol.emulator.accounts import Access

@@ -17,7 +17,7 @@ _AUTHORIZATION = re.compile(r"Bearer ([\x21-\x7e]+)", re.ASCII)
 
 @attrs.frozen(kw_only=True)
 class Access:
-    """What a key may use; None stands for everything.
+    """What a key may use; None means everything.
 
     Args:
         families: Names of the families whose create call it may use.
@@ -41,7 +41,7 @@ class Access:
 
 
 def authenticate(keys: Mapping[str, Access], headers: Headers) -> Access | None:
-    """Return what the key in *headers* may use, or None where there is no valid key."""
+    """Return what the key in *headers* may use, or None if there is no valid key."""
     given = [value for name, value in headers if name.lower() == "authorization"]
     match = _AUTHORIZATION.fullmatch(given[0]) if len(given) == 1 else None
     return keys.get(match[1]) if match else None

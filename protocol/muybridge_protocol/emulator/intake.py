@@ -1,4 +1,4 @@
-"""What the emulator takes in: a request, and its JSON if that is safe to work with."""
+"""A request to the emulator, and its JSON if that is safe to process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class UnreadableBody(Exception):
     """A request has no JSON object that can be worked with; the message says why.
 
     Args:
-        status: The HTTP status that tells it.
+        status: The HTTP status of the error.
         code: The error's name, for programs.
         message: What is wrong, for people.
     """
@@ -76,7 +76,7 @@ def _says_json(headers: Headers) -> bool:
 
 
 def _read_object(body: bytes) -> JsonObject:
-    # As a text: of bytes, the codec reads no more than a reply of the service may have.
+    # Decoded first, because for bytes the codec has the lower limit of responses.
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""What the emulator answers: records exactly as the specification's tables have them, and errors.
+"""The emulator's responses: records exactly as in the specification's tables, and errors.
 
-The specification shows no body for HTTP-level errors. Here all of them have one shape, but for
-those of the text endpoints, which have their protocols' own:
+The specification shows no body for HTTP-level errors. Here all of them have one shape, except
+those of the text endpoints, which follow their own protocols:
 
     {"error": {"code": "...", "message": "...", "problems": [{"field": "...", "message": "..."}]}}
 
@@ -40,7 +40,7 @@ _SUFFIXES = {Media.IMAGE: "png", Media.VIDEO: "mp4"}
 
 @attrs.frozen
 class StreamedResponse(HttpResponse):
-    """A reply whose body is sent piece by piece.
+    """A response whose body is sent piece by piece.
 
     Args:
         status: The HTTP status.
@@ -59,12 +59,12 @@ class StreamedResponse(HttpResponse):
     def of(
         cls, status: int, headers: Headers, pieces: tuple[bytes, ...], *, interval: float
     ) -> Self:
-        """Return the reply that has *pieces* as its body, *interval* seconds apart."""
+        """Return the response that has *pieces* as its body, *interval* seconds apart."""
         return cls(status, headers, b"".join(pieces), pieces, interval)
 
 
 def json_reply(value: object, *, status: int = 200, headers: Headers = ()) -> HttpResponse:
-    """Return a reply with *value* as its JSON body."""
+    """Return a response with *value* as its JSON body."""
     # ASCII alone, because a lone surrogate that a request held has no UTF-8.
     return HttpResponse(status, (_JSON_TYPE, *headers), json.dumps(value).encode("ascii"))
 
@@ -84,7 +84,7 @@ def error_reply(
         code: The error's name, for programs.
         message: What is wrong, for people.
         problems: What is wrong with single fields.
-        headers: Header fields beside the content type.
+        headers: Header fields in addition to the content type.
     """
     error = {
         "code": code,
@@ -98,7 +98,7 @@ def error_reply(
 
 
 def task_record(task: EmulatedTask, now: float) -> Mapping[str, object]:
-    """Return what a create call answers (spec, "Task record")."""
+    """Return the response to a create call (spec, "Task record")."""
     status = task.status(now)
     return partial(
         Task,
@@ -112,7 +112,7 @@ def task_record(task: EmulatedTask, now: float) -> Mapping[str, object]:
 
 
 def result_record(task: EmulatedTask, now: float, public_url: str) -> Mapping[str, object]:
-    """Return what a result query answers (spec, "Result record").
+    """Return the response to a result query (spec, "Result record").
 
     Args:
         task: The task asked for.
@@ -133,7 +133,7 @@ def result_record(task: EmulatedTask, now: float, public_url: str) -> Mapping[st
     return partial(
         Result,
         id=task.id,
-        # Not shown for `imga`, `vidr` and `vidm`: there it is what the create call said.
+        # Not shown for `imga`, `vidr` and `vidm`: there it is the same as in the create call.
         object=family.result_object or family.create_object,
         created=task.created,
         model=task.model,

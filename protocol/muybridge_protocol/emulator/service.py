@@ -1,4 +1,4 @@
-"""The emulator: it takes a request apart and answers as the service would."""
+"""The emulator: it parses a request and responds as the service would."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from muybridge_protocol.emulator.accounts import Access, authenticate
 from muybridge_protocol.emulator.intake import ServiceRequest, UnreadableBody, read_body
 from muybridge_protocol.emulator.replies import error_reply, json_reply, result_record, task_record
-from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, accept
+from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, accept, reject
 from muybridge_protocol.emulator.text import answer_text, text_protocol
 from muybridge_protocol.families import FAMILIES, IMGB, VIDSA, Family
 from muybridge_protocol.http import HttpResponse
@@ -23,8 +23,8 @@ _FAMILIES_BY_PATH: Mapping[str, Family] = {
 class Emulator:
     """The service's image, video, asset and text endpoints.
 
-    It keeps its tasks and assets; all that it hands out is immutable, and depends on nothing but
-    what was put in.
+    It keeps its tasks and assets. Everything that it returns is immutable and depends on
+    its inputs alone.
 
     Args:
         keys: What each API key may use.
@@ -83,7 +83,7 @@ class Emulator:
     def cancel(self, task_id: str, now: float) -> bool:
         """Cancel a task of family `vidsa` that has not ended.
 
-        What cancels a task on the service is not shown, so there is no request for it.
+        The specification does not show how a task is cancelled, so there is no request for it.
 
         Args:
             task_id: The task's identifier.
@@ -102,13 +102,13 @@ class Emulator:
         """Answer *request*.
 
         Args:
-            request: What came. Nothing about it need be valid.
+            request: The request, which may be invalid in any way.
             now: Unix seconds.
-            new_id: The identifier that a new task gets, or that of a text reply is made from. It
+            new_id: The identifier of a new task, or the source of a text response's identifier. It
                 must not have been used before.
 
         Returns:
-            The reply. That to a streaming text request is a `StreamedResponse`.
+            The response: a `StreamedResponse` to a streaming text request.
 
         Raises:
             ValueError: A task was made, and *new_id* belongs to another.
@@ -162,7 +162,7 @@ class Emulator:
             return _bad_request(problems)
         task = accept(family, body, sent=request.body, task_id=new_id, now=now, timing=self._timing)
         if problems:
-            task = task.rejected(_sentence(problems))
+            task = reject(task, _sentence(problems))
         return json_reply(task_record(self._keep(task), now))
 
     def _keep(self, task: EmulatedTask) -> EmulatedTask:

@@ -54,7 +54,7 @@ class Timing:
 
     def __attrs_post_init__(self) -> None:
         if not (math.isfinite(self.speed) and self.speed > 0):
-            raise ValueError(f"{self.speed!r} is no speed; use a number above 0")
+            raise ValueError(f"{self.speed!r} is not a speed; use a number above 0")
         times = (
             self.image_queued,
             self.image_processing,
@@ -124,12 +124,12 @@ class EmulatedTask:
 
     @property
     def body(self) -> Mapping[str, object]:
-        """The request's fields by wire names, read anew each time."""
+        """The request's fields by wire names, parsed on each access."""
         return read_object(self.sent)
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
-        """What was asked for beside model and prompt, as short texts for people to read."""
+        """The settings of the request except model and prompt, as short texts for people."""
         return tuple(
             (name, _shown(value))
             for name, value in self.body.items()
@@ -165,17 +165,12 @@ class EmulatedTask:
         return is_terminal(self.status(now))
 
     def cancelled(self, now: float) -> EmulatedTask:
-        """Return the task as it is once it was cancelled at *now*, Unix seconds."""
+        """Return the task after its cancellation at *now*, Unix seconds."""
         return attrs.evolve(self, ends_at=now, ending=Status.CANCELLED, error=None)
 
     def failing(self, error: str) -> EmulatedTask:
         """Return the task that is going to fail with *error* when its time is up."""
         return attrs.evolve(self, ending=Status.FAILED, error=error)
-
-    def rejected(self, error: str) -> EmulatedTask:
-        """Return the task that has failed before it began (spec, "States and transitions")."""
-        # Its end has passed even for a clock that is set back.
-        return attrs.evolve(self, ends_at=-math.inf, ending=Status.FAILED, error=error)
 
 
 def accept(
@@ -218,6 +213,12 @@ def accept(
         seconds=video_seconds(family, body),
         assets=referenced_assets(family, body),
     )
+
+
+def reject(task: EmulatedTask, error: str) -> EmulatedTask:
+    """Return *task* as failed before it began (spec, `imgb` in "States and transitions")."""
+    # Its end has passed even for a clock that is set back.
+    return attrs.evolve(task, ends_at=-math.inf, ending=Status.FAILED, error=error)
 
 
 def _prompt(body: Mapping[str, object]) -> str:

@@ -1,8 +1,7 @@
 """The schema of a family's create request: its fields, its models' limits, and its relations.
 
-The schema describes what is sent under the names of the wire. A field that has no effect does not
-count for what holds between fields, as in the check itself, and a field counts as sent under its
-old name, too.
+The schema uses the names on the wire. As in the check itself, a field without effect does not count
+in rules between fields, and a field counts as sent under its old name, too.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
             yield f"It {ineffective.message()}."
     for alias in family.aliases:
         if alias.legacy == field.wire:
-            yield f"Beside {alias.field} it is accepted only with the same value."
+            yield f"Together with {alias.field} it is accepted only with the same value."
     if field.wire == "model":
         for model in family.models:
             billing = f"billed {model.billing}" if model.billing else ""
@@ -82,7 +81,7 @@ def _wire_names(family: Family, doc: str) -> str:
     return doc
 
 
-# What holds for single models.
+# Rules for single models.
 
 
 def _model_limits(family: Family) -> Iterator[JsonObject]:
@@ -122,7 +121,7 @@ def _model_among(models: Sequence[str]) -> JsonObject:
     return {"properties": {"model": named}, "required": ["model"]}
 
 
-# What holds between fields.
+# Rules between fields.
 
 
 def _condition(family: Family, relation: Relation) -> JsonObject:
@@ -185,7 +184,7 @@ def _sent(family: Family, wire: str) -> JsonObject:
 
 
 def _named(family: Family, wire: str) -> JsonObject:
-    """Return the schema of a body in which the field *wire* stands, under any of its names."""
+    """Return the schema of a body that has the field *wire*, under any of its names."""
     names = [wire, *(alias.legacy for alias in family.aliases if alias.field == wire)]
     return _any_of({"required": [name]} for name in names)
 

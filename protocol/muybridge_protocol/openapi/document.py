@@ -1,4 +1,4 @@
-"""The whole document: every endpoint, with what goes in and what comes back."""
+"""The whole document: every endpoint with its requests and responses."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from muybridge_protocol.text.models import TEXT_MODELS
 _VERSION: Final = "1"
 _ABOUT: Final = (
     "Image and video generation is asynchronous: a create call returns a task at once, whose "
-    "result is asked for until its status is completed, failed or cancelled. Text is answered in "
-    "the reply.\n\n"
-    "Numbers of type integer are written without a fraction: 5, and not 5.0. What only the media "
-    "itself can tell, such as its size, stands in the description of each endpoint. The schemas of "
+    "result is polled until its status is completed, failed or cancelled. Text is in the "
+    "response itself.\n\n"
+    "Numbers of type integer are written without a fraction: 5, not 5.0. Requirements for the "
+    "media itself, such as its size, are in the description of each endpoint. The schemas of "
     "requests allow the fields and models that the service's specification lists; it does not say "
     "what happens to others. Statuses and shapes that it does not show are left open."
 )
@@ -87,7 +87,7 @@ def openapi_document(
 def _server(name: str, url: str | None, example: str) -> JsonObject:
     if url is not None:
         return {"url": url.rstrip("/")}
-    about = "Where the service is; its operator tells."
+    about = "Where the service is; ask its operator."
     return {"url": f"{{{name}}}", "variables": {name: {"default": example, "description": about}}}
 
 
@@ -134,7 +134,7 @@ def _paragraphs(family: Family) -> list[str]:
     if not family.body_shown:
         about.append("The request is not shown in full: further fields are accepted.")
     if family.notes:
-        about.append("\n".join(("Besides:", "", *(f"- {note}" for note in family.notes))))
+        about.append("\n".join(("Also:", "", *(f"- {note}" for note in family.notes))))
     return about
 
 
@@ -168,9 +168,9 @@ _RESULT_QUERY: Final[JsonObject] = {
     "operationId": "get_result",
     "tags": ["Results"],
     "summary": "Ask for a task's result",
-    "description": "What it answers for families imga, vidr and vidm is not shown beyond this.",
-    "parameters": [_in_path("id", "The id from the create call's reply.")],
-    "responses": _responses("What has become of the task.", _reference("Result")),
+    "description": "For families imga, vidr and vidm, no more of the response is shown.",
+    "parameters": [_in_path("id", "The id from the create call's response.")],
+    "responses": _responses("The state of the task.", _reference("Result")),
 }
 
 _ASSET_DELETION: Final[JsonObject] = {

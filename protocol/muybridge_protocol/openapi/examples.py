@@ -1,4 +1,4 @@
-"""Bodies that the service accepts, one for each model, to begin with."""
+"""Example bodies that the service accepts, one for each model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MEDIUM = "https://media.example.com/horse.mp4"
 
 
 def examples(family: Family) -> dict[str, JsonObject]:
-    """Return a body for each model: what it needs, and the service's defaults where it has any.
+    """Return a body for each model: its required fields, and the service's defaults.
 
     A family whose models are not shown has one, under its own name.
     """

@@ -12,7 +12,7 @@ from typing import Final
 from muybridge_protocol.rules.media_urls import IMAGE_BEGINNINGS, LEAST_BASE64, MediaUrl
 from muybridge_protocol.rules.values import PixelSize
 
-# What `str.isspace` is true of.
+# The characters for which `str.isspace` is true.
 _SPACE: Final = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _CONTROL: Final = "\x00-\x1f\x7f"
 
@@ -35,13 +35,13 @@ def whole(pattern: str) -> str:
 
 
 def pixel_size(rule: PixelSize) -> str:
-    """Return the pattern of `{width}x{height}`; what the numbers may be is beyond a pattern."""
+    """Return the pattern of `{width}x{height}`; a pattern cannot check the numbers."""
     edge = f"[1-9][0-9]{{0,{len(str(rule.longest_edge)) - 1}}}"
     return f"^{edge}x{edge}$"
 
 
 def media_url(rule: MediaUrl) -> str:
-    """Return the pattern of what tells where media is, by its form alone."""
+    """Return the pattern of a reference to media, judged by its form alone."""
     forms = [_URL]
     if rule.assets:
         forms.append(_ASSET)

@@ -23,7 +23,7 @@ _COMMON: Final[JsonObject] = {
 
 
 def task_schema(family: Family) -> JsonObject:
-    """Return the schema of what *family*'s create call answers (spec, "Task record")."""
+    """Return the schema of the response to *family*'s create call (spec, "Task record")."""
     statuses = [Status.QUEUED]
     if family.starts_processing:
         statuses.append(Status.PROCESSING)
@@ -53,7 +53,7 @@ _FAILED_HAS_A_REASON: Final[JsonObject] = {
 
 
 def result_schema() -> JsonObject:
-    """Return the schema of what a result query answers (spec, "Result record")."""
+    """Return the schema of the response to a result query (spec, "Result record")."""
     shown = ", ".join(
         f"`{family.result_object}` ({family.name})"
         for family in FAMILIES.values()

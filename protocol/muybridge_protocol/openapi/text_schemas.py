@@ -40,7 +40,7 @@ def text_request_schema() -> JsonObject:
         ),
         system_instruction={
             **object_schema(Content, required=["parts"], parts=parts),
-            "description": "What the model is told about its task.",
+            "description": "Instructions for the model.",
         },
     )
 

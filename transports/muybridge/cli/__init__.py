@@ -19,9 +19,9 @@ def main() -> None:
     with terminating_on_signals():
         try:
             _run()
-        except KeyboardInterrupt as error:  # once the command is loaded, it tells this itself
+        except KeyboardInterrupt as error:  # once loaded, the command reports this itself
             code = 128 + error.number if isinstance(error, Terminated) else _INTERRUPTED
-            _tell_interrupted(code)
+            _report_interrupted(code)
             sys.exit(code)
 
 
@@ -45,7 +45,7 @@ def _run() -> None:
     sys.exit(code)
 
 
-def _tell_interrupted(code: int) -> None:
+def _report_interrupted(code: int) -> None:
     from contextlib import suppress  # noqa: PLC0415  needed only here
     from json import dumps  # noqa: PLC0415  the same
 

@@ -12,7 +12,7 @@ import click
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.sheet import NAME as SHEET
-from muybridge.cli.batch_progress import entry_record, telling
+from muybridge.cli.batch_progress import entry_record, reporting
 from muybridge.cli.errors import (
     AMBIGUOUS,
     DONE,
@@ -51,7 +51,7 @@ _EXIT_CODES = (
 )
 """The exit code of a batch with an item in one of the states; the first row that fits counts.
 
-What a person has to decide comes first, then what another run puts right, then what none does.
+Items that need a decision come first, then those that another run finishes, then the rest.
 """
 
 
@@ -69,7 +69,7 @@ def batch() -> None:
     params=[
         JSON,
         poll_interval("Seconds between result queries [default: the service's pace]"),
-        timeout("Seconds to wait for each task, which goes on afterwards [default: 3600]"),
+        timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
         INSECURE_DOWNLOADS,
         *CONNECTION,
     ]
@@ -103,7 +103,7 @@ def run(
     \b
       {"family": "imgb", "model": "imgb-2", "prompt": "A horse", "name": "horse"}
 
-    All are checked before anything is sent. The same command goes on with a batch that was
+    Every request is checked before anything is sent. The same command resumes a batch that was
     stopped; FILE may then be left out. DIR/index.html shows the results.
 
     With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
@@ -141,7 +141,7 @@ def _run(invocation: Invocation, file: str | None, out: str, *, concurrency: int
         except LocalError as error:
             _check_file_too(file, error)
             raise
-        tell = stack.enter_context(telling(json=invocation.json))
+        report = stack.enter_context(reporting(json=invocation.json))
         stack.enter_context(invocation.log())
         return batches.run(
             client,
@@ -149,16 +149,16 @@ def _run(invocation: Invocation, file: str | None, out: str, *, concurrency: int
             out,
             concurrency=concurrency,
             timeout=WAIT_TIMEOUT if invocation.timeout is None else invocation.timeout,
-            on_event=tell,
+            on_event=report,
             local=invocation.local,
         )
 
 
 def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
-    """Return how far the batch has come.
+    """Return the state of the batch.
 
     Raises:
-        KeyboardInterrupt: It is *interrupt*, which came before the batch was begun.
+        KeyboardInterrupt: *interrupt* itself, if it arrived before the batch started.
     """
     from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
 
@@ -174,7 +174,7 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
 @pass_invocation
 @click.pass_context
 def status(context: click.Context, invocation: Invocation, folder: str) -> None:
-    """Say how far the batch in DIR has come, and write its contact sheet anew.
+    """Show the state of the batch in DIR, and rewrite its contact sheet.
 
     With --json: {event: summary, ok, exit_code, counts, items, sheet}.
     """
@@ -194,7 +194,7 @@ def status(context: click.Context, invocation: Invocation, folder: str) -> None:
 @click.option(
     "--i-may-pay-twice",
     is_flag=True,
-    help="Has to be said with --resubmit, unless the item was refused.",
+    help="Required with --resubmit, unless the item was refused.",
 )
 @pass_invocation
 @click.pass_context
@@ -211,7 +211,7 @@ def resolve(
 ) -> None:
     """Decide about an ITEM of the batch in DIR, by number or name, that may have been accepted.
 
-    Nothing is sent by this: the next `batch run` does what was decided.
+    Nothing is sent now: the next `batch run` acts on the decision.
 
     With --json: {ok, item: {number, name, state, ...}}.
     """
@@ -233,7 +233,7 @@ def resolve(
 
 
 def _check_file_too(file: str | None, error: LocalError) -> None:
-    """Raise what is wrong with the items of *file* together with *error*, if anything is."""
+    """Report problems with the items of *file* together with *error*."""
     from muybridge.batch.items import BatchProblem, InvalidBatch, read_items  # noqa: PLC0415  it loads the families
 
     if file is None:
@@ -247,7 +247,7 @@ def _check_file_too(file: str | None, error: LocalError) -> None:
 
 @contextmanager
 def _journal_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
-    """Tell an unusable journal as what it is: the file system's fault, and no task's end."""
+    """Report an unusable journal as a fault of the file system, not as the end of a task."""
     try:
         yield
     except JournalUnusable as error:
@@ -260,7 +260,7 @@ def _journal_errors(context: click.Context, invocation: Invocation) -> Generator
 
 
 def exit_code_of(report: Report) -> int:
-    """Return the exit code that says how far a batch has come."""
+    """Return the exit code for the state of a batch."""
     found = report.counts
     return next((code for code, states in _EXIT_CODES if any(map(found.get, states))), DONE)
 
@@ -273,7 +273,7 @@ def _finish(
     again: str | None,
     interrupted: KeyboardInterrupt | None = None,
 ) -> None:
-    """Tell how far the batch has come, and leave with the exit code that says so."""
+    """Report the state of the batch, and exit with the code for it."""
     state = exit_code_of(report)
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if invocation.json:
@@ -310,7 +310,7 @@ def _finish(
 
 
 def _named(entry: Entry) -> str:
-    """Return that the response to an ambiguous item names an id, where it does."""
+    """Return a note about the id that the response to an ambiguous item names, or ""."""
     named = entry.candidate if entry.state is State.AMBIGUOUS else None
     if named is None or not is_identifier(named):
         return ""
@@ -322,7 +322,7 @@ def _quoted(report: Report) -> str:
 
 
 def _command(invocation: Invocation, out: str, concurrency: int) -> str:
-    """Return the command that goes on with the batch."""
+    """Return the command that resumes the batch."""
     words = ["muybridge", "batch", "run", "--out", out, "--concurrency", str(concurrency)]
     given = invocation.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
     return shlex.join([*words, *given, *invocation.words("local")])

@@ -1,4 +1,4 @@
-"""What a batch tells while it runs: bars on a terminal, lines elsewhere, JSON where it is asked."""
+"""The progress of a batch: bars on a terminal, lines elsewhere, JSON on request."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 _LONGEST_LABEL = 24
 _LONGEST_LINE = 4000
 _QUIET = frozenset({What.SENDING, What.COMPLETED})
-"""What is seen on a bar, and needs no line."""
+"""Events that bars show, and that need no line."""
 
 
 def _say(event: BatchEvent) -> None:
-    """Tell *event* in a plain line on stderr."""
+    """Report *event* as a plain line on stderr."""
     if event.what not in _QUIET and not is_terminal(event.detail):
         say(line(event))
 
 
 class _Bars:
-    """Shows a bar for the batch and one for each item at work; what goes wrong stays in a line."""
+    """A bar for the batch and one for each item in progress. Problems are printed as lines."""
 
     def __init__(self) -> None:
         from rich.console import Console  # noqa: PLC0415  only a terminal needs it
@@ -56,7 +56,7 @@ class _Bars:
         self._rows: dict[int, TaskID] = {}
 
     def event(self, event: BatchEvent) -> None:
-        """Tell *event*."""
+        """Show *event*."""
         self.progress.update(self._whole, completed=event.finished, total=event.total)
         match event.what:
             case What.DOWNLOADED:
@@ -93,8 +93,8 @@ _LAST_STEP = 4
 
 
 @contextmanager
-def telling(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, None]:
-    """Give what tells each event: as JSON, or as it suits stderr."""
+def reporting(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, None]:
+    """Yield the function that reports each event: as JSON, as bars or as lines."""
     if json:
         yield lambda event: document(event_record(event))
     elif is_live():

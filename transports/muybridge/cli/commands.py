@@ -1,4 +1,4 @@
-"""The command itself: its parts, loaded when they are asked for, and the one way it ends."""
+"""The root command: it loads subcommands on first use and turns every ending into an exit code."""
 
 from __future__ import annotations
 
@@ -35,46 +35,46 @@ _COMMANDS = {
 class Muybridge(click.Group):
     """The root: it loads commands on first use, and turns every error into an exit code."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click asks so
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
         """Return the commands' names."""
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click asks so
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click passes it
         """Return the command *cmd_name*, or None."""
-        room = _COMMANDS.get(cmd_name)
-        if room is None:
+        module = _COMMANDS.get(cmd_name)
+        if module is None:
             return None
-        command: click.Command = getattr(import_module(f"muybridge.cli.{room}"), cmd_name)
+        command: click.Command = getattr(import_module(f"muybridge.cli.{module}"), cmd_name)
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Begin an invocation; --json reports a mistake in the command line as JSON, too."""
+        """Start an invocation. --json applies to mistakes in the command line, too."""
         ctx.obj = Invocation(json="--json" in args)
         try:
             return super().parse_args(ctx, args)
         except Unprinted as error:  # the help or the version
-            ctx.exit(_tell(error, ctx.obj))
+            ctx.exit(_report(error, ctx.obj))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Do what is asked for, and leave with the exit code that says how it ended."""
+        """Run the subcommand, and exit with the code that says how it ended."""
         invocation: Invocation = ctx.obj
         with invocation.reporting_warnings():
             try:
-                code = self._carry_out(ctx)
+                code = self._run(ctx)
                 sys.stdout.flush()
-            except BaseException as error:  # noqa: BLE001  every end has its exit code
+            except BaseException as error:  # noqa: BLE001  every ending has an exit code
                 with ignoring_signals():
-                    code = _tell(error, invocation)
+                    code = _report(error, invocation)
         ctx.exit(code)
 
-    def _carry_out(self, ctx: click.Context) -> int:
+    def _run(self, ctx: click.Context) -> int:
         try:
             super().invoke(ctx)
         except click.exceptions.Exit as ended:
             return ended.exit_code
         return 0
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click asks so
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click passes it
         """Write the exit codes."""
         from muybridge.cli.errors import MEANINGS  # noqa: PLC0415  only the help needs it
 
@@ -83,24 +83,24 @@ class Muybridge(click.Group):
             formatter.write_paragraph()
             formatter.write_text(
                 "`get` exits with 0 whatever the task's status is. Ctrl-C ends with 3 before "
-                "anything was sent, 5 once the task's id is known, 4 if it breaks off a request "
-                "that may have been accepted, and 130 where nothing was at stake. SIGTERM and "
-                "SIGHUP do the same, but end with 143 and 129."
+                "anything was sent, 5 once the task's id is known, 4 if it interrupts a request "
+                "that may have been accepted, and 130 if nothing was at stake. SIGTERM and "
+                "SIGHUP do the same, but exit with 143 and 129."
             )
         with formatter.section("JSON"):
             formatter.write_text(
                 "With --json there is exactly one JSON document on stdout, also after an error: "
                 "{ok: true, ...} as each command's help says, or {ok: false, error: {type, "
                 "message, exit_code, ...}, task, result}. task and result hold the service's own "
-                "fields; task has a token besides, which wait takes on any machine. error has the "
-                "command that carries on, if one does, and the problems of an invalid request."
+                "fields, and task has a token, which wait accepts on any machine. error has the "
+                "command that resumes, if there is one, and the problems of an invalid request."
             )
 
 
-def _tell(error: BaseException, invocation: Invocation) -> int:
-    from muybridge.cli.errors import tell  # noqa: PLC0415  most commands go well
+def _report(error: BaseException, invocation: Invocation) -> int:
+    from muybridge.cli.errors import report  # noqa: PLC0415  needed after an error alone
 
-    return tell(error, invocation)
+    return report(error, invocation)
 
 
 @click.command(cls=Muybridge, context_settings={"help_option_names": ["-h", "--help"]})
@@ -112,7 +112,7 @@ def muybridge() -> None:
       muybridge demo                    see it work on this machine, without a key
       muybridge run imgb --help         what a family accepts
       muybridge run imgb --local ...    try a request on this machine
-      muybridge text --help             ask a model, and see it answer
+      muybridge text --help             ask a model, and watch it answer
 
     The key comes from MUYBRIDGE_API_KEY or --api-key-file, the service's address from
     MUYBRIDGE_BASE_URL or --base-url, and for text from MUYBRIDGE_TEXT_BASE_URL or

@@ -10,7 +10,7 @@ import click
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import CONNECTION, JSON, WAITING
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_target, tell_document
+from muybridge.cli.results import check_target, print_document
 from muybridge.cli.terminal import answer_path
 from muybridge.configuration import BASE_URL_VARIABLE, KEY_VARIABLE
 from muybridge_protocol.families import ImgbRequest, MediaRequest, VidsbRequest
@@ -69,7 +69,7 @@ def demo(invocation: Invocation, out: str, *, real: bool) -> None:
             for number, request in enumerate(REQUESTS, start=2)
         ]
     if invocation.json:
-        tell_document(invocation, {"results": results})
+        print_document(invocation, {"results": results})
     else:
         for result in results:
             answer_path(result["path"])

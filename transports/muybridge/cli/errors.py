@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and how an error is told to people and to programs."""
+"""How a command ends: its exit code, and how errors are reported to people and to programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TEXT = "text"
 """What the problems of a text request call its family."""
 
 _TEXT_OPTIONS = {"model": "MODEL", "contents": "PROMPT", "systemInstruction": "--system"}
-"""How the command line gives its fields. The settings are options of their own names."""
+"""How the command line names its fields. Settings are options of the same name."""
 
 DONE, FAILED, INVALID, NOT_SENT, AMBIGUOUS, SAFE, NOT_SAVED = range(7)
 DEFECT = 70
@@ -53,13 +53,13 @@ PIPE_CLOSED = 141
 
 MEANINGS: Mapping[int, str] = {
     DONE: "done",
-    FAILED: "the task failed or was cancelled; for text: the reply has none; for validate: some "
+    FAILED: "the task failed or was cancelled; for text: there is no answer; for validate: some "
     "items are not valid",
     INVALID: "the request or the command line is invalid (nothing was sent)",
     NOT_SENT: "refused, unauthorised, rate-limited or not sent",
-    AMBIGUOUS: "ambiguous: it may have been accepted; look before sending it again; for text: the "
-    "answer broke off or is lost, and may have been charged",
-    SAFE: "no usable result yet, the task is safe (time-out, Ctrl-C, unreachable, ...)",
+    AMBIGUOUS: "ambiguous: it may have been accepted; check before sending it again; for text: the "
+    "answer was cut off or lost, and may have been charged",
+    SAFE: "no usable result yet, the task is safe (timeout, Ctrl-C, unreachable, ...)",
     NOT_SAVED: "the download or the file system failed, the task is safe",
 }
 """What each exit code says, for `muybridge --help`."""
@@ -96,11 +96,11 @@ _ARGUMENTS: Mapping[str, str] = {
     "say RequestsTransport(allow_plain_http_proxy=True)": "say --allow-plain-http-proxy",
     " For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url.": "",
 }
-"""What the library's messages tell a programmer to do, and what the command's user does."""
+"""What the library's messages tell a programmer to do, and what it means on the command line."""
 
 
 _OUR_WORDS = (LocalError, NoText, StreamInterrupted, NotSent, ServiceUnreachable, DownloadFailed)
-"""The errors in which the library says such things."""
+"""The errors whose messages say such things."""
 
 
 def in_options(message: str) -> str:
@@ -113,7 +113,7 @@ def in_options(message: str) -> str:
 def exit_code(error: BaseException, invocation: Invocation) -> int:
     """Return the code that a command ends with after *error*."""
     code = next((EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES), DEFECT)
-    # Whoever reads that nothing was sent may send it again, and would pay twice.
+    # A user who reads "nothing was sent" may send it again, and would then pay twice.
     if invocation.accepted and code in (INVALID, NOT_SENT, DEFECT):
         return SAFE
     if invocation.unanswered and code == DEFECT:
@@ -121,19 +121,21 @@ def exit_code(error: BaseException, invocation: Invocation) -> int:
     return code
 
 
-def tell(error: BaseException, invocation: Invocation) -> int:
-    """Tell *error* on stderr, or as the one JSON document on stdout, and return the exit code."""
+def report(error: BaseException, invocation: Invocation) -> int:
+    """Report *error* on stderr and, with --json, on stdout too. Return the exit code."""
     if isinstance(error, Unprinted) and error.errno == errno.EPIPE:
         return PIPE_CLOSED
     if isinstance(error, KeyboardInterrupt | click.Abort):
         code, known = _interruption(error, invocation)
         said = f"{interruption(error)}. {known}".strip()
-        return _tell("Interrupted", said, code, invocation, {}, exits=interrupted_code(error, code))
+        return _report(
+            "Interrupted", said, code, invocation, {}, exits=interrupted_code(error, code)
+        )
     code = exit_code(error, invocation)
     if code == DEFECT or not isinstance(error, tuple(EXIT_CODES)):
         traceback.print_exception(error)
     if isinstance(error, InvalidRequest):
-        return _tell_problems(error, code, invocation)
+        return _report_problems(error, code, invocation)
     message, details = str(error) or type(error).__name__, {}
     if isinstance(error, _OUR_WORDS):
         message = in_options(message)
@@ -152,7 +154,7 @@ def tell(error: BaseException, invocation: Invocation) -> int:
             message += f" Task {shown_id(invocation.task.id)} is safe."
         elif invocation.answer is not None and not invocation.local:
             message += " The answer may have been charged; asking again may cost again."
-    return _tell(type(error).__name__, message, code, invocation, details)
+    return _report(type(error).__name__, message, code, invocation, details)
 
 
 def interruption(error: BaseException) -> str:
@@ -163,14 +165,14 @@ def interruption(error: BaseException) -> str:
 
 
 def interrupted_code(error: BaseException, code: int) -> int:
-    """Return the exit code after an interruption where things stand as *code* says.
+    """Return the exit code after an interruption; *code* is the one for the state of things.
 
-    SIGTERM and SIGHUP have the shell's own, 128 and the signal's number.
+    SIGTERM and SIGHUP exit as in a shell, with 128 plus the signal's number.
     """
     return 128 + error.number if isinstance(error, Terminated) else code
 
 
-def _tell(
+def _report(
     kind: str,
     message: str,
     code: int,
@@ -179,7 +181,7 @@ def _tell(
     *,
     exits: int | None = None,
 ) -> int:
-    """Tell an error that leaves things as *code* says, and return the exit code."""
+    """Report an error and how to resume. *exits* replaces *code* as the exit code."""
     exits = code if exits is None else exits
     command = invocation.next_command() if code in (AMBIGUOUS, SAFE, NOT_SAVED) else None
     say(f"error: {message}")
@@ -207,13 +209,13 @@ def _records(invocation: Invocation) -> dict[str, Any]:
 
 
 def _details(error: ServiceError) -> dict[str, Any]:
-    """Return what programs want to know of *error*: its plain attributes that are set."""
+    """Return the plain attributes of *error* that are set."""
     names = ("status", "retry_after", "candidate_id", "reason", "asset_id", "code", "msg")
     found = {name: getattr(error, name, None) for name in names}
     return {name: value for name, value in found.items() if value not in (None, "")}
 
 
-def _tell_problems(error: InvalidRequest, code: int, invocation: Invocation) -> int:
+def _report_problems(error: InvalidRequest, code: int, invocation: Invocation) -> int:
     count = len(error.problems)
     heading = f"{count} problem{'' if count == 1 else 's'} in the {error.family} request"
     problems = [_problem_record(error.family, problem) for problem in error.problems]
@@ -229,7 +231,7 @@ def _tell_problems(error: InvalidRequest, code: int, invocation: Invocation) -> 
 
 
 def _document(value: dict[str, Any]) -> None:
-    # stderr has it all, and the exit code of the error says more than that of a broken stdout.
+    # stderr has it all, and the error's exit code says more than that of a broken stdout.
     with suppress(Unprinted):
         document(value)
 
@@ -240,7 +242,7 @@ def where(family: str, wire: str) -> str:
 
 
 def _option(family: str, wire: str) -> str:
-    """Return how the command line gives the field *wire*."""
+    """Return the command-line name of the field *wire*."""
     if family != TEXT:
         return option_name(wire)
     field, _, inner = wire.partition(".")
@@ -257,7 +259,7 @@ def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
 
 
 def _accepted(family: str, problem: Problem) -> str:
-    """Return what would be accepted, and for a wrong type or name what the rules say besides."""
+    """Return what would be accepted; for a wrong type or name, the rules' hints as well."""
     if family == TEXT:
         return problem.accepted.replace("Unlisted(name)", "--unlisted-model")
     known = FAMILIES[family]
@@ -275,7 +277,7 @@ def _accepted(family: str, problem: Problem) -> str:
 
 
 def _interruption(error: BaseException, invocation: Invocation) -> tuple[int, str]:
-    """Return the exit code and the message for Ctrl-C, which depend on how far things had come."""
+    """Return the exit code and the message for Ctrl-C, which depend on the progress so far."""
     notes = " ".join(getattr(error, "__notes__", ()))
     if invocation.ambiguous:
         return AMBIGUOUS, notes
@@ -285,7 +287,7 @@ def _interruption(error: BaseException, invocation: Invocation) -> tuple[int, st
         return INTERRUPTED, "Nothing was charged: the service was a local one."
     if invocation.task is not None:
         safe = isinstance(invocation.result, Result) and invocation.result.is_terminal
-        state = "has ended and" if safe else "goes on and"
+        state = "has ended and" if safe else "continues and"
         return SAFE, f"Task {shown_id(invocation.task.id)} {state} is safe."
     if invocation.url is not None:
         return SAFE, "What has arrived is kept."

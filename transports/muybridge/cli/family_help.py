@@ -1,4 +1,4 @@
-"""What `--help` teaches of a family: made from its tables, so that nothing is said twice."""
+"""The help of a family, generated from its tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from muybridge_protocol.rules.values import Between, Kind, OneOf
 
 
 class FamilyCommand(click.Command):
-    """A command for one family, whose help teaches what its tables say."""
+    """A command for one family, whose help comes from its tables."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ def summary(family: Family) -> str:
 
 
 def model_summary(model: Model) -> str:
-    """Return what the tables say of *model*: its note, its own limits and how it is billed."""
+    """Return the note of *model*, its own limits and how it is billed."""
     limits = model_limits(model)
     billing = f"billed {model.billing}" if model.billing else ""
     pace = f"polled every {pace_of(model.pacing)}" if model.pacing is not None else ""
@@ -84,7 +84,7 @@ def pace_of(pacing: Pacing) -> str:
 
 
 def pacing_sentence(pacing: Pacing) -> str:
-    """Return how often a result is asked for, as a sentence."""
+    """Return how often results are polled, as a sentence."""
     least = f", never below {pacing.minimum:g} s" if pacing.minimum is not None else ""
     assumed = " (an assumption: the service does not say)" if pacing.assumed else ""
     return f"The result is asked for every {pace_of(pacing)}{least}{assumed}."
@@ -96,7 +96,7 @@ def kept_sentence(family: Family) -> str:
 
 
 def sentences(family: Family) -> list[str]:
-    """Return what else there is to know of *family*."""
+    """Return what else there is to know about *family*."""
     hidden = "What the service does not show of the request may be sent with --extra."
     return [
         *([] if family.models else ["Which models there are is not shown."]),
@@ -130,7 +130,7 @@ def relation_sentence(relation: Relation) -> str:
         case FewerWith(field, high, other):
             return f"With {option_name(other)} give at most {high} {option_name(field)}."
         case _:
-            # A rule that is new here is still checked, and its problems tell what it says.
+            # A kind of rule unknown here is checked all the same, and its problems explain it.
             return f"{type(relation).__name__} holds between some options."
 
 

@@ -22,13 +22,13 @@ from muybridge.cli.options import (
     timeout,
 )
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_target, tell_document, tell_result
+from muybridge.cli.results import check_target, print_document, print_result
 from muybridge.cli.terminal import answer
 from muybridge_protocol.families import FAMILIES, Family, find_family
 
 
 class FamilyGroup(click.Group):
-    """A command for each family; a name that is none is told with the closest."""
+    """A command for each family. For an unknown name, the error suggests the closest one."""
 
     def __init__(self, name: str, build: Callable[[Family], click.Command], doc: str) -> None:
         super().__init__(
@@ -36,17 +36,17 @@ class FamilyGroup(click.Group):
         )
         self._build = build
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click asks so
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
         """Return the families' names."""
         return list(FAMILIES)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click asks so
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click passes it
         """Return the command of the family *cmd_name*.
 
         Raises:
             UnknownFamily: There is none.
         """
-        # Options come later: click says itself what an unknown one is.
+        # click itself reports unknown options.
         return None if cmd_name.startswith("-") else self._build(find_family(cmd_name))
 
 
@@ -70,7 +70,7 @@ def _create_command(family: Family) -> click.Command:
             task = invocation.create(client, request)
         say_next_command(invocation)
         if invocation.json:
-            tell_document(invocation, outcome_record(task))
+            print_document(invocation, outcome_record(task))
         else:
             answer(as_argument(task))
 
@@ -98,7 +98,7 @@ def _run_command(family: Family) -> click.Command:
         with invocation.client() as client:
             task = invocation.create(client, request)
             result, path = invocation.wait_and_save(client, task)
-        tell_result(invocation, result, path)
+        print_result(invocation, result, path)
 
     return FamilyCommand(family, "run", options, run)
 

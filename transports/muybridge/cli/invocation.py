@@ -1,4 +1,4 @@
-"""One invocation of the command: its options, its client, and how far it has come."""
+"""One invocation of the command: its options, its client and its progress."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ _OUR_WARNINGS = (IgnoredSetting, PlainHttpWarning, PollingTooOften)
 
 @attrs.define(eq=False, kw_only=True)
 class Invocation:
-    """One invocation of the command: its options, its client, and how far it has come.
+    """One invocation of the command: its options, its client and its progress.
 
-    Options store their values here; errors are told by what is known here.
+    Options store their values here; error reports depend on what is known here.
 
     Args:
         json: Whether to print one JSON document on stdout.
@@ -67,26 +67,26 @@ class Invocation:
         base_url: Where the service is, or None for the environment.
         text_base_url: Where its text endpoints are, or None for the environment.
         allow_plain_http: Whether base_url may be plain http on another machine.
-        allow_plain_http_proxy: Whether a proxy may read the key where it passes it by plain http.
+        allow_plain_http_proxy: Whether a proxy may see the key in plain http requests.
         allow_insecure_downloads: Whether results may be downloaded by plain http and from private
             hosts.
-        verbose: Whether each request and reply is told on stderr.
+        verbose: Whether each request and response is logged on stderr.
         poll_interval: Seconds between result queries, or None for the specification's pace.
         timeout: Seconds for the whole, or None for the library's choice.
         output: Where the result is to be saved, or None.
         local: Whether an embedded service is used, which ends with the command.
         pays: Whether the command sends something that may not be sent twice.
         text: Whether what it sends is a text request.
-        verb: The command that carries on while there is no result.
+        verb: The command that resumes while there is no result.
         task: The task, once its id is known.
-        result: The last that the service said of it.
+        result: The last record that the service sent of it.
         answer: What has arrived of the answer to a text request.
         url: A link to download where no task is known.
         accepted: Whether the service has accepted the task during this very command.
-        unanswered: Whether such a request is on its way, or was broken off on it.
-        ambiguous: Whether such a request was left without a usable reply.
-        warnings: What was warned of.
-        progress: Who is told of each step.
+        unanswered: Whether such a request is in flight, or was interrupted in flight.
+        ambiguous: Whether such a request ended without a usable response.
+        warnings: The warnings so far.
+        progress: Shows each step.
     """
 
     json: bool = False
@@ -121,10 +121,10 @@ class Invocation:
         """Open the service: the embedded one, or the one of the options and the environment.
 
         Args:
-            text: Whether it is for text alone, or for all else. The environment's address of what
-                it is not for is not looked at.
+            text: Whether it is for text alone, or for everything else. The environment's address
+                of the other one is ignored.
             exchange_timeout: Seconds that one exchange may take, or None for the library's choice.
-            spinner: Whether a terminal may show one. It would be in the way of what is printed.
+            spinner: Whether a terminal may show one. It would disturb an answer that is printed.
         """
         from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
 
@@ -147,7 +147,7 @@ class Invocation:
         """Return a client's arguments, and start the embedded service if it is to be used.
 
         Args:
-            stack: What ends that service and closes the transport.
+            stack: Stops that service and closes the transport.
             text: As for `client`.
         """
         from muybridge import RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
@@ -182,12 +182,12 @@ class Invocation:
             raise click.UsageError(f"--local does not go with {' or '.join(map(_option, names))}")
 
     def log(self) -> AbstractContextManager[None]:
-        """Return a context in which each request and reply is told on stderr, if so wanted."""
+        """Return a context in which each request and response is logged on stderr, if verbose."""
         if not self.verbose:
             return nullcontext()
-        from muybridge.cli.verbose import told_on_stderr  # noqa: PLC0415  it loads logging
+        from muybridge.cli.verbose import logging_to_stderr  # noqa: PLC0415  it loads logging
 
-        return told_on_stderr()
+        return logging_to_stderr()
 
     def create(self, client: Client, request: MediaRequest) -> Task:
         """Create a task; a failed one is an error.
@@ -230,7 +230,7 @@ class Invocation:
         return saved
 
     def next_command(self) -> str | None:
-        """Return the exact command that carries on, or None where nothing can."""
+        """Return the exact command that resumes, or None if there is nothing to resume."""
         if self.local:
             return None
         result = self.result  # which may have a link before it is completed
@@ -258,11 +258,11 @@ class Invocation:
 
     @contextmanager
     def reporting_warnings(self) -> Generator[Self, None, None]:
-        """Tell the library's warnings as plain lines, each once."""
+        """Print the library's warnings as plain lines, each once."""
         with warnings.catch_warnings():
             plain = warnings.showwarning
 
-            def tell(
+            def show(
                 message: Warning | str,
                 category: type[Warning],
                 filename: str,
@@ -278,7 +278,7 @@ class Invocation:
 
             for category in _OUR_WARNINGS:
                 warnings.simplefilter("always", category)
-            warnings.showwarning = tell
+            warnings.showwarning = show
             yield self
 
     def read_key(self) -> str | None:
@@ -335,7 +335,7 @@ class Invocation:
 
 
 class _WatchedClock(SystemClock):
-    """This machine's clock, which tells the progress when the client waits."""
+    """This machine's clock. It lets the progress show when the client waits."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
@@ -372,7 +372,7 @@ def pass_invocation(command: Callable[Concatenate[Invocation, P], R]) -> Callabl
 
 
 def say_next_command(invocation: Invocation) -> None:
-    """Say which command carries on, if one does."""
+    """Print the command that resumes, if there is one."""
     command = invocation.next_command()
     if command is not None:
         say(f"to resume: {command}")

@@ -1,4 +1,4 @@
-"""Options: those of a family, made from its tables, and those that several commands share."""
+"""The options of a family, generated from its tables, and those that several commands share."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ def family_options(family: Family) -> list[click.Parameter]:
         click.Option(
             ["--extra", EXTRA],
             metavar="JSON",
-            help="A JSON object of fields that travel unchecked beside the others.",
+            help="A JSON object of further fields, sent unchecked.",
         )
     )
     return options
 
 
 def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
-    """Return the request that the options' *values* stand for.
+    """Return the request that the options describe.
 
     Args:
         family: The family.
         values: What click parsed, by the fields' Python names.
 
     Raises:
-        InvalidRequest: It has problems; all are listed.
+        InvalidRequest: The request has problems; all are listed.
     """
     body: dict[str, object] = {}
     problems: list[Problem] = []
@@ -89,7 +89,7 @@ def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
 
 
 def _store(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Keep an option's value in the attribute of the command's invocation that has its name."""
+    """Store an option's value in the invocation attribute of the same name."""
     assert parameter.name is not None  # noqa: S101  an option has a name
     setattr(invocation_of(context), parameter.name, value)
 
@@ -131,14 +131,16 @@ _LOCAL: Mapping[str, Any] = {
 }
 LOCAL: click.Option = click.Option(["--local"], **_LOCAL)
 local: Callable[[Command], Command] = click.option("--local", **_LOCAL)
-"""The same behind the options of the command's own."""
+"""The same as a decorator, to list it behind the command's own options."""
 KEY_FILE: click.Option = _option(
     "--api-key-file",
     metavar="FILE",
-    help="Read the API key from FILE, and not from MUYBRIDGE_API_KEY.",
+    help="Read the API key from FILE instead of MUYBRIDGE_API_KEY.",
 )
 TEXT_BASE_URL: click.Option = _option(
-    "--text-base-url", metavar="URL", help="Where text is, instead of MUYBRIDGE_TEXT_BASE_URL."
+    "--text-base-url",
+    metavar="URL",
+    help="Where the text endpoints are, instead of MUYBRIDGE_TEXT_BASE_URL.",
 )
 PLAIN_HTTP_PROXY: click.Option = _option(
     "--allow-plain-http-proxy",
@@ -154,7 +156,7 @@ VERBOSE: click.Option = _option(
     "-v",
     "--verbose",
     is_flag=True,
-    help="Tell each request and reply on stderr, without keys, prompts and signatures.",
+    help="Log each request and response on stderr, without keys, prompts and signatures.",
 )
 CONNECTION: tuple[click.Option, ...] = (
     KEY_FILE,
@@ -169,10 +171,10 @@ CONNECTION: tuple[click.Option, ...] = (
     PLAIN_HTTP_PROXY,
     VERBOSE,
 )
-"""Where the service is, and who asks."""
+"""Where the service is, and the key."""
 WAITING: tuple[click.Option, ...] = (
     poll_interval("Seconds between result queries [default: the service's pace]"),
-    timeout("Seconds to wait in all; the task goes on afterwards [default: 3600]"),
+    timeout("Seconds to wait in all; the task continues afterwards [default: 3600]"),
 )
 """For commands that wait for a task."""
 
@@ -188,7 +190,7 @@ def _field_option(field: Field) -> click.Option:
     return click.Option(
         [name, field.name],
         metavar=_metavar(field),
-        # Checked later, so that all problems are told at once.
+        # Checked later, so that every problem is reported at once.
         type=click.STRING,
         multiple=field.kind is Kind.STRINGS,
         help=_help(field),
@@ -204,7 +206,7 @@ def _metavar(field: Field) -> str:
 
 
 def _help(field: Field) -> str:
-    """Return all that the tables say of *field*."""
+    """Return everything the tables say about *field*."""
     parts = [field.doc]
     if field.wire == "prompt":
         parts[0] += " (- reads it from stdin)"
@@ -226,14 +228,14 @@ def default_of(field: Field) -> str:
 
 
 def _read_value(field: Field, value: Any) -> object:
-    """Return an option's *value* in the field's type, or as it is where it is not of that type."""
+    """Return an option's *value* converted to the field's type, or unchanged if it is not of it."""
     if field.kind in (Kind.INTEGER, Kind.NUMBER):
         return read_number(value, field.kind)
     return list(value) if field.kind is Kind.STRINGS else value
 
 
 def read_number(text: str | None, kind: Kind) -> object:
-    """Return *text* as the number of *kind* that it is, or else as it is."""
+    """Return *text* converted to a number of *kind*, or unchanged if it is none."""
     if text is None:
         return None
     if kind is Kind.INTEGER and _INTEGER.fullmatch(text):
@@ -244,10 +246,10 @@ def read_number(text: str | None, kind: Kind) -> object:
 
 
 def read_stdin() -> str:
-    """Return the prompt that is on stdin, without its last line end.
+    """Return the prompt from stdin, without its final line break.
 
     Raises:
-        click.UsageError: It cannot be read, or is no text.
+        click.UsageError: It cannot be read, or is not text.
     """
     try:
         return sys.stdin.buffer.read().decode().rstrip("\r\n")
@@ -267,7 +269,7 @@ def _put_unlisted(body: dict[str, object], name: str) -> list[Problem]:
     try:
         body["model"] = Unlisted(name)
     except ValueError:
-        # The check then says what is wrong with it, as with any model.
+        # The check reports what is wrong with it, as with any model.
         body["model"] = name
     return []
 

@@ -29,7 +29,7 @@ _MEBIBYTE = 1024 * 1024
 
 
 class Progress:
-    """Tells each change in a plain line."""
+    """Reports each change as a plain line."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -40,23 +40,23 @@ class Progress:
         return f"{time.monotonic() - self._began:.0f} s"
 
     def say(self, line: str) -> None:
-        """Tell *line*."""
+        """Print *line*."""
         say(line)
 
     def event(self, event: AnyEvent) -> None:
-        """Tell what became known."""
+        """Show *event*."""
         match event:
             case Submitted():
                 self._began = time.monotonic()
             case Polled(result, changed=True):
                 self.say(f"{readable(result.status, 40)} after {self.elapsed}")
             case WillRetry(what, reason, delay):
-                self.say(f"{what} is tried again in {delay:.0f} s: {reason}")
+                self.say(f"retrying {what} in {delay:.0f} s: {reason}")
             case ServiceSilent(silent, reason, delay):
                 silence = f"no valid response for {silent / 60:.0f} minutes"
                 self.say(f"{silence}, the task is safe; next poll in {delay:.0f} s: {reason}")
             case Throttled(what, delay):
-                self.say(f"the service asks to slow down: {what} goes on in {delay:.0f} s")
+                self.say(f"the service asks to slow down: {what} resumes in {delay:.0f} s")
             case _:
                 pass
 
@@ -65,7 +65,7 @@ class Progress:
 
 
 class LiveProgress(Progress):
-    """Shows a spinner with the time, the status and the next query beside the plain lines."""
+    """Shows a spinner with the time, the status and the next poll, as well as the plain lines."""
 
     def __init__(self) -> None:
         from rich.console import Console  # noqa: PLC0415  only a terminal needs it
@@ -86,7 +86,7 @@ class LiveProgress(Progress):
         )
 
     def event(self, event: AnyEvent) -> None:
-        """Tell what became known."""
+        """Show *event*."""
         match event:
             case Submitted(task):
                 self._status = readable(task.status or "queued", 40)
@@ -117,7 +117,7 @@ class LiveProgress(Progress):
 
 @contextmanager
 def showing_progress(*, spinner: bool) -> Generator[Progress, None, None]:
-    """Give what suits stderr, without a *spinner* even on a terminal if there is to be none."""
+    """Yield the progress that suits stderr. Without *spinner*, a terminal gets plain lines too."""
     if spinner and is_live():
         progress = LiveProgress()
         with progress.live:

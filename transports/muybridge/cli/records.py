@@ -1,4 +1,4 @@
-"""What programs read: tasks and results in the wire's own words, and the tables of the families."""
+"""JSON documents: tasks and results with the service's own fields, and the families' tables."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def task_record(task: Task) -> dict[str, Any]:
-    """Return the task's record as it came, with its family and the token that carries on."""
+    """Return the task's record as received, with its family and the token that resumes it."""
     own = {**attributes(task, "family"), "token": task.to_token()}
     return {**attributes(task, "id"), **task.raw, **own}
 
 
 def result_record(result: Result) -> dict[str, Any]:
-    """Return the result's record as it came."""
+    """Return the result's record as received."""
     return {**attributes(result, "id", "status"), **result.raw}
 
 
@@ -32,7 +32,7 @@ def outcome_record(
     result: Result | None = None,
     path: Path | None = None,
 ) -> dict[str, Any]:
-    """Return what a command that was done says of a task."""
+    """Return what a finished command reports about a task."""
     told: dict[str, Any] = {}
     if task is not None:
         told["task"] = task_record(task)
@@ -45,7 +45,7 @@ def outcome_record(
 
 
 def answer_record(answer: GenerateContentResponse) -> dict[str, Any]:
-    """Return what a command says of a text request's answer, or of what has arrived of it."""
+    """Return what a command reports about an answer, or about the part that has arrived."""
     usage = answer.usage_metadata
     return {
         "text": answer.candidates[0].text if answer.candidates else "",
@@ -56,7 +56,7 @@ def answer_record(answer: GenerateContentResponse) -> dict[str, Any]:
 
 
 def text_model_record(model: TextModel) -> dict[str, Any]:
-    """Return all that is known of a text *model*."""
+    """Return everything known about a text *model*."""
     return {
         "family": "text",
         **attributes(model, "name", "base"),
@@ -65,7 +65,7 @@ def text_model_record(model: TextModel) -> dict[str, Any]:
 
 
 def family_record(family: Family) -> dict[str, Any]:
-    """Return all that the tables say of *family*."""
+    """Return everything the tables say about *family*."""
     return {
         **attributes(family, "name", "media", "create_path", "resolution"),
         "duration": family.duration or None,
@@ -79,7 +79,7 @@ def family_record(family: Family) -> dict[str, Any]:
 
 
 def model_record(family: Family, model: Model) -> dict[str, Any]:
-    """Return all that the tables say of *model*: the limits are its own and its family's."""
+    """Return everything the tables say about *model*, with its own limits and its family's."""
     defaults = {
         field.wire: field.service_default
         for field in family.fields

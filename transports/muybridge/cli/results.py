@@ -1,4 +1,4 @@
-"""Where a result is saved, checked before anything is sent, and how it is told in the end."""
+"""Where results are saved, checked before anything is sent, and how they are printed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from muybridge.cli.terminal import answer, answer_path, document, say
 from muybridge_protocol.records.tasks import Result
 
 
-def tell_document(invocation: Invocation, record: dict[str, Any]) -> None:
-    """Print *record* as the one JSON document of a command that was done."""
+def print_document(invocation: Invocation, record: dict[str, Any]) -> None:
+    """Print *record* as the one JSON document of a finished command."""
     noted = {"warnings": invocation.warnings} if invocation.warnings else {}
     document({"ok": True, **record, **noted})
 
 
-def tell_result(invocation: Invocation, result: Result, path: Path | None) -> None:
-    """Print where the result is: the path it was saved to, or its URL and how long that works."""
+def print_result(invocation: Invocation, result: Result, path: Path | None) -> None:
+    """Print where the result is: the saved file, or its URL and when that expires."""
     if invocation.json:
-        tell_document(invocation, outcome_record(invocation.task, result, path))
+        print_document(invocation, outcome_record(invocation.task, result, path))
     elif path is not None:
         answer_path(path)
     else:
@@ -37,7 +37,7 @@ def tell_result(invocation: Invocation, result: Result, path: Path | None) -> No
 
 
 def expiry(result: Result) -> str | None:
-    """Return when the result's URL stops working, for people, or None where not known."""
+    """Return when the result's URL expires, for people, or None if that is unknown."""
     try:
         ends = None if result.expires_at is None else datetime.fromtimestamp(result.expires_at, UTC)
     except (OverflowError, OSError, ValueError):  # `created` is not a time
@@ -71,8 +71,8 @@ def _obstacle(target: str) -> str | None:
         return "is neither a file nor a folder"
     folder = path if wants_folder else path.parent
     folder.mkdir(parents=True, exist_ok=True)
-    # Only writing tells for sure: permissions are not the whole story. The download keeps its
-    # parts beside the file, and this name is as long as the longest of theirs.
+    # Only writing is a reliable test: permissions are not the whole story. A download keeps its
+    # parts next to the file, and this name is as long as the longest of theirs.
     probe = folder / f"{'' if wants_folder else path.name}.part.json.try"
     probe.touch()
     probe.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The standard streams, made fit for a command that may not break off."""
+"""Standard streams for a command that must not stop halfway."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 class Unprinted(OSError):
-    """What was to be printed on stdout could not be written."""
+    """stdout could not be written to."""
 
 
 class _Messages(io.FileIO):
-    """Takes whatever is written: what cannot be told may not break off what was paid for."""
+    """Never fails: a message that cannot be written must not interrupt paid work."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
-            # None says that whoever reads it is too slow for a stream that does not wait.
+            # None means that the reader is too slow for a stream that does not block.
             return super().write(data) or memoryview(data).nbytes
         except OSError:
             return memoryview(data).nbytes
 
 
 class _Answers(io.BufferedWriter):
-    """Raises `Unprinted` once when it cannot be written to, and takes what comes after that.
+    """Raises `Unprinted` once if it cannot be written to, and discards everything after that.
 
     The file below it has no Python of ours in it, between whose lines Ctrl-C could come: what was
     written but not yet counted as such would be written again.
@@ -58,8 +58,8 @@ class _Answers(io.BufferedWriter):
 
 
 def guard_streams() -> None:
-    """Let whatever is written to stdout and stderr, by whomever, fail in these ways alone."""
-    # From the first to the last, as each takes the lowest place that is free.
+    """Replace stdout and stderr, so that every write to them fails in these ways alone."""
+    # In this order, because each takes the lowest free descriptor.
     sys.stdin = _opened(sys.stdin, "r")
     answers = _opened(sys.stdout, "w")
     messages = _opened(sys.stderr, "w")
@@ -72,7 +72,7 @@ def guard_streams() -> None:
 def _opened(stream: TextIO | None, mode: Literal["r", "w"]) -> TextIO:
     """Return *stream*, or one at its end and without room for one that was closed from the start.
 
-    A file or a connection would take its place otherwise, and what is said would go there.
+    Otherwise a file or a connection would get its descriptor, and the output would go there.
     """
     if stream is not None:
         return stream

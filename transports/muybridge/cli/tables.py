@@ -1,4 +1,4 @@
-"""`families`, `models` and `schema`: what the tables say, for people and for programs."""
+"""`families`, `models` and `schema`: the tables, for people and for programs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def families(invocation: Invocation) -> None:
 def models(invocation: Invocation, family: str | None) -> None:
     """Show the models: limits, defaults, billing, pacing and retention.
 
-    FAMILY text stands for the text models.
+    FAMILY text means the text models.
 
     With --json: {ok, models: [{family, name, limits, own_limits, defaults, billing, pacing,
     retention, note, notes}]}; limits hold the family's rules and the model's own. A text model is
@@ -158,6 +158,6 @@ def _table(*headings: str) -> Table:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
-        # Whatever does not fit goes on in the next line; nothing is cut off.
+        # Long values wrap; nothing is cut off.
         table.add_column(heading, overflow="fold")
     return table

@@ -1,4 +1,4 @@
-"""`get`, `wait` and `download`: what can be done with a task that was created earlier."""
+"""`get`, `wait` and `download`: commands for tasks that were created earlier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from muybridge.cli.options import (
     timeout,
 )
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_target, expiry, tell_document, tell_result
+from muybridge.cli.results import check_target, expiry, print_document, print_result
 from muybridge.cli.terminal import answer, answer_path
 from muybridge_protocol.errors import ResultIncomplete, ServiceError, TaskCancelled, TaskFailed
 from muybridge_protocol.records.convert import View, unstructure
@@ -51,7 +51,7 @@ _TIMEOUT = "Seconds that one exchange may take [default: 60]"
 @click.argument("task", metavar="ID|TOKEN")
 @pass_invocation
 def get(invocation: Invocation, task: str) -> None:
-    """Ask once what the service says of a task.
+    """Query a task once.
 
     The exit code is 0 whatever the task's status is.
 
@@ -61,7 +61,7 @@ def get(invocation: Invocation, task: str) -> None:
     with invocation.client(exchange_timeout=invocation.timeout) as client:
         invocation.result = client.get(invocation.task)
     if invocation.json:
-        tell_document(invocation, outcome_record(invocation.task, invocation.result))
+        print_document(invocation, outcome_record(invocation.task, invocation.result))
         return
     for name, value in _lines(invocation.result):
         answer(f"{name:<16}{value}")
@@ -81,8 +81,8 @@ def get(invocation: Invocation, task: str) -> None:
 def wait(invocation: Invocation, task: str) -> None:
     """Wait for a task, and save its result or print its URL.
 
-    A token, which create prints with --json, keeps the family, and with it the pace at which the
-    service wants to be asked.
+    A token, which create prints with --json, names the family, and with it the polling pace that
+    the service asks for.
 
     With --json: {ok, task, result: {the record's fields}, expires_at, path}.
     """
@@ -91,7 +91,7 @@ def wait(invocation: Invocation, task: str) -> None:
         check_target(invocation.output)
     with invocation.client() as client:
         result, path = invocation.wait_and_save(client, invocation.task)
-    tell_result(invocation, result, path)
+    print_result(invocation, result, path)
 
 
 @click.command(
@@ -109,7 +109,7 @@ def wait(invocation: Invocation, task: str) -> None:
 def download(invocation: Invocation, source: str) -> None:
     """Save the result of a task, or what a URL leads to.
 
-    A download that broke off is gone on with. The key is never sent along.
+    Interrupted downloads resume. The key is never sent along.
 
     With --json: {ok, task, result, expires_at, path}; of a URL {ok, path}.
     """
@@ -127,7 +127,7 @@ def download(invocation: Invocation, source: str) -> None:
             client, invocation.result or source, output, timeout=invocation.timeout
         )
     if invocation.json:
-        tell_document(invocation, outcome_record(invocation.task, invocation.result, path))
+        print_document(invocation, outcome_record(invocation.task, invocation.result, path))
     else:
         answer_path(path)
 

@@ -1,4 +1,4 @@
-"""What is printed where: data on stdout, and everything else on stderr, fit to print."""
+"""Output: data on stdout, everything else on stderr, without control characters."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _LONGEST_LINE = 4000
 _UNBOUNDED_WIDTH = 1000
 
 _OBEYED = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")})
-"""The control characters but for new lines and tabs, as what `str.translate` takes out."""
+"""The control characters except new lines and tabs, for `str.translate` to remove."""
 
 
 def say(text: str) -> None:
-    """Print *text* on stderr, without anything that a terminal would obey."""
+    """Print *text* on stderr, without control sequences."""
     for line in text.splitlines():
         indent = line[: len(line) - len(line.lstrip(" "))]
         print(indent + readable(line, _LONGEST_LINE), file=sys.stderr, flush=True)  # noqa: T201  a spinner catches this, and not `click.echo`
 
 
 def is_live() -> bool:
-    """Whether stderr is a terminal on which lines can be drawn anew."""
+    """Whether stderr is a terminal on which lines can be redrawn."""
     return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 
 
@@ -44,7 +44,7 @@ def answer(text: str) -> None:
 
 
 def answer_piece(text: str) -> None:
-    """Print a piece of a text on stdout at once: as it is, but without what a terminal obeys."""
+    """Print a piece of a text on stdout at once, unchanged but for control characters."""
     if sys.stdout.isatty():
         text = text.translate(_OBEYED)
     click.echo(text.encode(sys.stdout.encoding, "backslashreplace"), nl=False)

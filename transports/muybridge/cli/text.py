@@ -1,4 +1,4 @@
-"""`text`: a prompt in, and the answer out as it comes."""
+"""`text`: ask a model, and print its answer as it arrives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from muybridge.cli.options import (
     timeout,
 )
 from muybridge.cli.records import answer_record
-from muybridge.cli.results import tell_document
+from muybridge.cli.results import print_document
 from muybridge.cli.terminal import answer_piece
 from muybridge.configuration import TEXT_BASE_URL_VARIABLE, find_address
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
@@ -40,7 +40,7 @@ from muybridge_protocol.text.responses import (
 if TYPE_CHECKING:
     from muybridge import ContentStream
 
-_TIMEOUT = "Seconds that the answer may take; giving up may cost as much [default: 600]"
+_TIMEOUT = "Seconds that the answer may take; stopping early may cost as much [default: 600]"
 
 
 @click.command(
@@ -62,12 +62,12 @@ _TIMEOUT = "Seconds that the answer may take; giving up may cost as much [defaul
     metavar="PATH",
     help="A picture or a video to look at; may be given several times.",
 )
-@click.option("--system", metavar="TEXT", help="What the model is told about its task.")
+@click.option("--system", metavar="TEXT", help="Instructions for the model.")
 @click.option("--temperature", metavar="NUMBER", help="Randomness; lower is more deterministic.")
 @click.option("--top-p", metavar="NUMBER", help="Probability mass of nucleus sampling.")
 @click.option("--max-output-tokens", metavar="INTEGER", help="Most tokens to generate.")
 @click.option("--unlisted-model", is_flag=True, help="Send MODEL although it is not listed.")
-@click.option("--no-stream", is_flag=True, help="Ask for the whole answer in one reply.")
+@click.option("--no-stream", is_flag=True, help="Ask for the whole answer in one response.")
 @local
 @pass_invocation
 def text(
@@ -83,7 +83,7 @@ def text(
     unlisted_model: bool,
     no_stream: bool,
 ) -> None:
-    """Ask a model, and print its answer as it comes.
+    """Ask a model, and print its answer as it arrives.
 
     \b
       muybridge text textg-2.5-pro "Why does a horse gallop?"
@@ -91,18 +91,17 @@ def text(
       muybridge text textg-3-flash-preview - --system "Be terse" < question.txt
       muybridge text textg-2.5-pro "Just a try" --local
 
-    PROMPT is read from stdin where it is -. `muybridge models text` shows the models.
+    If PROMPT is -, it is read from stdin. `muybridge models text` shows the models.
 
-    The answer alone is on stdout. What it took in tokens, and why it was cut if it was, is told on
-    stderr.
+    Only the answer is on stdout. Token counts, and why an answer was cut short, go to stderr.
 
     The service is at MUYBRIDGE_TEXT_BASE_URL. That may be plain http, as the service offers it:
     the key then travels in clear text, and you are warned.
 
     Exit codes: 0 there is a text, even if the model cut it short; 1 there is none, and why; 4 the
-    answer broke off, or is lost: asking again may cost again.
+    answer was cut off or lost: asking again may cost again.
 
-    With --json: {ok, text, finish_reason, usage, response: {the reply's fields}}.
+    With --json: {ok, text, finish_reason, usage, response: {the response's fields}}.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("text_base_url", "api_key_file")
     asked = _unlisted(model) if unlisted_model else model
@@ -132,11 +131,11 @@ def text(
         else:
             with client.stream_generate_content(asked, [*files, prompt], **settings) as stream:
                 invocation.answer = _read(invocation, stream, printing=printing)
-    _tell(invocation, invocation.answer, printed=printing)
+    _report(invocation, invocation.answer, printed=printing)
 
 
 def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None:
-    """Refuse what the service would not accept, before it is looked for or started.
+    """Refuse a request that the service would not accept, before anything is started.
 
     Raises:
         InvalidRequest: The request has problems; all are listed.
@@ -174,7 +173,7 @@ def _load(path: str) -> Part:
 def _config(
     temperature: str | None, top_p: str | None, max_output_tokens: str | None
 ) -> GenerationConfig:
-    # What is no number stays a text, which the check refuses.
+    # Anything but a number stays a string, which the check refuses.
     read: dict[str, Any] = {
         "temperature": read_number(temperature, Kind.NUMBER),
         "top_p": read_number(top_p, Kind.NUMBER),
@@ -186,7 +185,7 @@ def _config(
 def _read(
     invocation: Invocation, stream: ContentStream, *, printing: bool
 ) -> GenerateContentResponse:
-    """Read *stream* to its end, and print what comes. What has come is kept, whatever happens."""
+    """Read *stream* to its end and print it. If it fails, what has arrived is kept."""
     with _printer() as put:
         try:
             for chunk in stream:
@@ -201,7 +200,7 @@ def _read(
 
 @contextmanager
 def _printer() -> Generator[Callable[[str], None], None, None]:
-    """Give what prints the pieces of a text, and end its last line."""
+    """Yield the function that prints the pieces of a text, and end its last line."""
     last = ""
 
     def put(piece: str) -> None:
@@ -216,8 +215,8 @@ def _printer() -> Generator[Callable[[str], None], None, None]:
             answer_piece("\n")
 
 
-def _tell(invocation: Invocation, answer: GenerateContentResponse, *, printed: bool) -> None:
-    """Tell the answer, what it took, and whether it was cut.
+def _report(invocation: Invocation, answer: GenerateContentResponse, *, printed: bool) -> None:
+    """Report the answer, its tokens, and whether it was cut short.
 
     Raises:
         NoText: There is none.
@@ -234,7 +233,7 @@ def _tell(invocation: Invocation, answer: GenerateContentResponse, *, printed: b
         message = answer.candidates[0].finish_message
         invocation.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
     if invocation.json:
-        tell_document(invocation, answer_record(answer))
+        print_document(invocation, answer_record(answer))
 
 
 def _counted(answer: GenerateContentResponse) -> str:

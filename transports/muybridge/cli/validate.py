@@ -28,14 +28,14 @@ def validate(file: BinaryIO) -> None:
     \b
       {"family": "imga", "model": "imga", "prompt": "A horse", "name": "horse"}
 
-    For each item one line is printed, in the same order; blank lines are skipped, but counted:
+    One line is printed for each item, in the same order. Blank lines are skipped, but counted:
 
     \b
       {"line": 1, "family": "imga", "ok": true, "errors": []}
 
     An error is {"field": ..., "message": ...} with the field's name on the wire, "" where it is
     about the item as a whole. "warnings" of the same form name settings without effect. In a JSON
-    array, "item" stands in place of "line". Exit code 0 when all items are valid, 1 when some are
+    array, "item" replaces "line". Exit code 0 when all items are valid, 1 when some are
     not.
     """  # noqa: D301  click's own mark for lines that stay as they are
     if file.isatty():
@@ -69,7 +69,7 @@ def _read(file: BinaryIO) -> bytes:
 
 
 def _items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
-    """Yield each item, or a `WrongItem`, with where it stands; blank lines are left out."""
+    """Yield each item, or a `WrongItem`, with its place; blank lines are skipped."""
     from muybridge.batch.items import WrongItem, located, parsed  # noqa: PLC0415  it loads all families
 
     path = str(getattr(file, "name", ""))
@@ -86,7 +86,7 @@ def _items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
 
 
 def _judge(item: Any) -> JsonObject:
-    """Return what is to be said of *item*."""
+    """Return the verdict on *item*."""
     from muybridge.batch.items import WrongItem, read_fields  # noqa: PLC0415  it loads all families
 
     name: object = (as_object(item) or {}).get("family")
@@ -102,9 +102,9 @@ def _judge(item: Any) -> JsonObject:
         report = fields.family.check(fields.body, extra=fields.extra)
         errors = [(one.field, f"{one.message}; {one.accepted}") for one in report.problems]
         warnings = [(notice.field, notice.message) for notice in report.notices]
-    verdict = {"family": label, "ok": not errors, "errors": _told(errors)}
-    return {**verdict, "warnings": _told(warnings)} if warnings else verdict
+    verdict = {"family": label, "ok": not errors, "errors": _findings(errors)}
+    return {**verdict, "warnings": _findings(warnings)} if warnings else verdict
 
 
-def _told(findings: list[tuple[str, str]]) -> list[dict[str, str]]:
+def _findings(findings: list[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"field": field, "message": message} for field, message in findings]

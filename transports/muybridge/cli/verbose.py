@@ -18,8 +18,8 @@ class _Lines(logging.Handler):
 
 
 @contextmanager
-def told_on_stderr() -> Generator[None, None, None]:
-    """Tell each call, request and reply on stderr, as long as the context lasts."""
+def logging_to_stderr() -> Generator[None, None, None]:
+    """Log each call, request and response on stderr while the context lasts."""
     logger = logging.getLogger("muybridge")
     before = logger.level, logger.propagate
     lines = _Lines()

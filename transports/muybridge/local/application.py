@@ -40,7 +40,7 @@ _STOPPING = error_reply(503, "stopping", "the service is being shut down")
 
 @attrs.frozen
 class FileReply:
-    """A reply whose body is, or is a stretch of, a file.
+    """A response whose body is a file, or part of one.
 
     Args:
         status: 200 or 206.
@@ -66,12 +66,12 @@ class FileReply:
 
 
 class LocalApplication:
-    """Answers HTTP requests by the emulator, and downloads from the files of its results.
+    """Answers HTTP requests with the emulator, and downloads with its results' files.
 
     Args:
         emulator: The service.
         result_files: Where its results are rendered.
-        pages: What is served besides.
+        pages: The other pages.
         live: The page that shows the tasks.
         clock: Returns Unix seconds.
     """
@@ -119,7 +119,7 @@ class LocalApplication:
             elif reply is not None:
                 await _send(reply, send)
         except Exception:
-            LOG.debug("A reply could not be sent", exc_info=True)
+            LOG.debug("A response could not be sent", exc_info=True)
 
     @contextmanager
     def _interruptible(self) -> Generator[None]:
@@ -133,7 +133,7 @@ class LocalApplication:
     async def _answer(
         self, scope: HTTPScope, receive: ASGIReceiveCallable
     ) -> HttpResponse | FileReply | None:
-        """Return the reply to a request, or None if its sender went away."""
+        """Return the response to a request, or None if the client disconnected."""
         headers = tuple(
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
         )
@@ -164,7 +164,7 @@ class LocalApplication:
             return error_reply(405, "method_not_allowed", "use GET", headers=(("Allow", "GET"),))
         state = task.media(self._clock())
         if state is MediaState.EXPIRED:
-            return error_reply(410, "expired", "the result is kept no longer")
+            return error_reply(410, "expired", "the result has expired")
         if state is not MediaState.AVAILABLE:
             return error_reply(404, "not_found", "the task has no result")
         try:
@@ -176,10 +176,10 @@ class LocalApplication:
 
 
 async def _read_body(receive: ASGIReceiveCallable) -> bytes | None:
-    """Return the request's body, or None if its sender went away.
+    """Return the request's body, or None if the client disconnected.
 
     Of a body that is too large, one byte more than allowed is kept and the rest is read and
-    dropped, because a client who is still sending would not see the reply.
+    dropped, because a client that is still sending would not see the response.
     """
     body = bytearray()
     while True:

@@ -1,9 +1,9 @@
-"""The page that shows the tasks as they live, and the feed that it reads each second.
+"""The page that shows the tasks live, and the feed that it reads every second.
 
-The page holds no secret. The feed has prompts and links, and never a key. A service that this
-machine alone can reach gives both without a key, to a browser that asks it by a name of this
-machine: a site elsewhere whose name was made to lead here ("DNS rebinding") asks by its own, and so
-do those who come through a proxy. To them, and of every other service, the feed wants a key.
+The page holds no secret. The feed has prompts and links, but never a key. If only this machine can
+reach the service, both are served without a key to requests whose host is a name of this machine. A
+site elsewhere whose name resolves to this machine ("DNS rebinding") sends its own name. For those
+requests, for requests through a proxy, and on every other service, the feed needs a key.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Live:
         self._described: dict[str, JsonObject] = {}
 
     def answer(self, method: str, path: str, headers: Headers, now: float) -> HttpResponse | None:
-        """Return the reply to a request for the page or the feed, or None where it is neither.
+        """Return the response to a request for the page or the feed, or None for any other.
 
-        It is neither, too, for those who may not see it: the emulator then asks for a key.
+        It is None for clients that may not see it, too: the emulator then asks for a key.
 
         Args:
             method: The method.
@@ -97,7 +97,7 @@ class Live:
 
 
 def _describe(task: EmulatedTask) -> JsonObject:
-    """Return what never changes of a task."""
+    """Return the fields of a task that never change."""
     return {
         **attributes(task, "id", "created"),
         "family": task.family.name,

@@ -1,8 +1,7 @@
-"""The pages that the local service has besides: its description, and a form to try it out.
+"""The local service's own pages: its API description, and a form to try it out.
 
 They hold no secret and are served without a key. The form's page loads nothing but the
-description; its policy tells the browser to see to that, and to run no other script than the
-page's own.
+description. Its Content-Security-Policy enforces that, and allows no script but the page's own.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _POLICY = (
 
 
 def html_page(name: str) -> HttpResponse:
-    """Return the reply that is the page in file *name*, which has one style and one script."""
+    """Return the page in file *name*, which has one style and one script, as a response."""
     text = Path(__file__).with_name(name).read_text("utf-8")
     policy = _POLICY.format(script=_hash_of("script", text), style=_hash_of("style", text))
     return HttpResponse(
@@ -47,7 +46,7 @@ def _hash_of(element: str, text: str) -> str:
 
 
 class Pages:
-    """What is served beside the service itself.
+    """The pages that are served in addition to the service itself.
 
     Args:
         public_url: Where clients reach the service.
@@ -63,13 +62,13 @@ class Pages:
         }
 
     def answer(self, method: str, path: str) -> HttpResponse | None:
-        """Return the reply to a request for a page, or None where *path* is none."""
+        """Return the response to a request for a page, or None if there is no page at *path*."""
         page = self._pages.get(path)
         return None if page is None else only_read(method, page)
 
 
 def only_read(method: str, page: HttpResponse) -> HttpResponse:
-    """Return *page* if *method* is GET, and what to use otherwise."""
+    """Return *page* if *method* is GET, and an error otherwise."""
     if method == "GET":
         return page
     return error_reply(405, "method_not_allowed", "use GET", headers=(("Allow", "GET"),))

@@ -1,4 +1,4 @@
-"""Renders the results of tasks: each once, when it is first asked for, in threads of its own."""
+"""Renders the results of tasks: each once, on its first download, in threads of its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ResultFiles:
 
     def close(self) -> None:
         """Delete the files."""
-        # A rendering that has begun is waited for: a thread cannot be stopped.
+        # Wait for renderings that have started: a thread cannot be stopped.
         self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()
 
@@ -51,7 +51,7 @@ class ResultFiles:
         try:
             return rendering.result()
         except BaseException:
-            self._renderings.pop(task.id, None)  # the next request tries again
+            self._renderings.pop(task.id, None)  # the next request retries
             raise
 
 
@@ -59,11 +59,11 @@ async def _ended(rendering: Future[Path]) -> None:
     ended = trio.Event()
     token = trio.lowlevel.current_trio_token()
 
-    def tell(_: Future[Path]) -> None:
-        with contextlib.suppress(trio.RunFinishedError):  # nobody waits any more
+    def wake(_: Future[Path]) -> None:
+        with contextlib.suppress(trio.RunFinishedError):  # the service has stopped
             token.run_sync_soon(ended.set)
 
-    rendering.add_done_callback(tell)
+    rendering.add_done_callback(wake)
     await ended.wait()
 
 

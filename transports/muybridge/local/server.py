@@ -1,10 +1,10 @@
 """Serves an ASGI application with hypercorn, in a thread of its own.
 
-Hypercorn's `serve` is documented, but it lets whatever goes wrong on one connection end all others.
-Some clients do make it go wrong, such as one that goes on sending after its last request while
-that is being answered. So this module accepts connections itself, and gives each to hypercorn's
-`TCPServer`, which does all the HTTP. That class is public by name only; `tests/local` and the run
-with the lowest versions show that it still takes these arguments.
+Hypercorn's `serve` is documented, but an error on one connection ends all others. Some clients
+cause such errors, for example by sending more data while their last request is being answered. So
+this module accepts connections itself and gives each one to hypercorn's `TCPServer`, which does all
+the HTTP. That class is public by name only; `tests/local` and the run with the lowest versions show
+that it still takes these arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hypercorn.typing import ConnectionState
 from muybridge.local.application import LOG, LocalApplication
 
 _GRACE = 0.3
-"""Seconds that replies under way have to end when the service is shut down."""
+"""Seconds for responses in progress to finish when the service is shut down."""
 
 
 class ServerThread:
@@ -65,7 +65,7 @@ class ServerThread:
     def _run(self) -> None:
         try:
             trio.run(self._serve)
-        except BaseException as error:  # noqa: BLE001  it is raised in the caller's thread
+        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
             self._failure = error
         finally:
             self.ended.set()
@@ -74,7 +74,7 @@ class ServerThread:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             failure, self._failure = self._failure, None
-            raise RuntimeError("the local service broke down") from failure
+            raise RuntimeError("the local service failed") from failure
 
     async def _serve(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
@@ -91,7 +91,7 @@ class ServerThread:
             try:
                 await TCPServer(app, config, context, ConnectionState({}), stream)
             except* Exception:  # noqa: BLE001  it must not end the other connections
-                LOG.debug("A connection broke down", exc_info=True)
+                LOG.debug("A connection failed", exc_info=True)
             finally:
                 streams.remove(stream)
 

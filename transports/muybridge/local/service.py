@@ -31,7 +31,7 @@ class LocalService:
     Args:
         speed: What the times of `muybridge_protocol.emulator.Timing` are divided by.
         port: Port to listen on, or 0 for any that is free.
-        host: Address to listen on: this machine alone, unless told otherwise.
+        host: Address to listen on: this machine alone by default.
         keys: What each API key may use, or None for one new key that may use everything.
         assets: The ids of the assets in the library.
         public_url: Where clients reach the service, if not at the address that it listens on.
@@ -55,7 +55,7 @@ class LocalService:
         strict: bool = False,
     ) -> None:
         if not 0 <= port <= 65535:  # noqa: PLR2004  the range of ports
-            raise ValueError(f"{port} is no port; use 0 to 65535")
+            raise ValueError(f"{port} is not a port; use 0 to 65535")
         if keys is not None and not keys:
             raise ValueError("there is no key; give at least one, or None for a new one")
         self._timing = Timing(speed=speed)
@@ -87,7 +87,7 @@ class LocalService:
         return next(iter(self._keys))
 
     def now(self) -> float:
-        """Return the service's time, Unix seconds. It never goes back, as a wall clock may."""
+        """Return the service's time, Unix seconds. Unlike a wall clock, it never goes back."""
         return self._epoch + time.monotonic()
 
     def cancel(self, task_id: str) -> bool:
@@ -95,7 +95,7 @@ class LocalService:
         return self.emulator.cancel(task_id, self.now())
 
     def wait(self) -> None:
-        """Wait until the service ends by itself, which it does only when it breaks."""
+        """Block until the service stops by itself, which happens only if it fails."""
         # In short turns, because on Windows Ctrl-C does not interrupt a longer wait.
         while not self._thread.ended.wait(1.0):
             pass
@@ -147,10 +147,10 @@ def serve(
     strict: bool = False,
     on_ready: Callable[[LocalService], None] = lambda _: None,
 ) -> None:
-    """Serve the emulator until Ctrl-C, or until the process is asked to end.
+    """Serve the emulator until Ctrl-C, or until the process is terminated.
 
     Args:
-        host: Address to listen on: this machine alone, unless told otherwise.
+        host: Address to listen on: this machine alone by default.
         port: Port to listen on, or 0 for any that is free.
         speed: What the times of `muybridge_protocol.emulator.Timing` are divided by.
         keys: What each API key may use, or None for one new key that may use everything.
@@ -166,7 +166,7 @@ def serve(
         host=host, port=port, speed=speed, keys=keys, public_url=public_url, strict=strict
     )
     on_main_thread = threading.current_thread() is threading.main_thread()
-    # So that SIGTERM leaves no temporary file, either.
+    # SIGTERM must not leave temporary files behind, either.
     stopping = terminating_on_signals() if on_main_thread else contextlib.nullcontext()
     with contextlib.suppress(KeyboardInterrupt), stopping, service:
         on_ready(service)

@@ -1,4 +1,4 @@
-"""Sends a reply piece by piece over ASGI, at its pace."""
+"""Streams a response over ASGI, at its own pace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muybridge_protocol.http import Headers
 
 
 async def send_head(status: int, headers: Headers, send: ASGISendCallable) -> None:
-    """Send the status and the header fields of a reply."""
+    """Send the status and the header fields of a response."""
     await send(
         {
             "type": "http.response.start",
@@ -23,7 +23,7 @@ async def send_head(status: int, headers: Headers, send: ASGISendCallable) -> No
 async def send_stream(
     reply: StreamedResponse, receive: ASGIReceiveCallable, send: ASGISendCallable
 ) -> None:
-    """Send *reply* piece by piece, until its end or until its reader goes away."""
+    """Send *reply* piece by piece, until its end or until the client disconnects."""
     async with trio.open_nursery() as nursery:
         gone = trio.Event()
 
@@ -36,8 +36,8 @@ async def send_stream(
         await send_head(reply.status, reply.headers, send)
         for index, piece in enumerate(reply.pieces):
             if index:
-                # Only the pause ends early: the server tells that the reader is gone while it is
-                # still closing the connection in `send`, which must not be cancelled there.
+                # Only the pause ends early: the server reports the disconnect while it is still
+                # closing the connection in `send`, which must not be cancelled there.
                 with trio.move_on_after(reply.interval):
                     await gone.wait()
             if gone.is_set():

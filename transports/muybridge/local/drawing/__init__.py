@@ -1,4 +1,4 @@
-"""The pictures and films of the local service: a galloping horse, drawn anew for each task.
+"""The pictures and films of the local service: a galloping horse, drawn for each task.
 
 From the bottom up: `gallop` says where the joints are at each moment of a stride, `horse` clothes
 them, `photograph` sets the horse before a ruled wall, and `card` mounts photographs between a

@@ -54,7 +54,7 @@ def _glyph(char: str) -> bytes:
 
 
 def _in_font(char: str) -> bool:
-    # Pillow does not say what a font has: what it lacks looks like what no font has.
+    # Pillow does not say which characters a font has: all that are missing look alike.
     return _glyph(char) != _glyph(_NO_CHARACTER)
 
 

@@ -66,7 +66,7 @@ class Mount:
         return max(least, self.text_width), max(least, spare)
 
     def card(self, photographs: tuple[int, int]) -> tuple[Image.Image, tuple[int, int]]:
-        """Return the card, and the left and upper edge of of where photographs go on it.
+        """Return the card, and the left and upper edge of the photographs on it.
 
         Args:
             photographs: Width and height in pixels of all photographs with their gutters.
@@ -84,7 +84,7 @@ class Mount:
         return card, (left, top)
 
     def aside_place(self, photographs: tuple[int, int]) -> tuple[int, int, int, int]:
-        """Return left, upper, right and lower edge of the aside, beside the details' line."""
+        """Return left, upper, right and lower edge of the aside, next to the line of details."""
         top = self.margin + (self.room[1] - photographs[1]) // 2 + self._heading_height
         upper = round(top + photographs[1] + self._caption_height - 1.35 * self.text_size)
         right = self.width - self.margin

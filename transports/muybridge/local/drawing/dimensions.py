@@ -1,13 +1,13 @@
 """How large and how long a local result is, from what was asked for and the service's defaults.
 
-What the specification leaves open is decided here:
+The specification leaves these open:
 
 - images: the longer edge has 1024 px for `1k`, 2048 px for `2k` and 3840 px for `4k`;
 - videos: the shorter edge has as many pixels as the resolution's number, 2160 px for `4K`; a
   family that shows no resolution makes 720p;
 - `adaptive` is 16:9, and so are `vidsa` and `vidm` where they are asked for nothing else;
-- `imga` makes squares unless it is asked for a ratio;
-- a `vidc` reference video, which is not fetched, is supposed to have the family's default ratio.
+- `imga` makes squares unless the request has a ratio;
+- a `vidc` reference video, which is not fetched, is assumed to have the family's default ratio.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RATIOS = {
 
 @attrs.frozen
 class Dimensions:
-    """What a result measures.
+    """The dimensions of a result.
 
     Args:
         width: Width in pixels; even for a video.
@@ -49,7 +49,7 @@ class Dimensions:
 
 
 def dimensions(family: Family, body: Mapping[str, object]) -> Dimensions:
-    """Return what the result of a request measures.
+    """Return the dimensions of the result of a request.
 
     Args:
         family: The family that the request is for.
@@ -107,7 +107,7 @@ def _resolution(family: Family, body: Mapping[str, object]) -> str:
 
 
 def _asked(family: Family, body: Mapping[str, object], name: str) -> object:
-    """Return what *body* says of a setting, unless the family has no such field."""
+    """Return the value of a setting in *body*, unless the family has no such field."""
     known = family.field(name) is not None or not family.body_shown
     return body.get(name) if known else None
 

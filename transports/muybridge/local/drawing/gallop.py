@@ -76,7 +76,7 @@ class Pose:
 
     Args:
         phase: Phase of the stride.
-        lift: Where the trunk's middle is, against where it is when the horse stands.
+        lift: Where the trunk's middle is, relative to a standing horse.
         pitch: Angle of the trunk in radians, positive with the forehand raised.
         tuck: How far the croup is drawn under, from -1.0 (stretched) to 1.0 (gathered).
         neck: Angle by which the neck is raised, in radians.
@@ -238,7 +238,7 @@ def _corner(opposite_reach: float, near: float, far: float) -> float:
 _hind_stance, _hind_slope_stance = _stance(0.12, (46.0, 38.0, 37.0, 56.0, 104.0))
 _fore_stance, _fore_slope_stance = _stance(0.74, (46.0, 37.0, 35.0, 52.0, 100.0))
 
-# In the air, a leg moves as looks right beside the plates of Muybridge.
+# In the air, the legs move so that they look right next to Muybridge's plates.
 
 _HIND_FETLOCK: Curve = (
     *_hind_stance,

@@ -34,7 +34,7 @@ class Silhouette:
     Args:
         far: The legs away from the viewer.
         near: All else.
-        lines: Lines of light upon the near side that tell one muscle from the next.
+        lines: Light lines on the near side, which separate the muscles.
     """
 
     far: tuple[Outline, ...]

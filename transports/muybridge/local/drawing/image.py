@@ -1,7 +1,6 @@
 """Renders the local emulator's images: a plate of photographs of a galloping horse.
 
-What was asked for is written below the photographs, so that a picture shows which request it
-answers.
+The caption below the photographs shows the request that a picture belongs to.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _LEAST_LEGIBLE = 7.0
 
 @attrs.frozen(kw_only=True)
 class Picture:
-    """What to show.
+    """The content of a picture.
 
     Args:
         width: Width in pixels.
@@ -64,7 +63,7 @@ class Picture:
 
 @attrs.frozen(kw_only=True)
 class Likeness:
-    """What a seed decides.
+    """The details that a seed decides.
 
     Args:
         coat: Shade of the horse's flank, 0 (black) to 255.
@@ -93,7 +92,7 @@ def render_png(picture: Picture, path: Path) -> None:
 
     Args:
         picture: What to show.
-        path: Where to write it. It is there whole or not at all.
+        path: Where to write it. It appears only when it is complete.
     """
     likeness = Likeness.from_seed(picture.seed)
     plate = likeness.toned(_plate(picture, likeness))
@@ -103,7 +102,7 @@ def render_png(picture: Picture, path: Path) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Generator[Path]:
-    """Give a path to write to, and move what was written to *path* once it is whole."""
+    """Yield a path to write to, and move the file to *path* once it is complete."""
     with tempfile.TemporaryDirectory(prefix=".rendering-", dir=path.parent) as folder:
         unfinished = Path(folder, "unfinished")
         yield unfinished

@@ -1,6 +1,6 @@
 """The sound of a film: a quiet chord, and a beat for each hoof that touches the ground."""
 
-# The stubs of av leave the type of what a packet carries, and add_stream's keywords, unknown.
+# av's stubs leave packets' contents and the keywords of add_stream untyped.
 # pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Soundtrack:
         self._played += samples
 
     def end(self) -> None:
-        """Write what the encoder still holds back."""
+        """Flush the encoder."""
         self._container.mux(self._stream.encode(None))
 
 

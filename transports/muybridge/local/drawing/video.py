@@ -4,7 +4,7 @@ A gallop repeats itself, so only one stride is drawn; its pictures are shown aga
 new frame number and time written into each.
 """
 
-# The stubs of av leave the type of what a packet carries, and add_stream's keywords, unknown.
+# av's stubs leave packets' contents and the keywords of add_stream untyped.
 # pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def render_mp4(film: Film, path: Path) -> None:
 
     Args:
         film: What to show.
-        path: Where to write it. It is there whole or not at all.
+        path: Where to write it. It appears only when it is complete.
 
     Raises:
         ValueError: Width or height is odd, or the film is too short to have a frame.
