@@ -51,6 +51,9 @@ from muybridge_protocol.service import Service
 if TYPE_CHECKING:
     from muybridge_protocol.observations import AnyEvent
 
+_LOOK_UP_PATIENCE = 300.0
+"""Seconds for which a look-up waits for its turn to read the journal."""
+
 _STOPS = Polled | WillRetry | ServiceSilent | Throttled | DownloadProgress
 """The events at which a stopping run may interrupt an operation."""
 
@@ -171,7 +174,8 @@ class ItemWork:
 
     def _is_recorded(self, name: str) -> bool:
         """Whether *name* is another item's. Another worker may be using the run's journal."""
-        with Journal(self._journal.folder, check=False) as journal:
+        # The run itself keeps writing meanwhile, and SQLite promises a reader no turn.
+        with Journal(self._journal.folder, check=False, patience=_LOOK_UP_PATIENCE) as journal:
             return journal.is_recorded(name, besides=self.entry.number)
 
     def saved(self, placed: Placed) -> None:

@@ -326,8 +326,11 @@ class Connection(HTTPConnection):
         head = request_head(
             method, exchange.target, (*fields.items(), *exchange.route.proxy_fields)
         )
-        if exchange.link and not exchange.link.idle_since:
-            exchange.link.refuse_early_bytes()  # `Route.take` has just checked an idle one
+        link = exchange.link
+        if link is None:
+            raise RuntimeError("urllib3 sends a request before it connects")
+        if not link.idle_since:  # `Route.take` has just checked an idle one
+            link.refuse_early_bytes()
         exchange.sent = True
         try:
             # Copying a large body takes longer than sending it separately.
