@@ -7,11 +7,14 @@ from collections.abc import Iterator
 import pytest
 import trustme
 
+from client.conftest import driver, make_client
 from transport.certificates import client_context, server_context
 from transport.scripted_server import ScriptedServer, hang
 
 from .cells import Surroundings
 from .rows import Certificate
+
+__all__ = ["driver", "make_client"]
 
 
 @pytest.fixture(scope="session")

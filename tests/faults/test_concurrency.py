@@ -16,7 +16,6 @@ import pytest
 import trio
 
 import muybridge
-from client.drivers import DRIVERS
 from client.in_process import Answer, AsyncFace, InProcessTransport, World
 from client.on_trio import TrioClock
 from client.requests_made import image
@@ -137,13 +136,6 @@ def interrupted_at_every_step(
 def told(seen: Interrupted, *known: str) -> bool:
     """Whether one of the words that matter was told."""
     return any(word in seen.told for word in known)
-
-
-@pytest.fixture(params=DRIVERS)
-def driver(request: pytest.FixtureRequest) -> str:
-    """The name of the driver under test."""
-    name: str = request.param
-    return name
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -35,20 +35,6 @@ from .disk_child import killed, on_failing_disk, on_small_disk
 
 posix = pytest.mark.skipif(os.name != "posix", reason="a matter of posix")
 nightly = pytest.mark.nightly
-
-
-@pytest.fixture(params=DRIVERS)
-def driver(request: pytest.FixtureRequest) -> str:
-    """The name of the driver under test."""
-    name: str = request.param
-    return name
-
-
-@pytest.fixture
-def make_client(driver: str) -> Iterator[MakeClient]:
-    """What makes clients of the driver under test; they are closed at the end."""
-    with ExitStack() as closing:
-        yield DRIVERS[driver](closing)
 
 
 def refused(client: AnyClient, source: Result | str, path: str | Path) -> muybridge.DownloadFailed:

@@ -7,9 +7,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import trio
 import muybridge
 from batch.billing import PNG, BillingServer, Fault, at_random
 from batch.runner_process import KEY, horses
-from client.drivers import DRIVERS, MakeClient
+from client.drivers import MakeClient
 from client.in_process import World
 from client.requests_made import image
 from muybridge import batch
@@ -44,20 +44,6 @@ WEIGHTS = {
     Fault.THROTTLED: 4,
     Fault.REFUSED: 4,
 }
-
-
-@pytest.fixture(params=DRIVERS)
-def driver(request: pytest.FixtureRequest) -> str:
-    """The name of the driver under test."""
-    name: str = request.param
-    return name
-
-
-@pytest.fixture
-def make_client(driver: str) -> Iterator[MakeClient]:
-    """What makes clients of the driver under test; they are closed at the end."""
-    with ExitStack() as at_end:
-        yield DRIVERS[driver](at_end)
 
 
 def check_books(server: BillingServer, known: dict[str, str], unsure: set[str]) -> None:
