@@ -1,7 +1,7 @@
 """Python in processes of its own: started afresh, or forked from one that has loaded the library.
 
-A fork takes milliseconds where a start takes half a second. `Nursery` is the side of the tests. The
-program that it names calls `serve` with what each fork does.
+A fork takes milliseconds, a start half a second. Tests use `Nursery`. The program that it names
+calls `serve` with the function that each fork calls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 class Nursery:
-    """Forks one process after the other, as long as the context lasts.
+    """Forks one process after another while the context lasts.
 
     Args:
         module: The program that calls `serve`.
@@ -63,7 +63,7 @@ class Nursery:
         return int(self._read())
 
     def wait(self) -> Any:
-        """Return what came of the order, or minus the number of the signal that ended it."""
+        """Return what the order returned, its exit code, or minus the signal that ended it."""
         return self._read()
 
     def run(self, **order: Any) -> Any:

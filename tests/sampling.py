@@ -1,4 +1,4 @@
-"""The share of the nightly run that every run has."""
+"""How much of the nightly run's work every run does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import settings
 
 
 def examples(number: int) -> int:
-    """Return *number*, or in the nightly run how many examples each test has there."""
+    """Return *number*, or the number of the nightly run's own profile if this is one."""
     if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
         return settings().max_examples
     return number

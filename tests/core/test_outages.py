@@ -125,7 +125,7 @@ def healthy(kind: str, count: int) -> Seen:
     return watched(kind, count, None)
 
 
-# In each run every kind and every fault comes up, and by night each with each.
+# Every run tries each kind and each fault; the nightly run tries each kind with each fault.
 CELLS = [
     pytest.param(
         kind,

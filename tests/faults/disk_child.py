@@ -94,7 +94,7 @@ def killed(nursery: Nursery, driver: str, service: str, url: str, target: Path, 
     """Download in a process of *nursery* that dies at a line of saving; return whether it did.
 
     Args:
-        nursery: One of this module.
+        nursery: What forks processes of this module.
         driver: Which client to use.
         service: The service's base URL.
         url: What to download.

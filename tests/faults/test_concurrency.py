@@ -195,8 +195,8 @@ def test_ctrl_c_from_the_beginning(driver: str, answer: str, call: str, opcodes:
 
 @posix
 @pytest.mark.usefixtures("keyboard")
-# It may strike trio's own loop, which leaves its tasks as they stand. That they cannot end outside
-# of it is seen whenever the garbage collector comes by.
+# It may strike trio's own loop, which then leaves its tasks unfinished. They cannot end outside of
+# the loop, and Python warns of that whenever the garbage collector finds them.
 @pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <coroutine object:pytest.PytestUnraisableExceptionWarning"
 )
