@@ -289,6 +289,34 @@ def test_a_connection_that_takes_no_byte(
     assert failure.reason is Reason.RESET
 
 
+@pytest.mark.parametrize(
+    ("text", "sent", "reason"),
+    [
+        ("Connection refused by Responses - it quotes the URL", False, Reason.REFUSED_HERE),
+        ("anything else", True, Reason.OTHER),
+    ],
+    ids=["refusal", "failure"],
+)
+def test_a_mock_in_place_of_the_session(
+    requests_transport: RequestsTransport,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    text: str,
+    sent: bool,
+    reason: Reason,
+) -> None:
+    """A mock that has no response sent nothing; of any other failure it may have sent all."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise requests.ConnectionError(text)
+
+    monkeypatch.setattr(requests.Session, "send", fail)
+    failure = failure_of(requests_transport, post("http://service.test/"))
+    assert (failure.sent, failure.reason) == (sent, reason)
+    assert text not in failure.detail
+    assert "ConnectionError" in failure.detail
+
+
 def test_an_alarm_right_after_sending(
     requests_transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
