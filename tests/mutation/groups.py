@@ -237,6 +237,23 @@ EQUIVALENT: dict[_Key, str] = {
         "nobody gives it",
     ),
     **dict.fromkeys(
+        _swapped(
+            "muybridge.wire._requests_connections",
+            "return not self.will_close and not self.fp.peek(1)",
+            ("peek(1)", "peek(0)"),
+        ),
+        "peek reads what is there, however much it is asked for",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.wire.http1.response_reader",
+            "self._framing = Framing(bodiless=False, chunked=False, length=None)",
+            ("bodiless=False", "bodiless=True"),
+            ("chunked=False", "chunked=True"),
+        ),
+        "it is replaced with the head, before which nobody asks for it",
+    ),
+    **dict.fromkeys(
         _swapped(_BY_REQUESTS, "allow_redirects=False,", ("False", "True")),
         "the session follows no redirect in either case",
     ),
