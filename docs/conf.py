@@ -41,7 +41,7 @@ nitpick_ignore = [
     ("py:class", "muybridge.testing.fake_transport.BrokenOff"),
     ("py:class", "muybridge.testing.fake_transport.FakeReply"),
     ("py:class", "muybridge.testing.fake_transport.Sent"),
-    ("py:class", "muybridge.wire.http1.reply.Reply"),
+    ("py:class", "muybridge.wire.http1.response.Reply"),
     # Raised by a function of the core; the clients convert it to their own errors.
     ("py:exc", "InvalidJson"),
 ]

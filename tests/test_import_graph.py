@@ -105,7 +105,7 @@ def check(found: set[str]) -> None:
         "muybridge.wire._tunnel",
     } == set()
     rare = {f"muybridge_protocol.operations.{name}" for name in ("call", "delete_asset", "text")}
-    rare.add("muybridge.files.parts")
+    rare.add("muybridge.files.text_parts")
     assert ours & rare == set()
 
 

@@ -142,7 +142,7 @@ def _to_picture(_source: object, target: object) -> bool:
 
 def _steps() -> dict[str, Callable[[], None]]:
     journal = "muybridge.batch.journal:Journal"
-    record = "muybridge.batch.creating:ItemRecord"
+    record = "muybridge.batch.journaled_create:ItemRecord"
     part = "muybridge.files.saving:PartFile"
     places: dict[str, Any] = {
         "linking the journal": _around("os", "link"),
@@ -159,7 +159,7 @@ def _steps() -> dict[str, Callable[[], None]]:
         "saving a piece": _around(part, "write"),
         "finishing the file": _around(part, "finish"),
         "linking the file": _around("os", "link", when=_to_picture),
-        "naming the file": _around("muybridge.batch.placing", "sync_folders"),
+        "naming the file": _around("muybridge.batch.file_names", "sync_folders"),
         "writing downloaded down": _around(journal, "move", when=_moving("downloaded")),
         "leaving": _around("muybridge.batch.opening", "release"),
         "ending as a runner": _around("muybridge.batch.runner_files:Runner", "__exit__"),

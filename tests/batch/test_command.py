@@ -357,7 +357,7 @@ def test_a_signal_waits_for_nothing_that_costs_nothing(
         state = 6 if what == "/media/" else 5
         assert (process.returncode, server.posts) == (ended_by(number, state), 1), stderr
         assert "waiting for" not in stderr
-        assert "tried again" not in stderr
+        assert "retrying" not in stderr
         assert "to resume: muybridge batch run --out out --concurrency 1" in stderr
         assert invoke(*AGAIN, server=server).exit_code == 0
         assert (server.posts, server.doubles) == (3, [])

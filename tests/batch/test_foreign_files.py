@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from muybridge import batch
 from muybridge.batch import BatchEvent, State, What
-from muybridge.batch.placing import place
+from muybridge.batch.file_names import place
 from muybridge.cli.commands import muybridge
 
 from .billing import PNG, BillingServer

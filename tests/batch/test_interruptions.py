@@ -128,7 +128,7 @@ def test_what_a_journal_says_besides(
     server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A journal that fails while a defect is written down does not hide the defect."""
-    from muybridge.batch.creating import ItemRecord  # noqa: PLC0415  for this test alone
+    from muybridge.batch.journaled_create import ItemRecord  # noqa: PLC0415  for this test alone
 
     def broken(*_: object, **__: object) -> Any:
         raise TypeError("a defect")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from muybridge.batch import JournalUnusable, State
-from muybridge.batch.creating import ItemRecord
+from muybridge.batch.journaled_create import ItemRecord
 from muybridge.batch.runner_files import ReplySlot
 
 from .billing import BillingServer, Fault

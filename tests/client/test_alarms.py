@@ -18,8 +18,8 @@ import pytest
 import urllib3
 
 from muybridge.drivers.notes import NOT_SENT, TEXT_UNDER_WAY, UNDER_WAY, accepted
-from muybridge.wire._reply_body import Framing
 from muybridge.wire._requests_connections import Reply
+from muybridge.wire._response_body import Framing
 from muybridge.wire.http1 import connections
 from muybridge.wire.network import Network
 from muybridge.wire.trio_transport import TrioLoop, TrioStream
@@ -188,7 +188,7 @@ def test_delete(
     point: str,
     error: BaseException,
 ) -> None:
-    """It ends a deletion as itself, and nothing is tried again."""
+    """It ends a deletion as itself, and nothing is retried."""
     at = POINTS[driver][point]
     with ScriptedServer(at.script, scheme=at.scheme) as server, monkeypatch.context() as patch:
         at.patch(patch)

@@ -407,7 +407,7 @@ def test_download_of_a_task(make_client: MakeClient, world: World, tmp_path: Pat
 def test_download_tells_each_event_once(
     make_client: MakeClient, world: World, tmp_path: Path
 ) -> None:
-    """A download that is tried again says so once, and its progress never repeats."""
+    """A download that is retried says so once, and its progress never repeats."""
     events: list[Event] = []
     client = make_client(world, on_event=tasks_alone(events.append))
     result = client.run(image())

@@ -50,7 +50,7 @@ def test_a_run(make_client: MakeClient, logs: pytest.LogCaptureFixture) -> None:
         ("DEBUG", "calls", "begins"),
         ("DEBUG", "requests", "POST https://service.test:443/v1/imga/images, 47 bytes"),
         ("DEBUG", "requests", "status 429, 0 bytes after 0.250 s"),
-        ("WARNING", "calls", "the service asks to slow down; create goes on in 7.0 s"),
+        ("WARNING", "calls", "the service asks to slow down; create resumes in 7.0 s"),
         ("DEBUG", "requests", "POST https://service.test:443/v1/imga/images, 47 bytes, once more"),
         ("DEBUG", "requests", "status 200, 98 bytes after 0.250 s"),
         ("INFO", "tasks", "accepted, processing"),
@@ -65,7 +65,7 @@ def test_a_run(make_client: MakeClient, logs: pytest.LogCaptureFixture) -> None:
         ("WARNING", "calls", lines[11][2]),
         ("DEBUG", "requests", "GET https://service.test:443/v1/result/task-2, 0 bytes, once more"),
     ]
-    assert lines[11][2].startswith("poll is tried again in ")
+    assert lines[11][2].startswith("retrying poll in ")
     assert lines[11][2].endswith(" s: connection reset in phase head")
     assert lines[-2] == ("INFO", "tasks", "is now completed")
     assert lines[-1][:2] == ("INFO", "calls")

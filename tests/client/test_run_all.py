@@ -495,7 +495,7 @@ def test_a_second_ctrl_c_ends_the_run_at_once(
 
 
 def test_a_server_that_says_429_slows_everything_and_loses_nothing() -> None:
-    """Refused requests are tried again, more slowly, and each is accepted once in the end."""
+    """Refused requests are retried, more slowly, and each is accepted once in the end."""
     with SlowServer(refusals=3) as server, Client(KEY, server.url, poll_interval=0.01) as client:
         server.go_on.set()
         work = [ImgaRequest(model="imga", prompt=f"horse {number}") for number in range(12)]

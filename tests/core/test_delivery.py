@@ -184,7 +184,7 @@ UNSENT = [
 
 @pytest.mark.parametrize(("phase", "reason"), UNSENT)
 def test_unsent_is_tried_again(phase: Phase, reason: Reason) -> None:
-    """What failed before a byte had left is tried again, whatever the phase and reason."""
+    """What failed before a byte had left is retried, whatever the phase and reason."""
     check(unsent(reason, phase), Row(AGAIN, AGAIN, AGAIN, AGAIN, AGAIN))
 
 
@@ -249,7 +249,7 @@ OTHER_STATUSES = [*range(100, 200), *range(400, 600)]
 
 @pytest.mark.parametrize("status", OTHER_STATUSES)
 def test_create_statuses(status: int) -> None:
-    """The listed statuses refuse a create, 429 is tried again, every other one is ambiguous."""
+    """The listed statuses refuse a create, 429 is retried, every other one is ambiguous."""
     expected: Meaning = CreateAmbiguous
     if status in REFUSED:
         expected = ERRORS.get(status, Refused)
@@ -267,14 +267,14 @@ def test_poll_statuses(status: int) -> None:
 
 @pytest.mark.parametrize("status", OTHER_STATUSES)
 def test_delete_statuses(status: int) -> None:
-    """The listed statuses are errors of a deletion; after every other it is tried again."""
+    """The listed statuses are errors of a deletion; after every other it is retried."""
     expected = ERRORS.get(status, Refused) if status in REFUSED else AGAIN
     assert meaning(delete(), reply(status)) is expected
 
 
 @pytest.mark.parametrize("status", OTHER_STATUSES)
 def test_download_statuses(status: int) -> None:
-    """A dead link asks once for a fresh one, other refusals end it, the rest is tried again."""
+    """A dead link asks once for a fresh one, other refusals end it, the rest is retried."""
     expected: Meaning = AGAIN
     if status in LINK_DEAD:
         expected = QUERY
@@ -527,7 +527,7 @@ def test_retry_after_of_two_minutes_is_obeyed() -> None:
 
 
 def test_retry_after_over_the_deadline_stops() -> None:
-    """A create that would be tried again only after its deadline stops with RateLimited."""
+    """A create that would be retried only after its deadline stops with RateLimited."""
     answers = repeat(4, reply(429, Retry_After="110"))
     run = drive(create(), *answers)
     assert isinstance(run.outcome, RateLimited)
@@ -764,7 +764,7 @@ def test_a_refusal_with_an_id_of_its_own_is_a_refusal(status: int, body: bytes) 
 
 @pytest.mark.parametrize("body", NO_TASKS)
 def test_a_throttled_create_with_an_id_of_its_own_is_tried_again(body: bytes) -> None:
-    """A 429 that names the request's id is tried again like any other."""
+    """A 429 that names the request's id is retried like any other."""
     run = drive(create(), raw(429, body), reply(400))
     assert len(run.requests) == 2
 

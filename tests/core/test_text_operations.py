@@ -139,7 +139,7 @@ class Again:
 
 @each
 def test_every_status(start: Start) -> None:
-    """The listed statuses refuse, 429 is tried again, all others are ambiguous and not followed."""
+    """The listed statuses refuse, 429 is retried, all others are ambiguous and not followed."""
     expected: dict[int, type[Any]] = dict.fromkeys(
         [*range(100, 200), *range(300, 600), 600, 999], TextAmbiguous
     )

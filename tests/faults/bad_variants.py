@@ -16,7 +16,7 @@ import attrs
 import requests
 
 from muybridge.wire.async_transport import whole
-from muybridge.wire.http1.reply import Reply
+from muybridge.wire.http1.response import Reply
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import StreamedReply, Transport, TransportError
 from muybridge.wire.trio_transport import TrioTransport

@@ -7,7 +7,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import attrs
@@ -16,11 +16,11 @@ import trio
 
 from batch.billing import BillingServer
 from muybridge import TrioTransport
-from muybridge.batch.creating import ItemRecord
+from muybridge.batch.journaled_create import ItemRecord
 from muybridge.clock import SystemClock
 from muybridge.drivers.blocking import BlockingTeam
 from muybridge.drivers.on_trio import TrioTeam
-from muybridge.drivers.runtime import FOREVER
+from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.saving import PartFile
 from muybridge.wire import _requests_connections
 from muybridge.wire._requests_connections import Incoming, Reply
@@ -148,7 +148,7 @@ class MainThread:
         self._is_batch = False
         original = BlockingTeam.run
 
-        async def watched(team: BlockingTeam, work: Callable[[], Awaitable[None]]) -> None:
+        async def watched(team: BlockingTeam, work: Work) -> None:
             try:
                 self._waits.set()
                 await original(team, work)

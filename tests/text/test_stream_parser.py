@@ -160,7 +160,7 @@ def test_events_before_an_exception() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"[] 1", "goes on after the end of its JSON array"),
+        (b"[] 1", "continues after the end of its JSON array"),
         (b"[\x1b", r"b'\\x1b' stands where an event should begin"),
         (b'{"a":"}', "ends inside an event"),
     ],

@@ -93,7 +93,7 @@ class AsyncioTransport(Http1Transport):
 def test_no_event_loop_is_imported() -> None:
     """The transport brings no event loop with it; only its binding does."""
     found = imported_by("import muybridge.wire.http1.transport")
-    assert "muybridge.wire.http1.reply" in found
+    assert "muybridge.wire.http1.response" in found
     assert found & {"trio", "asyncio", "anyio"} == set()
     assert "trio" in imported_by("import muybridge.wire.trio_transport")
 

@@ -23,7 +23,7 @@ from trio.testing import trio_test
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire import network
 from muybridge.wire.async_transport import exchange
-from muybridge.wire.http1.reply import Reply
+from muybridge.wire.http1.response import Reply
 from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.transport import TransportError
 from muybridge.wire.trio_transport import TrioStream, TrioTransport

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         AsyncContentStream as AsyncContentStream,
         AsyncTextStream as AsyncTextStream,
     )
-    from muybridge.files.parts import load_part as load_part
+    from muybridge.files.text_parts import load_part as load_part
     from muybridge.text_client import ContentStream as ContentStream, TextStream as TextStream
     from muybridge.trio_client import TrioClient as TrioClient, TrioOutcomes as TrioOutcomes
     from muybridge.wire.httpx2_transport import Httpx2Transport as Httpx2Transport
@@ -103,7 +103,7 @@ __version__: Final = "0.1.0"
 _HOMES: Final = {
     "muybridge.client": Home("Client Outcomes", extra="requests"),
     "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
-    "muybridge.files.parts": Home("load_part"),
+    "muybridge.files.text_parts": Home("load_part"),
     "muybridge.text_client": Home("ContentStream TextStream"),
     "muybridge.trio_client": Home("TrioClient TrioOutcomes", extra="trio", needs="trio"),
     "muybridge.wire.httpx2_transport": Home(

@@ -6,7 +6,7 @@ Time and new ids are arguments, so that tests run through a task's life in micro
 from muybridge_protocol.emulator.accounts import Access
 from muybridge_protocol.emulator.intake import REQUEST_BODY_LIMIT, ServiceRequest
 from muybridge_protocol.emulator.markers import CANCEL, FAILURES, SLOW
-from muybridge_protocol.emulator.replies import StreamedResponse
+from muybridge_protocol.emulator.responses import StreamedResponse
 from muybridge_protocol.emulator.service import Emulator
 from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing
 from muybridge_protocol.emulator.text import TextMarker

@@ -8,7 +8,12 @@ from urllib.parse import unquote
 
 from muybridge_protocol.emulator.accounts import Access, authenticate
 from muybridge_protocol.emulator.intake import ServiceRequest, UnreadableBody, read_body
-from muybridge_protocol.emulator.replies import error_reply, json_reply, result_record, task_record
+from muybridge_protocol.emulator.responses import (
+    error_reply,
+    json_reply,
+    result_record,
+    task_record,
+)
 from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, accept, reject
 from muybridge_protocol.emulator.text import answer_text, text_protocol
 from muybridge_protocol.families import FAMILIES, IMGB, VIDSA, Family

@@ -284,7 +284,7 @@ class Download(Operation[Saved]):
         self._check_step("end", now=now)
         total = self.part.total
         if total is not None and self.part.offset < total:
-            return self._retry("the file broke off", now)
+            return self._retry("the download ended early", now)
         if self.part.offset == 0:
             return self._retry("the file is empty", now)
         return self._settle(

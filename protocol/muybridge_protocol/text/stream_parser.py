@@ -443,7 +443,7 @@ class _Objects:
         error = MalformedStream(
             f"{found!r} stands where an event should begin"
             if self._allowed
-            else "the body goes on after the end of its JSON array"
+            else "the body continues after the end of its JSON array"
         )
         error.rest = rest
         return error

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from muybridge.batch.ambiguous_items import CannotResolve, abandon, adopt, resubmit
 from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import WrongService, status
-from muybridge.batch.resolving import CannotResolve, abandon, adopt, resubmit
 from muybridge.batch.run_batch import run
 from muybridge.lazy_names import Home, LazyNames
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from muybridge.batch.creating import Created, ItemRecord, request_of
 from muybridge.batch.events import What
+from muybridge.batch.file_names import Placed, place
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.placing import Placed, place
+from muybridge.batch.journaled_create import Created, ItemRecord, request_of
 from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner_files import ReplySlot
-from muybridge.batch.storable import one_line
+from muybridge.batch.sqlite_values import one_line
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
@@ -248,14 +248,14 @@ class ItemWork:
             case Polled(result, changed=True):
                 self._run.event(self.entry, What.STATUS, str(result.status), task=result.id)
             case WillRetry(what, reason, delay):
-                detail = f"{what} is tried again in {delay:.0f} s: {reason}"
+                detail = f"retrying {what} in {delay:.0f} s: {reason}"
                 self._run.event(self.entry, What.RETRY, detail)
             case ServiceSilent(silent, reason, delay):
                 silence = f"no valid response for {silent / 60:.0f} minutes"
                 detail = f"{silence}; next poll in {delay:.0f} s: {reason}"
                 self._run.event(self.entry, What.RETRY, detail)
             case Throttled(what, delay):
-                detail = f"the service asks to slow down: {what} goes on in {delay:.0f} s"
+                detail = f"the service asks to slow down: {what} resumes in {delay:.0f} s"
                 self._run.event(self.entry, What.RETRY, detail)
             case _:
                 pass

@@ -41,7 +41,7 @@ from muybridge.batch.journal_errors import (
     Unstorable,
     sentence,
 )
-from muybridge.batch.storable import one_line, storable
+from muybridge.batch.sqlite_values import one_line, storable
 from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge_protocol.records.convert import structure, unstructure, wire_names
 from muybridge_protocol.records.json import InvalidJson

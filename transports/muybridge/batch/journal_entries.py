@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 import attrs
 
-from muybridge.batch.storable import Kind, one_line
+from muybridge.batch.sqlite_values import Kind, one_line
 from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.convert import wire, wire_names

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from muybridge.batch.contact_sheet import write_sheet
 from muybridge.batch.events import SETTLED, BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items
 from muybridge.batch.journal import Entries, Journal
@@ -18,7 +19,6 @@ from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnu
 from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner_files import Runner
-from muybridge.batch.sheet import write_sheet
 from muybridge.drivers.calls import check_wait
 from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import UNDER_WAY

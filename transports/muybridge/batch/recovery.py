@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from muybridge.batch.creating import judge_kept_reply
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.journaled_create import judge_kept_reply
 from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, known_runners
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.service import Service

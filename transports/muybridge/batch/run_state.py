@@ -12,7 +12,7 @@ from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry
 from muybridge.batch.runner_files import Runner
-from muybridge.batch.storable import one_line
+from muybridge.batch.sqlite_values import one_line
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import ServiceError
 

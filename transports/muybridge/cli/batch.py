@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from muybridge.batch.contact_sheet import NAME as SHEET
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
-from muybridge.batch.sheet import NAME as SHEET
 from muybridge.cli.batch_progress import entry_record, reporting
 from muybridge.cli.errors import (
     AMBIGUOUS,
@@ -229,7 +229,7 @@ def resolve(
     if invocation.json:
         document({"ok": True, "item": entry_record(entry)})
     else:
-        say(f"{entry.label} is {entry.state} now; `muybridge batch run --out {folder}` goes on")
+        say(f"{entry.label} is {entry.state} now; to resume: muybridge batch run --out {folder}")
 
 
 def _check_file_too(file: str | None, error: LocalError) -> None:

@@ -87,7 +87,7 @@ def pacing_sentence(pacing: Pacing) -> str:
     """Return how often results are polled, as a sentence."""
     least = f", never below {pacing.minimum:g} s" if pacing.minimum is not None else ""
     assumed = " (an assumption: the service does not say)" if pacing.assumed else ""
-    return f"The result is asked for every {pace_of(pacing)}{least}{assumed}."
+    return f"The result is polled every {pace_of(pacing)}{least}{assumed}."
 
 
 def kept_sentence(family: Family) -> str:

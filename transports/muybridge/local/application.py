@@ -25,7 +25,7 @@ from muybridge_protocol.emulator import (
     ServiceRequest,
     StreamedResponse,
 )
-from muybridge_protocol.emulator.replies import error_reply, media_name
+from muybridge_protocol.emulator.responses import error_reply, media_name
 from muybridge_protocol.families import Media
 from muybridge_protocol.http import Headers, HttpResponse, find_header
 

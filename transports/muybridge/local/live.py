@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from muybridge.local.pages import html_page, only_read
 from muybridge_protocol.emulator import Access, EmulatedTask, Emulator, MediaState
 from muybridge_protocol.emulator.accounts import authenticate
-from muybridge_protocol.emulator.replies import json_reply, media_name
+from muybridge_protocol.emulator.responses import json_reply, media_name
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.http import Headers, HttpResponse
 from muybridge_protocol.records.convert import attributes

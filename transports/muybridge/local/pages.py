@@ -11,7 +11,7 @@ from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 
-from muybridge_protocol.emulator.replies import error_reply
+from muybridge_protocol.emulator.responses import error_reply
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.openapi import openapi_document
 

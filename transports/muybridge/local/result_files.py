@@ -14,7 +14,7 @@ from muybridge.local.drawing.dimensions import dimensions
 from muybridge.local.drawing.image import Picture, render_png
 from muybridge.local.drawing.video import Film, render_mp4
 from muybridge_protocol.emulator import EmulatedTask
-from muybridge_protocol.emulator.replies import media_name
+from muybridge_protocol.emulator.responses import media_name
 
 _THREADS = 2
 

@@ -99,7 +99,7 @@ def _line(found: dict[str, Fact]) -> str:
         case {"event": "Polled", "status": status, "changed": changed}:
             return f"{'is now' if changed else 'is still'} {status}"
         case {"event": "WillRetry", "delay": int() | float() as seconds}:
-            return f"{found['what']} is tried again in {seconds:.1f} s: {found['cause']}"
+            return f"retrying {found['what']} in {seconds:.1f} s: {found['cause']}"
         case {
             "event": "ServiceSilent",
             "silent": int() | float() as silent,
@@ -108,7 +108,7 @@ def _line(found: dict[str, Fact]) -> str:
             cause = found["cause"]
             return f"no valid response for {silent:.0f} s, next poll in {seconds:.1f} s: {cause}"
         case {"event": "Throttled", "delay": int() | float() as seconds}:
-            return f"the service asks to slow down; {found['what']} goes on in {seconds:.1f} s"
+            return f"the service asks to slow down; {found['what']} resumes in {seconds:.1f} s"
         case {"event": "Ambiguous"}:
             return f"may or may not have been accepted, and is not sent again: {found['cause']}"
         case {"event": "CallEnded"}:

@@ -24,7 +24,7 @@ from muybridge.wire._addressing import (
 )
 from muybridge.wire._environment import checked_proxy
 from muybridge.wire._network_errors import network_error
-from muybridge.wire._reply_body import Framing, Inflation
+from muybridge.wire._response_body import Framing, Inflation
 from muybridge.wire.exchange import PIECE, Exchange, Fault, reason_of, refuse_early_bytes
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, TransportFailure

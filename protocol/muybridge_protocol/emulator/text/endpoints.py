@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from muybridge_protocol.emulator.accounts import Access
 from muybridge_protocol.emulator.intake import ServiceRequest, UnreadableBody, read_body
-from muybridge_protocol.emulator.replies import StreamedResponse
+from muybridge_protocol.emulator.responses import StreamedResponse
 from muybridge_protocol.emulator.tasks import Timing
 from muybridge_protocol.emulator.text.answer import Answer, answer
 from muybridge_protocol.emulator.text.chat import Chat

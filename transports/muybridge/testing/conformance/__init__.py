@@ -21,11 +21,11 @@ try:
     from muybridge.testing.conformance.failing import Failing
     from muybridge.testing.conformance.interrupted import Interrupted
     from muybridge.testing.conformance.lessons import Capabilities, NotConforming
-    from muybridge.testing.conformance.replying import Replying
+    from muybridge.testing.conformance.responding import Replying
     from muybridge.testing.conformance.secrets import Secrets
     from muybridge.testing.conformance.sending import Sending
     from muybridge.testing.conformance.timing import Timing
-    from muybridge.testing.conformance.unasked import Unasked
+    from muybridge.testing.conformance.unsolicited import Unasked
 except ModuleNotFoundError as _missing:
     if _missing.name not in ("pytest", "trustme"):
         raise

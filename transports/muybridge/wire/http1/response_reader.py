@@ -28,7 +28,7 @@ from httptools import (
     HttpResponseParser,
 )
 
-from muybridge.wire._reply_body import LARGE_PIECE, Framing, Inflation, listed
+from muybridge.wire._response_body import LARGE_PIECE, Framing, Inflation, listed
 from muybridge.wire.exchange import PIECE, Fault
 from muybridge_protocol.http import HttpHead, Reason
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from muybridge.wire.http1.byte_streams import EventLoop
 from muybridge.wire.http1.connections import Connection
-from muybridge.wire.http1.reply import Reply
+from muybridge.wire.http1.response import Reply
 from muybridge.wire.network import Network
 from muybridge_protocol.http import HttpRequest
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from muybridge.batch.events import Report
+from muybridge.batch.file_names import link
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.placing import link
-from muybridge.batch.storable import encodable
+from muybridge.batch.sqlite_values import encodable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query
