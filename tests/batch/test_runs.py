@@ -440,7 +440,7 @@ def test_ctrl_c_under_trio(server: BillingServer, tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt) as caught:
         trio.run(interrupted)
-    assert "run it again to go on" in caught.value.__notes__[-1]
+    assert "run it again to resume" in caught.value.__notes__[-1]
     assert batch.status(out).counts == {State.QUEUED: 4, State.SUBMITTED: 1}
     assert server.posts == 1
 

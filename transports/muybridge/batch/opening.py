@@ -92,7 +92,7 @@ def opened(
                 run.error.add_note(KEPT)
             if isinstance(run.error, KeyboardInterrupt):
                 broken_off = UNDER_WAY in getattr(run.error, "__notes__", ())
-                run.error.add_note(GO_ON if broken_off else HOW_TO_GO_ON)
+                run.error.add_note(TO_RESUME if broken_off else HOW_TO_GO_ON)
             raise run.error
 
 
@@ -162,7 +162,7 @@ def _add_new(journal: Journal, items: CheckedItems) -> None:
         same = (entry.name, entry.family) == (item.name, item.family)
         if not same or json.loads(entry.body) != item.body:
             problem = f"differs from the batch in {journal.folder}, which has been begun"
-            advice = "use another folder, or leave the file out to go on with that one"
+            advice = "use another folder, or leave the file out to resume that one"
             raise InvalidBatch([BatchProblem(f"item {entry.number}", "", f"{problem}; {advice}")])
     if len(items) < known:
         problem = f"{known} items are in {journal.folder}, and {len(items)} in what is given"
@@ -189,5 +189,5 @@ KEPT = (
     "Responses to paid requests that the journal could not take are in files beside it. Keep them: "
     "the next run reads them."
 )
-GO_ON = "The batch is in its journal: run it again to go on."
-HOW_TO_GO_ON = f"No paid request was broken off. {GO_ON}"
+TO_RESUME = "The batch is in its journal: run it again to resume."
+HOW_TO_GO_ON = f"No paid request was broken off. {TO_RESUME}"
