@@ -113,7 +113,7 @@ class Emulator:
                 must not have been used before.
 
         Returns:
-            The response: a `StreamedResponse` to a streaming text request.
+            A response, which is a `StreamedResponse` for a streaming text request.
 
         Raises:
             ValueError: A task was made, and *new_id* belongs to another.
