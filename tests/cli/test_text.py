@@ -163,7 +163,7 @@ def test_serve_sets_the_environment(start: Start) -> None:
         ((*ASK[1:], "--image", "none"), "--image none: No such file or directory. Nothing was"),
         ((*ASK[1:], "--image", "."), "--image .: Is a directory."),
         ((*ASK[1:], "--image", "empty.png"), "--image empty.png: empty.png is empty."),
-        ((*ASK[1:], "--image", "odd"), "what odd is cannot be told; use a picture or video."),
+        ((*ASK[1:], "--image", "odd"), "cannot detect the type of odd; use a picture or video."),
         ((*ASK[1:], "--timeout", "0"), "is not a number of seconds above 0"),
         ((*ASK[1:], "--local", "--text-base-url", "http://127.0.0.1:1"), "does not go with"),
         ((*ASK[1:], "--local", "--api-key-file", "odd"), "does not go with"),

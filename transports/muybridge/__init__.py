@@ -1,11 +1,11 @@
 """Muybridge: a client for asynchronous image and video generation.
 
-It never pays twice and never loses a paid result. `Client` is for ordinary code, `TrioClient` for
-programs that run under trio; the pure core, `muybridge_protocol`, is for those who write a client
-of their own.
+It never pays twice and never loses a paid result. Use `Client` in ordinary code and `TrioClient` in
+programs that run under trio. To write a client of your own, use the pure core,
+`muybridge_protocol`.
 """
 
-# To import a name as itself makes it public to type checkers.
+# Importing a name as itself makes it public to type checkers.
 # ruff: noqa: I001
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ _LAZY: Final = LazyNames(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> object:
-    if name.endswith("Request") and name not in _LAZY:  # a family that is not named here
+    if name.endswith("Request") and name not in _LAZY:  # a family that is not in the table
         return getattr(import_module("muybridge_protocol.families"), name)
     return _LAZY.get(name)
 

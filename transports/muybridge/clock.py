@@ -1,6 +1,6 @@
-"""The two clocks a driver needs, and a way to wait.
+"""The two clocks that a driver needs, and a way to wait.
 
-`Client(clock=...)` takes any `Clock`. For tests there are two in `muybridge.testing`.
+`Client(clock=...)` takes any `Clock`. `muybridge.testing` has two for tests.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ class Clock(Protocol):
     """Tells the time and waits. Safe to use from many threads."""
 
     def monotonic(self) -> float:
-        """Return seconds on a clock that only goes forward."""
+        """Return the seconds of a clock that never goes backwards."""
         ...
 
     def wall(self) -> float:
-        """Return Unix seconds."""
+        """Return the time in Unix seconds."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -29,11 +29,11 @@ class SystemClock:
     """The clocks of this machine."""
 
     def monotonic(self) -> float:
-        """Return seconds on a clock that only goes forward."""
+        """Return the seconds of a clock that never goes backwards."""
         return time.monotonic()
 
     def wall(self) -> float:
-        """Return Unix seconds."""
+        """Return the time in Unix seconds."""
         return time.time()
 
     def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Where the key and the addresses come from: arguments first, then the environment."""
+"""Reads the key and the addresses: from arguments first, then from the environment."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ def read_service(
     allow_plain_http: bool,
     allow_insecure_downloads: bool,
 ) -> tuple[Service, Credentials]:
-    """Return where the service is and the key for it.
+    """Return the service and its credentials.
 
     Args:
         api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
-        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
-            need not be set where text is all that is wanted. "" is none, whatever is set.
-        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" is none.
-        allow_plain_http: Whether base_url may be plain http on a host that is not this machine.
-        allow_insecure_downloads: Whether results may be downloaded by plain http and from private
+        base_url: The base URL of images, videos and assets, or None for `MUYBRIDGE_BASE_URL`. Text
+            alone does not need one. "" means none, even if the variable is set.
+        text_base_url: The base URL of text, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. ""
+            means none.
+        allow_plain_http: Whether base_url may be plain http on a host other than this machine.
+        allow_insecure_downloads: Whether results may be downloaded over plain http and from private
             hosts.
 
     Raises:
-        InvalidKey: There is no key, or it cannot be sent as it is.
+        InvalidKey: There is no key, or it contains characters that cannot be sent.
         InvalidAddress: There is no base URL, or it cannot be used.
     """
     service = Service(
@@ -56,17 +57,17 @@ def read_service(
     try:
         return service, Credentials(key, service)
     except InvalidKey as error:
-        # The frames of those who looked at the key have it in their variables.
+        # The frames that handled the key have it in their variables.
         raise error.with_traceback(None) from None
 
 
 def find_address(given: str | None, variable: str) -> str | None:
-    """Return the address *given*, or without one that of the *variable*. An empty one is none."""
+    """Return the address *given*, or else that of *variable*. An empty address counts as None."""
     return (os.environ.get(variable) if given is None else given) or None
 
 
 def hidden(api_key: str | None) -> HiddenKey | None:
-    """Return *api_key* so that no traceback that shows variables shows it."""
+    """Return *api_key* as one that tracebacks with variables do not show."""
     if api_key is None or isinstance(api_key, HiddenKey):
         return api_key
     return HiddenKey(api_key)

@@ -1,14 +1,14 @@
-"""The API key: held in one place, sent to one origin, redacted from what comes back.
+"""The API key: held in one place, sent to one origin, redacted from everything that comes back.
 
-Both clients use it, and so can a driver of your own:
+Both clients use `Credentials`, and so can a driver of your own:
 
     credentials = Credentials(key, service)
     header = credentials.authorization_for(request)  # or None; add it last
     operation = operation.receive(credentials.redact_response(response), now)
     operation = operation.fail(credentials.redact_failure(failure), now)
 
-A service, or a proxy on the way, may echo the key. Whatever an operation is told ends up in
-exceptions, events, logs and journals, so redact it first.
+A service, or a proxy on the way, may echo the key. Everything that an operation receives can end up
+in exceptions, events, logs and journals. Redact it first.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from muybridge_protocol.service import Service, check_key
 
 _REDACTED = "[api key]"
 _SHORTEST_REDACTED = 12
-"""Fewest characters of a key that is looked for in replies. A shorter one is the placeholder of
-a test, and may well stand in an id, which must not be torn apart."""
+"""The shortest key that is redacted in responses. A shorter one is a placeholder of a
+test, and may well be part of an id, which must stay intact."""
 _QUOTED = '"\\/'
-"""What JSON may write with a backslash before it."""
+"""Characters that JSON may escape with a backslash."""
 _SHORTEST_BEGINNING = 8
-"""Fewest characters that count as the beginning of a key at the end of a broken-off reply."""
+"""The fewest characters that count as the beginning of a key at the end of a truncated response."""
 
 
 class HiddenKey(str):
-    """The API key; printing, formatting or pickling does not show it.
+    """The API key. Printing and formatting hide it, and pickling raises.
 
-    It is a string so that it can be checked and encoded, which is the way to its content.
+    It is a string so that it can be checked and encoded; `encode` returns the real key.
     """
 
     __slots__ = ()
@@ -54,17 +54,17 @@ class HiddenKey(str):
 
 
 class AuthorizationHeader(HiddenKey):
-    """The value of the `Authorization` header, which HTTP libraries can encode and nobody sees."""
+    """The value of the `Authorization` header: HTTP libraries can encode it, printing hides it."""
 
     __slots__ = ()
     _shown = f"Bearer {_REDACTED}"
 
 
 class Credentials:
-    """Holds the API key, and knows the one origin that may see it.
+    """Holds the API key, and gives it only to requests to the service.
 
     Args:
-        key: The API key. One line end at its end is not part of it.
+        key: The API key. One trailing line break is removed.
         service: Where the service is.
 
     Raises:
@@ -74,7 +74,7 @@ class Credentials:
     __slots__ = ("_header", "_key", "_service")
 
     def __init__(self, key: str, service: Service) -> None:
-        key = check_key(key).encode().decode()  # it may be hidden already
+        key = check_key(key).encode().decode()  # it may be a HiddenKey already
         self._key = HiddenKey(key)
         self._header = AuthorizationHeader("Bearer " + key)
         self._service = service
@@ -86,25 +86,25 @@ class Credentials:
         raise TypeError("the API key is not pickled or copied")
 
     def authorization_for(self, request: HttpRequest) -> AuthorizationHeader | None:
-        """Return the header for *request*, or None where the key must not go."""
+        """Return the header for *request*, or None if the key must not be sent with it."""
         if request.authorized and self._service.owns(request.url):
             return self._header
         return None
 
     def redact_response(self, response: HttpResponse) -> HttpResponse:
-        """Return *response* without the key, should the service have echoed it."""
+        """Return *response* with the key redacted, in case the service echoed it."""
         headers = self._redact_headers(response.headers)
-        body = self.redact_partial(response.body)  # of an error there may be its beginning alone
+        body = self.redact_partial(response.body)  # an error's body may end inside the key
         if headers is response.headers and body is response.body:
             return response
         return HttpResponse(response.status, headers, body)
 
     def redact_head(self, head: HttpHead) -> HttpHead:
-        """Return *head* without the key, should a server have echoed it."""
+        """Return *head* with the key redacted, in case a server echoed it."""
         return HttpHead(head.status, self._redact_headers(head.headers))
 
     def redact_failure(self, failure: TransportFailure) -> TransportFailure:
-        """Return *failure* without the key, should the service have echoed it."""
+        """Return *failure* with the key redacted, in case the service echoed it."""
         return attrs.evolve(
             failure,
             partial=self.redact_partial(failure.partial),
@@ -112,7 +112,7 @@ class Credentials:
         )
 
     def redact_partial(self, body: bytes) -> bytes:
-        """Return *body*, which may have been cut anywhere, without the key or its beginning."""
+        """Redact the key, and its beginning at the end of *body*, which may be cut off anywhere."""
         if self._may_hold(body):
             body = re.sub(_written(self._key).encode(), _REDACTED.encode(), body)
         return self._without_beginning(body)
@@ -128,16 +128,16 @@ class Credentials:
         return re.sub(_written(self._key), _REDACTED, text)
 
     def _may_hold(self, body: bytes) -> bool:
-        """Whether *body* holds the key as it is, or any escape of one of its marks.
+        """Whether *body* contains the key unescaped, or any escaped character of it.
 
-        To search a reply with pictures for every way of writing a key takes long, and most have
-        none. Making the pattern alone takes 20 us, and would be done for each header.
+        Searching a response with images for every way to write the key is slow, and most responses
+        do not contain it. Compiling the pattern takes 20 us, which every header would cost.
         """
         key = self._key
         return len(key) >= _SHORTEST_REDACTED and (key.encode() in body or _holds_escape(key, body))
 
     def _without_beginning(self, partial: bytes) -> bytes:
-        """Return *partial* without the key's beginning at its end, where it was cut inside."""
+        """Redact the beginning of the key at the end of *partial*, if it was cut inside the key."""
         key = self._key.encode()
         if len(key) < _SHORTEST_REDACTED or partial[-1:] not in key:
             return partial
@@ -148,25 +148,25 @@ class Credentials:
 
 
 def _written(key: str) -> str:
-    """Return the pattern of *key* as it stands in JSON, where any of it may be escaped, or a URL.
+    """Return a pattern for *key* in JSON or in a URL, where any character may be escaped.
 
-    Reading a reply undoes JSON's escapes, so that a key that was hidden in them would come out.
+    Parsing a response undoes JSON's escapes, so a key that is escaped must be found before that.
     """
     return "".join(f"(?:{'|'.join([re.escape(mark), *_escaped(mark)])})" for mark in key)
 
 
 def _escaped(mark: str) -> list[str]:
-    """Return the patterns of the ways in which *mark* may be escaped. Each begins with a literal.
+    """Return a pattern for each way to escape *mark*.
 
-    So does each way of writing the first mark of a key, without which the search for the key would
-    take three times as long.
+    Each pattern begins with a literal character: the search for the key would otherwise take three
+    times as long.
     """
     code = f"(?i:{ord(mark):02x})"
     return [f"%{code}", rf"\\u00{code}", *([rf"\\{re.escape(mark)}"] if mark in _QUOTED else [])]
 
 
 def _holds_escape(key: str, body: bytes) -> bool:
-    """Whether *body* holds an escape of one of the marks of *key*."""
+    """Whether *body* contains an escaped character of *key*."""
     if b"%" not in body and b"\\" not in body:
         return False
     codes = "|".join(sorted({f"{ord(mark):02x}" for mark in key}))

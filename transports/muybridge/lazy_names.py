@@ -1,12 +1,12 @@
-"""Names of a package that are imported on first use (PEP 562), and need an extra or none.
+"""Imports a package's public names on first use (PEP 562), and says which extra a name needs.
 
     _LAZY = LazyNames(__name__, {"muybridge.batch.run_batch": Home("run_trio", extra="trio")})
 
     def __getattr__(name):
         return _LAZY.get(name)
 
-Type checkers do not see what is imported so: for them the package imports the same names under
-`TYPE_CHECKING`, and a test holds that the two agree.
+Type checkers cannot see such names. For them the package imports the same names under
+`TYPE_CHECKING`, and a test checks that the two agree.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 
 class Home(NamedTuple):
-    """A module that names are imported from.
+    """The names that are imported from one module.
 
     Args:
-        names: The names, with spaces between them.
+        names: The names, separated by spaces.
         extra: The extra that installs what the module imports, or "".
-        needs: The libraries without which the names are not offered, with spaces between them.
-        user: What needs the extra, for the message, or "" for the name itself.
+        needs: Libraries, separated by spaces. If one is missing, `offered` leaves the names out.
+        user: What the error message says needs the extra, or "" for the name itself.
     """
 
     names: str
@@ -34,12 +34,12 @@ class Home(NamedTuple):
 
 
 class LazyNames:
-    """The names of a package, some of which are imported on first use.
+    """The public names of a package, some of which are imported on first use.
 
     Args:
         package: The package's name.
-        homes: Where they come from, by module.
-        names: All public names of the package in their order, if some are there already.
+        homes: The names to import on first use, by module.
+        names: All public names in order, or None if all of them are imported on first use.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LazyNames:
 
         Raises:
             AttributeError: There is no such name.
-            ModuleNotFoundError: A library is not installed; the message says which extra brings it.
+            ModuleNotFoundError: A library is missing; the message says which extra installs it.
         """
         if name == "__all__":
             return self.offered()
@@ -79,9 +79,9 @@ class LazyNames:
         return found
 
     def offered(self) -> list[str]:
-        """Return the public names whose libraries are installed, and import none of them.
+        """Return the public names whose libraries are installed, without importing them.
 
-        `import *` and `help` ask for each of them, and an error would end both.
+        `import *` and `help` load every name in this list, and an error would end both.
         """
         needs = {
             name: self._homes[name][1].needs.split() if name in self._homes else []
@@ -93,11 +93,11 @@ class LazyNames:
 
 
 def _is_installed(library: str) -> bool:
-    from importlib.util import find_spec  # noqa: PLC0415  so that an import stays cheap
+    from importlib.util import find_spec  # noqa: PLC0415  keeps `import muybridge` cheap
 
     if sys.modules.get(library) is not None:  # a stand-in in a test may have no spec
         return True
     try:
         return find_spec(library) is not None
-    except ImportError:  # so says a finder that keeps a library away
+    except ImportError:  # raised by a finder that blocks the library
         return False

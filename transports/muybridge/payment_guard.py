@@ -1,15 +1,15 @@
 """Keeps a program under test from paying.
 
-While the guard is up, clients refuse every paid request to another machine before they connect.
-The pytest plugin raises it for the whole run, collection and conftest files included, and lowers
+While the guard is active, clients refuse every paid request to another machine before they connect.
+The pytest plugin activates it for the whole run, collection and conftest files included, and lifts
 it for each test that is marked. Three decisions follow from "when in doubt, nothing is sent":
 
-- The guard stands between a client and its transport, so that it holds for any transport. It
-  cannot know what a transport does; one that reaches no network says so with `offline = True`.
-- It is state of the process, not of a thread or context: a thread that a test left behind must not
+- The guard sits between a client and its transport, so that it covers every transport. It cannot
+  know what a transport does; one that never uses the network declares `offline = True`.
+- It belongs to the process, not to a thread or context: a thread that a test left behind must not
   pay either.
-- Processes that the tests start inherit it through the environment. They read it once, when a
-  client is first imported, so that a program that clears its environment keeps it.
+- Processes that the tests start inherit it through the environment. They read the variable once,
+  when a client is first imported, so that a program that clears its environment stays guarded.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from muybridge_protocol.http import HttpRequest
 
 MARKER = "muybridge_paid_requests"
-"""The mark of a test that may send paid requests."""
+"""The pytest mark of a test that may send paid requests."""
 
 VARIABLE = "MUYBRIDGE_REFUSE_PAID_REQUESTS"
-"""What a process finds in its environment if it is to refuse them from the beginning."""
+"""The environment variable that makes a process refuse paid requests from its start."""
 
 AnyTransport = TypeVar("AnyTransport")
 
 
 class PaidRequestBlocked(RuntimeError):
-    """A paid request would have left this machine during a test. Nothing was sent."""
+    """A test tried to send a paid request to another machine. Nothing was sent."""
 
 
 class _Guard:
-    """Whether paid requests are refused, or None where nobody has raised a guard."""
+    """Whether paid requests are refused, or None if no guard was ever set up."""
 
     refuses: ClassVar[bool | None] = True if VARIABLE in os.environ else None
 
 
 @contextmanager
 def paid_requests(*, refused: bool) -> Generator[None]:
-    """Refuse or allow paid requests to other machines until the context is left."""
+    """Refuse or allow paid requests to other machines until the context ends."""
     before = _Guard.refuses
     _Guard.refuses = refused
     _tell_children()
@@ -66,11 +66,11 @@ def guarded(transport: AnyTransport) -> AnyTransport:
     if _Guard.refuses is None or getattr(transport, "offline", False):
         return transport
     behind: Any = _GuardedTransport(transport)
-    return behind  # type: ignore[no-any-return]  # it does what the transport does
+    return behind  # type: ignore[no-any-return]  # it has the same methods
 
 
 class _GuardedTransport:
-    """A transport of either kind that refuses paid requests while the guard is up."""
+    """Wraps a blocking or async transport, and refuses paid requests while the guard is active."""
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport
@@ -87,7 +87,7 @@ class _GuardedTransport:
 
 
 class _RefusedStream:
-    """An exchange that ends before it begins, which `sent` tells the driver."""
+    """An exchange that fails before it begins. `sent` tells the driver that nothing was sent."""
 
     sent: ClassVar[bool] = False
 

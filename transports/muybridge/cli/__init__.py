@@ -14,7 +14,7 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command, or say what to install when its extra is missing."""
+    """Run the command, or say what to install if its extra is missing."""
     guard_streams()
     with terminating_on_signals():
         try:
@@ -37,7 +37,7 @@ def _run() -> None:
 
     try:
         code: int = muybridge(prog_name="muybridge", standalone_mode=False)
-    except click.Abort as error:  # what click makes of a signal before the command begins
+    except click.Abort as error:  # click turns a signal into this before the command begins
         raise error.__cause__ or error from None
     except click.ClickException as error:
         error.show()

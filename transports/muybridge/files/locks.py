@@ -1,4 +1,4 @@
-"""A lock that the operating system releases when its holder ends, however that happens."""
+"""A file lock that the operating system releases when its holder ends, even if it is killed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if sys.platform == "win32":
 
     def lock(file: BinaryIO) -> bool:
         """Lock *file* until it is closed, and return whether that succeeded."""
-        # A byte far behind the content is locked, because Windows forbids others to read it.
+        # Windows forbids others to read locked bytes, so lock one far beyond the content.
         position = file.seek(0, 1)
         file.seek(1 << 40)
         try:

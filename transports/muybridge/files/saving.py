@@ -1,4 +1,4 @@
-"""Saving a download: a part beside the target, which becomes the file only when it is whole."""
+"""Saves downloads: a part file next to the target, renamed to it only when it is complete."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SUFFIXES = {
 _FAMILY_SUFFIXES = {Media.IMAGE: ".png", Media.VIDEO: ".mp4"}
 _LONGEST_STEM = 100
 _POSIX = os.name == "posix"
-"""Whether an open file can be renamed and removed."""
+"""Whether open files can be renamed and removed."""
 _RESERVED = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
@@ -49,8 +49,8 @@ class SaveTarget:
     Args:
         folder: The folder.
         stem: The file's name without its suffix.
-        suffix: Its suffix, or None to take the one of what is downloaded.
-        fallback: The suffix where what is downloaded does not tell.
+        suffix: Its suffix, or None to derive it from the response's media type.
+        fallback: The suffix if the media type is unknown.
     """
 
     folder: Path
@@ -62,18 +62,18 @@ class SaveTarget:
     def choose(
         cls, where: str | os.PathLike[str], url: str | None, task: Task | None
     ) -> SaveTarget:
-        """Return where to save, given a file or a folder by the user.
+        """Return where to save, given the file or folder that the user named.
 
         Args:
-            where: A file, or a folder: one that exists, or a path that ends with a slash.
+            where: A file or a folder. A folder exists already, or its path ends with a slash.
             url: Where the download comes from, or None.
             task: Whose result it is, or None.
 
         Raises:
-            OSError: That is no path.
+            OSError: *where* is not a valid path.
         """
         if not _is_path(os.fspath(where)):
-            raise OSError(errno.EINVAL, "no file can have this path")
+            raise OSError(errno.EINVAL, "not a valid path for a file")
         family = task.known_family if task is not None else None
         name = unquote(urlsplit(url).path.rpartition("/")[2]) if url is not None else ""
         stem, dot, suffix = name.rpartition(".")
@@ -99,13 +99,13 @@ class SaveTarget:
 
 
 def safe_stem(text: str) -> str:
-    """Return a file name for *text* that is one on every system and leads to no other folder."""
+    """Return a file name for *text* that is valid on every system and stays within its folder."""
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:_LONGEST_STEM]
     return f"_{stem}" if not stem or _RESERVED.fullmatch(stem) else stem
 
 
 def own_stem(task_id: str) -> str:
-    """Return a safe file name for a task that no other task's id leads to."""
+    """Return a safe file name for a task, which no other task's id leads to."""
     stem = safe_stem(task_id)
     if stem == task_id:
         return stem
@@ -114,16 +114,16 @@ def own_stem(task_id: str) -> str:
 
 
 def unsaved(where: str | os.PathLike[str], error: OSError, task: Task | None) -> DownloadFailed:
-    """Return how a download ends that cannot be saved *where* it should be."""
+    """Return the error of a download that cannot be saved to *where*."""
     reason = f"{readable(os.fspath(where))}: {error.strerror or error}"
     return DownloadFailed(reason=reason, task=task)
 
 
 class PartFile:
-    """The part of a file that has been saved so far, kept between runs.
+    """The part of a file that has been saved so far; it is kept between runs.
 
-    Beside it lies a note, `*.part.json`, of what it is a part of. One process at a time works on
-    it; another one is refused.
+    A note next to it, `*.part.json`, says which download it belongs to. Only one process at a time
+    can work on a part: the lock keeps all others out.
 
     Args:
         target: Where the whole file goes.
@@ -146,15 +146,15 @@ class PartFile:
                 file = opening.enter_context(_open_part(self._path))
                 if not lock(file):
                     raise BlockingIOError(
-                        errno.EWOULDBLOCK, "another download is being saved there at this moment"
+                        errno.EWOULDBLOCK, "another download is being saved there right now"
                     )
                 if _is_at(file, self._path):
                     opening.pop_all()
                     self._file = file
                     return self
-            if self._path.is_symlink():  # where the system cannot refuse to follow it
+            if self._path.is_symlink():  # on systems without O_NOFOLLOW
                 raise OSError(errno.ELOOP, "the part is a symbolic link")
-            # The one who held the lock has made the part the whole file: begin a part anew.
+            # The lock's previous holder renamed the part to the whole file: start a new part.
 
     def __exit__(
         self,
@@ -168,14 +168,14 @@ class PartFile:
         with file:
             empty = file.seek(0, os.SEEK_END) == 0 and (not _POSIX or _is_at(file, self._path))
             if empty and _POSIX:
-                # While it is locked: after that it may be somebody else's.
+                # While it is still locked: afterwards it may belong to another process.
                 self._remove(self._path, self._note_path)
         if empty and not _POSIX:
             self._remove(self._path, self._note_path)
 
     @property
     def found(self) -> Part:
-        """What an earlier run has saved of the same download."""
+        """The part of the same download that an earlier run saved, or an empty one."""
         try:
             note = json.loads(self._note_path.read_bytes())
             validator, total, source = note["validator"], note["total"], note["source"]
@@ -192,14 +192,14 @@ class PartFile:
         return Part(offset=offset, validator=validator, total=total)
 
     def begin(self, part: Part) -> None:
-        """Make ready to write at the part's offset, and drop what stands from there on."""
-        # Dropped first: the note of a new version must never stand beside bytes of an old one.
+        """Prepare to write at the part's offset, and drop everything from there on."""
+        # Truncate first: the note of a new version must never lie next to bytes of an old one.
         self._opened.seek(part.offset)
         self._opened.truncate()
         note = {
             "source": self._source,
             **attributes(part, "validator", "total"),
-            # So that it speaks of no other file which is put into the part's place.
+            # If another file replaces the part, the note does not match it.
             "inode": os.fstat(self._opened.fileno()).st_ino,
         }
         temporary = self._note_path.with_name(f"{self._note_path.name}.new")
@@ -213,16 +213,16 @@ class PartFile:
         _write(self._opened, piece)
 
     def finish(self, content_type: str) -> Path:
-        """Make the part the whole file, durably, and return its path.
+        """Turn the part into the finished file, durably, and return its path.
 
         Args:
-            content_type: The media type that the server gave, or "".
+            content_type: The media type of the response, or "".
         """
         path = self._target.path(content_type)
         _refuse_odd(path)
         os.fsync(self._opened.fileno())
         if _POSIX and not _is_at(self._opened, self._path):
-            raise OSError(errno.ENOENT, "the part was moved or replaced by somebody else")
+            raise OSError(errno.ENOENT, "another program moved or replaced the part")
         if not _POSIX:
             self._opened.close()
             self._file = None
@@ -232,7 +232,7 @@ class PartFile:
         return path
 
     def _remove(self, *paths: Path) -> None:
-        """Remove *paths*, or leave them: what has become of the download matters more."""
+        """Remove *paths*. Errors are ignored: the outcome of the download matters more."""
         for path in paths:
             with ignoring_errors(OSError):
                 path.unlink(missing_ok=True)
@@ -245,13 +245,13 @@ class PartFile:
 
 
 def _open_part(path: Path) -> BinaryIO:
-    # Links are not followed, and pipes and devices not written to: a part is ours or it is none.
+    # Never follow a link or write to a pipe or device: a part is always a file of our own.
     wanted = ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
     flags = os.O_RDWR | os.O_CREAT | sum(getattr(os, name, 0) for name in wanted)
     file = os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(errno.EINVAL, f"{path.name} is no ordinary file")
+        raise OSError(errno.EINVAL, f"{path.name} is not a regular file")
     return file
 
 
@@ -263,17 +263,17 @@ def _is_path(text: str) -> bool:
 
 
 def _refuse_odd(path: Path) -> None:
-    """Refuse to replace a device, a pipe or a socket. A link is replaced, and not followed."""
+    """Refuse to replace a device, a pipe or a socket. A link is replaced, not followed."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
-        raise OSError(errno.EEXIST, f"{path.name} is no ordinary file")
+        raise OSError(errno.EEXIST, f"{path.name} is not a regular file")
 
 
 def _write(file: BinaryIO, data: bytes) -> None:
-    # A disk that is nearly full takes only the beginning, and says so by its number alone.
+    # A nearly full disk writes only the beginning, and raises nothing: only the count says so.
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]

@@ -1,4 +1,4 @@
-"""Files as parts of a text request."""
+"""Loads files as parts of a text request."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _BEGINNINGS = tuple(
         (rb"\x1aE\xdf\xa3.{,60}webm", "video/webm"),
     )
 )
-"""How files of each type begin. The first that fits counts."""
+"""How files of each type begin. The first match counts."""
 
 
 def load_part(path: str | os.PathLike[str], mime_type: str | None = None) -> Part:
-    """Return the part that holds the file at *path*, for a model to look at.
+    """Return a part with the content of the file at *path*, for a model to look at.
 
     Args:
         path: An image or a video.
-        mime_type: Its type, or None to tell it from the file's first bytes, or else its name.
+        mime_type: Its type, or None to detect it from the file's first bytes or else its name.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It is empty, or its type cannot be told.
+        OSError: The file cannot be read.
+        ValueError: The file is empty, or its type cannot be detected.
     """
     data = Path(path).read_bytes()
     if not data:
@@ -43,7 +43,7 @@ def load_part(path: str | os.PathLike[str], mime_type: str | None = None) -> Par
     found = mime_type or _told_by_content(data) or _told_by_name(Path(path).name)
     if found is None:
         raise ValueError(
-            f"what {os.fspath(path)} is cannot be told; give mime_type, such as image/png"
+            f"cannot detect the type of {os.fspath(path)}; give mime_type, such as image/png"
         )
     return Part.from_bytes(data, found)
 

@@ -1,1 +1,1 @@
-"""What a client tells of its work: which facts may be shown, in log records and in spans."""
+"""What a client reports about its work: the facts that may be shown, log records and spans."""

@@ -1,7 +1,7 @@
-"""What of an event may be shown: in a log, in a span, anywhere that strangers may read.
+"""Which facts of an event may be shown in logs, spans and anywhere else that strangers may read.
 
-`ALLOWED` is the whole list. What is not on it is not shown, whatever it holds: no header, no query
-of a link, no prompt, no body, no message of the service, no key.
+`ALLOWED` is the whole list: an attribute that is not on it is never shown. Headers, queries of
+links, prompts, bodies, the service's messages and the key are not on it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Fact = str | int | float | bool
 CALL: tuple[str, ...] = (
     "call.number", "call.kind", "call.task_id", "call.family", "call.model", "call.work",
 )  # fmt: skip
-"""What may be shown of the call that an event belongs to."""
+"""The attributes of an event's call that may be shown."""
 
 ALLOWED: Mapping[type[AnyEvent], tuple[str, ...]] = {
     CallBegan: (),
@@ -56,16 +56,16 @@ ALLOWED: Mapping[type[AnyEvent], tuple[str, ...]] = {
         "prompt_tokens", "answer_tokens", "total_tokens",
     ),
 }  # fmt: skip
-"""What may be shown of each kind of event beside its call."""
+"""The attributes of each kind of event that may be shown, besides those of its call."""
 
 _LONGEST = 500
 
 
 def facts(event: AnyEvent) -> dict[str, Fact]:
-    """Return what of *event* may be shown, by name. What is not known is left out.
+    """Return the facts of *event* that may be shown, by name. Unknown ones are left out.
 
-    `event` is the name of its class, and the call's facts have `call_` before them, but for its
-    number, which is `call`.
+    `event` is the name of the event's class. Facts about its call begin with `call_`, except for
+    the call's number, which is `call`.
     """
     found: dict[str, Fact] = {"event": type(event).__name__}
     if event.call is not None:

@@ -1,9 +1,9 @@
-"""What a client does, in Python's own logs.
+"""Log records of what a client does, with Python's `logging`.
 
-Three loggers, below `muybridge`: `muybridge.requests` has each request and reply, `muybridge.tasks`
-what becomes of tasks, `muybridge.calls` the calls with their ends and repeated tries. A record says
-the same in its message, for people, and in attributes that begin with `muybridge_`, for programs.
-Only what `facts` allows is written.
+There are three loggers below `muybridge`: `muybridge.requests` logs each request and response,
+`muybridge.tasks` the status of tasks, and `muybridge.calls` calls, their ends and their retries.
+Each record has its facts twice: in the message, for people, and in attributes that begin with
+`muybridge_`, for programs. Only facts that `facts` allows are logged.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ REQUESTS: Final = logging.getLogger("muybridge.requests")
 TASKS: Final = logging.getLogger("muybridge.tasks")
 CALLS: Final = logging.getLogger("muybridge.calls")
 
-# So that nothing is printed where the program does not log.
+# If the program does not configure logging, nothing is printed.
 logging.getLogger("muybridge").addHandler(logging.NullHandler())
 
 
 class Log:
-    """Writes events down."""
+    """Logs events."""
 
     @property
     def tells_requests(self) -> bool:
-        """Whether single requests are written down."""
+        """Whether individual requests are logged."""
         return REQUESTS.isEnabledFor(logging.DEBUG)
 
     def write(self, event: AnyEvent) -> None:
-        """Write *event* down, if anybody wants it."""
+        """Log *event*, if its logger is enabled for its level."""
         place = _place_of(event)
         if place is None or not place[0].isEnabledFor(place[1]):
             return
@@ -58,10 +58,10 @@ class Log:
 
 
 def _place_of(event: AnyEvent) -> tuple[logging.Logger, int] | None:
-    """Return the logger and the level of *event*, or None where it is not written down."""
+    """Return the logger and the level of *event*, or None if it is not logged."""
     match event:
         case DownloadProgress():
-            return None  # there are thousands of them; the end tells the size
+            return None  # there are thousands of them; the end of the call has the size
         case Submitted():
             return TASKS, logging.INFO
         case Polled(changed=changed):

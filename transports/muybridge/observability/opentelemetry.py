@@ -1,13 +1,13 @@
-"""Spans for OpenTelemetry: one for each call, and below it one for each request.
+"""OpenTelemetry spans: one for each call, and below it one for each request.
 
     pip install "muybridge[otel]"
 
     client = Client(on_event=Tracing())
 
-The spans of calls are children of the span that is current where the call is made; in a `run_all`
-or a batch, where that was begun. They hold what `facts` allows and nothing else. No header is added
-to any request: what is sent is what the service's specification says, so that no trace goes on in
-the service.
+A call's span is a child of the span that is current when the call is made, or when its `run_all` or
+batch is started. Spans hold only facts that `facts` allows. No header is added to any request,
+because requests hold exactly what the service's specification says. Traces therefore do not
+continue inside the service.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ _REPLY = {
     "phase": "muybridge.failure.phase",
     "sent": "muybridge.failure.sent",
 }
-"""The names of facts as attributes, by the semantic conventions where these have one."""
+"""The attributes that facts become, named by the semantic conventions where they have a name."""
 
 _REFUSED = 400
-"""The first status that is an error to a client."""
+"""The lowest status that the semantic conventions call an error for a client."""
 
 
 @attrs.define
 class _Open:
-    """The spans of a call under way."""
+    """The open spans of a call in progress."""
 
     call: Span
     request: Span | None = None
@@ -92,14 +92,14 @@ class _Open:
 
 
 class Tracing:
-    """A listener that makes spans. One may serve any number of clients.
+    """A listener that creates spans. Any number of clients can share one.
 
         Client(on_event=Tracing())
         Client(on_event=Tracing(on_event=mine))
 
     Args:
-        tracer_provider: Where spans go, or None for the program's.
-        on_event: A listener that is told of the same events, or None.
+        tracer_provider: Where spans go, or None for the program's global provider.
+        on_event: Another listener, which receives the same events, or None.
     """
 
     def __init__(
@@ -114,13 +114,13 @@ class Tracing:
         self._guard = threading.Lock()
 
     def __call__(self, event: AnyEvent) -> None:
-        """Record *event*, and hand it on.
+        """Record *event*, and pass it on to the other listener.
 
         Raises:
-            BaseException: The other listener has raised it.
+            BaseException: Whatever the other listener raises.
         """
         if event.call is not None:
-            with ignoring_errors():  # of a span processor: tracing ends no call
+            with ignoring_errors():  # an error of a span processor must not end a call
                 self._record(event, event.call)
         if self._next is None:
             return
@@ -128,7 +128,7 @@ class Tracing:
             self._next(event)
         except BaseException as error:
             if event.call is not None:
-                with ignoring_errors():  # the listener's error is the one that comes out
+                with ignoring_errors():  # the listener's error is the one to raise
                     self._break_off(event, event.call, type(error).__name__)
             raise
 
@@ -144,7 +144,7 @@ class Tracing:
             found = self._open.get(info.number)
             if isinstance(event, CallEnded):
                 self._open.pop(info.number, None)
-        if found is None:  # it began before anybody listened
+        if found is None:  # the call began before this listener was added
             return
         match event:
             case RequestSent():
@@ -159,14 +159,14 @@ class Tracing:
                 _note(event, found)
 
     def _break_off(self, event: AnyEvent, info: CallInfo, error: str) -> None:
-        """End the span that *event* has begun, since no other event will, because of *error*."""
+        """End the span that *event* has started, with *error*: no later event will end it."""
         span: Span | None = None
         with self._guard:
             if isinstance(event, CallBegan):
                 found = self._open.pop(info.number, None)
                 span = None if found is None else found.call
             elif isinstance(event, RequestSent) and info.number in self._open:
-                # The end of the call is still told.
+                # The call's own span ends with `CallEnded`, which still comes.
                 found = self._open[info.number]
                 span, found.request = found.request, None
         if span is None:
@@ -213,7 +213,7 @@ def _end_call(event: CallEnded, found: _Open) -> None:
 
 
 def _note(event: AnyEvent, found: _Open) -> None:
-    """Note with the call's span what has become known, a status only where it is new."""
+    """Add *event* to the call's span. A poll that repeats the known status is skipped."""
     told = facts(event)
     status = told.pop("status", None)
     if told.pop("changed", True) is False and status == found.status:
@@ -230,7 +230,7 @@ def _note(event: AnyEvent, found: _Open) -> None:
 
 
 def _note_exception(span: Span, kind: str) -> None:
-    # Of an exception the class alone: its message may hold what the service has said.
+    # The class alone, because the message may contain words of the service.
     span.add_event("exception", {"exception.type": kind})
 
 
