@@ -1,6 +1,6 @@
 """A service on real sockets that keeps the books: the ground truth of what was paid for.
 
-It accepts creates, and commits faults of which its client cannot know what they mean: replies
+It accepts creates, and commits faults of which its client cannot know what they mean: responses
 that are reset, cut off or replaced by a gateway's 502, after the create was accepted or before.
 """
 

@@ -36,7 +36,7 @@ def run(
     patience: float = 10.0,
     file_limit: int = 0,
 ) -> int:
-    """Run a batch of *items* horses, or go on with the one in *folder*; return its exit code.
+    """Run a batch of *items* horses, or resume the one in *folder*; return its exit code.
 
     Args:
         url: Where the service is.

@@ -72,7 +72,7 @@ def test_from_end_to_end_without_a_key(invoke: Invoke, tmp_path: Path) -> None:
 
 
 def test_a_batch_for_money_is_not_gone_on_with_locally(invoke: Invoke, tmp_path: Path) -> None:
-    """A batch that was begun at a service is refused by the embedded one."""
+    """A batch that was begun at a service is rejected by the embedded one."""
     with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
         assert invoke(*RUN, server=server).exit_code == 4
         refused = invoke(*AGAIN, "--local")
@@ -95,7 +95,7 @@ def test_json_events(invoke: Invoke) -> None:
 
 
 def test_an_invalid_batch_is_refused(invoke: Invoke, tmp_path: Path) -> None:
-    """A line that is not valid exits with 2, is told with its number, and nothing is sent."""
+    """An invalid line exits with 2 and is reported with its number, and nothing is sent."""
     (tmp_path / "b.jsonl").write_text('{"family": "imgb"}\n{}')
     with BillingServer() as server:
         done = invoke(*RUN, server=server)
@@ -122,7 +122,7 @@ def test_the_service_and_the_file_are_both_wrong(
     settings: dict[str, str],
     said: str,
 ) -> None:
-    """Where the service's settings are wrong, what is wrong with the file is told beside that."""
+    """If the service's settings are wrong, problems of the file are reported as well."""
     for name in ("MUYBRIDGE_BASE_URL", "MUYBRIDGE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in settings.items():
@@ -147,7 +147,7 @@ def test_the_service_and_the_file_are_both_wrong(
 
 
 def test_an_ambiguous_item_whose_id_is_known(invoke: Invoke) -> None:
-    """The id in the response to an ambiguous item is told each time, for `--adopt`."""
+    """The id in the response to an ambiguous item is reported each time, for `--adopt`."""
     with BillingServer(lambda _: Fault.ACCEPTED_CUT) as server:
         server.cut = -5
         told = [invoke(*RUN, server=server), invoke("status", "out")]
@@ -184,7 +184,7 @@ def test_resolving(invoke: Invoke) -> None:
 
 
 def test_nothing_to_go_on_with(invoke: Invoke) -> None:
-    """A folder without a batch exits with 6 and says so."""
+    """A folder without a batch exits with 6, and the message says so."""
     with BillingServer() as server:
         done = invoke("run", "--out", "nowhere", "--json", server=server)
     assert done.exit_code == json.loads(done.stdout)["error"]["exit_code"] == 6

@@ -23,7 +23,7 @@ MINE = b"a picture that took a week"
 
 
 def test_results_get_free_names(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """A result whose name another file has is saved beside it, and the journal has its name."""
+    """A result whose name another file has is saved next to it, and the journal has its name."""
     out = tmp_path / "out"
     out.mkdir()
     for name in ("h1.png", "h1-2.png", "h2.png"):

@@ -1,4 +1,4 @@
-"""What breaks a batch off: the journal says what the driver knows, under both runners."""
+"""Interrupted batches: the journal says what the driver knows, under both runners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading batches: three forms of file, everything checked, every problem told with its line."""
+"""Reading batches: three file formats, all checked, every problem reported with its line."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_model_that_is_not_listed_has_to_be_called_so() -> None:
 
 
 def test_every_problem_is_told_with_its_line(tmp_path: Path) -> None:
-    """All problems of all lines are told at once, each with its line and field."""
+    """All problems of all lines are reported at once, each with its line and field."""
     lines = [
         json.dumps(HORSE),
         "",
@@ -124,7 +124,7 @@ def test_every_problem_is_told_with_its_line(tmp_path: Path) -> None:
     ],
 )
 def test_odd_csv(text: str, told: str, tmp_path: Path) -> None:
-    """What is wrong with a CSV file is told with the line on which the row begins."""
+    """Problems in a CSV file are reported with the line on which the row begins."""
     found = problems(written(tmp_path, "b.csv", text))
     assert any(one.startswith(told) for one in found), found
 
@@ -139,13 +139,13 @@ def test_odd_csv(text: str, told: str, tmp_path: Path) -> None:
     ],
 )
 def test_odd_files(name: str, text: str, told: str, tmp_path: Path) -> None:
-    """A file that is none of the three forms is refused."""
+    """A file in none of the three formats is rejected."""
     (found,) = problems(written(tmp_path, name, text))
     assert told in found
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 are told with their line; a byte order mark does no harm."""
+    """Bytes that are not UTF-8 are reported with their line; a byte order mark is accepted."""
     path = tmp_path / "b.jsonl"
     path.write_bytes(json.dumps(HORSE).encode() + b"\n\xff")
     assert problems(path) == ["line 2: it is not UTF-8"]

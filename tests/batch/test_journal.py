@@ -1,4 +1,4 @@
-"""The journal: what it lets pass, what it refuses, and what it keeps to itself."""
+"""The journal: what it allows, what it rejects, and what it keeps private."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_what_expires_soonest_is_first(folder: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
 def test_others_cannot_read_it(folder: Path) -> None:
-    """The journal is its owner's alone, and so is all that lies beside it."""
+    """The journal is its owner's alone, and so is all that lies next to it."""
     place = folder / "journal"
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert stat.S_IMODE((place / "journal.sqlite3").stat().st_mode) == 0o600
@@ -204,7 +204,7 @@ def _contradictory(path: Path) -> None:
 def test_a_spoilt_journal_is_refused(
     spoil: Callable[[Path], None], said: str, folder: Path
 ) -> None:
-    """A journal that cannot be trusted, or understood, is refused with what to do."""
+    """A journal that is damaged or unknown is rejected, with what to do."""
     spoil(folder / "journal" / "journal.sqlite3")
     with pytest.raises(JournalUnusable, match=said):
         Journal(folder)
@@ -223,7 +223,7 @@ def test_a_spoilt_journal_is_refused(
 def test_a_row_that_no_journal_writes_is_damage(
     column: str, value: object, said: str, folder: Path
 ) -> None:
-    """An item with a value of another type is told as damage, and is not worked on."""
+    """An item with a value of another type is reported as damage, and is not worked on."""
     with closing(sqlite3.connect(folder / "journal" / "journal.sqlite3")) as db:
         db.execute(f"UPDATE items SET {column} = ? WHERE number = 1", (value,))  # noqa: S608  ours
         db.commit()
@@ -232,7 +232,7 @@ def test_a_row_that_no_journal_writes_is_damage(
 
 
 def test_there_may_be_none(tmp_path: Path) -> None:
-    """A folder without a batch is told as such, and nothing is made in it."""
+    """A folder without a batch is reported as such, and nothing is created in it."""
     with pytest.raises(JournalMissing, match="There is no batch in"):
         Journal(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -254,7 +254,7 @@ def test_a_journal_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_the_second_one_to_begin_joins_the_first(folder: Path) -> None:
-    """Whoever begins a batch that another process has just begun opens that one."""
+    """If another process has just begun the same batch, its journal is opened."""
     with Journal.create(folder, "https://other.test", items(1)) as journal:
         assert (journal.service, len(list(journal.entries()))) == (SERVICE, 3)
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
@@ -274,7 +274,7 @@ def test_a_folder_that_was_left_behind_is_used(tmp_path: Path) -> None:
 
 
 def test_unfinished_journals_are_swept_up(folder: Path) -> None:
-    """A journal whose making was broken off is removed by whoever opens the finished one."""
+    """An unfinished journal is removed by the next process that opens the finished one."""
     for name in ("journal.sqlite3.0123.new", "journal.sqlite3.0123.new-journal"):
         (folder / "journal" / name).write_bytes(b"half")
     Journal(folder).close()

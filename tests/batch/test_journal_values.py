@@ -107,7 +107,7 @@ def test_any_item(name: Any, stem: str, family: str, body: dict[str, Any]) -> No
 @example(status=200, reply=b'{"id":"task-1","created":9223372036854775807}', body=BODY)
 @example(status=200, reply=b'{"id":"task-1","model":"\\ud83d"}', body=BODY)
 def test_any_kept_response(status: int, reply: bytes, body: dict[str, Any]) -> None:
-    """Whatever response a dead runner has kept, its item goes on, ends or becomes ambiguous."""
+    """Whatever response a dead runner has kept, its item continues, ends or becomes ambiguous."""
     with journal_of(new_item(body=body), new_item("0002")) as journal:
         for _ in range(2):
             entry = journal.take("dead", creates=True)

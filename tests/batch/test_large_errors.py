@@ -57,7 +57,7 @@ def ran(folder: Path, error: str) -> tuple[str, int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the most memory so")
 def test_six_failed_tasks_with_seven_megabytes_each(tmp_path: Path) -> None:
-    """Their texts are clipped on stderr, in the journal and on the sheet, and let go of."""
+    """Their texts are clipped on stderr, in the journal and on the sheet, and then released."""
     assert len(LARGE) > 7_000_000
     _, usual = ran(tmp_path / "small", "blocked")
     stderr, most = ran(tmp_path / "large", LARGE)

@@ -29,7 +29,7 @@ def items(count: int) -> list[NewItem]:
 
 
 def begun(folder: Path, count: int) -> Path:
-    """Return the folder of a batch of *count* items, and the file that they came from beside it."""
+    """Return the folder of a batch of *count* items, next to the file that they came from."""
     out = folder / str(count)
     Journal.create(out, SERVICE, items(count)).close()
     lines = (

@@ -1,4 +1,4 @@
-"""Runners and what they leave behind: locks, and replies in side files."""
+"""Runners and what they leave behind: locks, and responses in side files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_belongs_to_a_live_runner_is_left_to_it(folder: Path) -> None:
 
 
 def test_a_kept_reply_is_read(folder: Path) -> None:
-    """A reply in a side file gives the task its id back, and the file is removed then."""
+    """A response in a side file gives the task its id back, and the file is removed then."""
     with Journal(folder) as journal:
         armed_by(journal, "dead")
         path = kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=REPLY))
@@ -77,7 +77,7 @@ def test_a_kept_reply_is_read(folder: Path) -> None:
 
 @pytest.mark.parametrize("status", [400, 429, 502])
 def test_a_kept_refusal_is_judged_as_if_it_had_come_now(folder: Path, status: int) -> None:
-    """What a kept reply means is decided by the same rules as ever."""
+    """What a kept response means is decided by the same rules as ever."""
     with Journal(folder) as journal:
         armed_by(journal, "dead")
         kept(folder, "dead", KeptReply(number=1, attempt=1, status=status, body=b"{}"))
@@ -87,7 +87,7 @@ def test_a_kept_refusal_is_judged_as_if_it_had_come_now(folder: Path, status: in
 
 
 def test_an_older_reply_is_not_taken_for_the_last_one(folder: Path) -> None:
-    """A reply that was kept for an earlier create of the item says nothing of the last one."""
+    """A response that was kept for an earlier create of the item says nothing of the last one."""
     with Journal(folder) as journal:
         entry = armed_by(journal, "dead")
         journal.move(entry, State.ARMED, State.ARMED, by="dead", attempt=2)
@@ -113,7 +113,7 @@ def test_only_the_reply_to_an_items_own_create_is_read(
 
 
 def test_a_reply_in_the_journal_is_not_replaced(folder: Path) -> None:
-    """What the journal itself took of a reply is older and surer than a side file."""
+    """What the journal itself took of a response is older and surer than a side file."""
     with Journal(folder) as journal:
         entry = armed_by(journal, "dead")
         first = {"reply_status": 200, "reply": REPLY}
@@ -144,7 +144,7 @@ def test_a_claim_of_a_dead_runner_is_queued_again(folder: Path) -> None:
 
 
 def test_a_live_runner_hides_no_dead_one(tmp_path: Path) -> None:
-    """Each dead runner is recovered, whoever lives beside it, and nobody takes from himself."""
+    """Each dead runner is recovered, whatever others are alive; no runner recovers itself."""
     body = {"model": "imgb-2", "prompt": "A horse"}
     made = [NewItem(name="", stem=str(n), family="imgb", body=body) for n in range(3)]
     Journal.create(tmp_path, SERVICE.require_base_url(), made).close()
@@ -185,7 +185,7 @@ def test_a_torn_side_file_is_no_reply(spoil: Callable[[bytes], bytes], folder: P
 
 
 def test_a_side_file_has_its_room_beforehand(folder: Path) -> None:
-    """Keeping the longest reply takes no more room on the disk than the empty file had."""
+    """Keeping the longest response takes no more room on the disk than the empty file had."""
     path = folder / "journal" / "reply-x-0"
     slot = ReplySlot(path)
     before = path.stat().st_size

@@ -1,4 +1,4 @@
-"""Runs of batches in this process: what is sent, what is kept, and how it goes on."""
+"""Runs of batches in this process: what is sent, what is kept, and how they resume."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_batch_is_done(server: BillingServer, run: Run, tmp_path: Path) -> Non
 def test_a_timeout_that_is_no_number(
     server: BillingServer, run: Run, tmp_path: Path, timeout: Any
 ) -> None:
-    """A timeout that is no number is refused before anything is created."""
+    """A timeout that is not a number is rejected before anything is created."""
     with pytest.raises(ValueError, match="timeout must be a number of seconds, or None"):
         run(server, horses(2), timeout=timeout)
     assert server.posts == 0
@@ -106,7 +106,7 @@ def test_nothing_is_sent_while_an_item_is_invalid(server: BillingServer, run: Ru
 
 
 def test_a_batch_stays_at_its_service(server: BillingServer, run: Run) -> None:
-    """A batch that was begun at one service is not gone on with at another."""
+    """A batch that was begun at one service does not resume at another."""
     run(server, horses(1))
     with BillingServer() as other:
         with pytest.raises(batch.WrongService, match="was begun at"):
@@ -135,7 +135,7 @@ def test_a_download_that_failed_is_made_up_for(server: BillingServer, run: Run) 
 
 
 def test_failed_tasks_are_told(server: BillingServer, run: Run) -> None:
-    """A task that fails is an end, with its reason; the others go on."""
+    """A task that fails ends its item, with its reason; the others continue."""
     server.status = "failed"
     report = run(server, horses(1))
     assert (report.done, report.counts) == (True, {State.FAILED: 1})
@@ -298,7 +298,7 @@ def test_resubmitting(run: Run, tmp_path: Path) -> None:
 
 
 def test_there_is_no_such_item(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """An item that does not exist is told as such."""
+    """An item that does not exist is reported as such."""
     run(server, horses(1))
     with pytest.raises(batch.CannotResolve, match="there is no item '7'"):
         batch.abandon(tmp_path / "out", 7)
@@ -331,7 +331,7 @@ def test_two_runners_share_a_batch(run: Run) -> None:
 
 
 def test_a_reply_finds_the_journal_locked(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """A reply that the journal cannot take goes to a side file, and the next run reads it."""
+    """A response that the journal cannot take goes to a side file, and the next run reads it."""
     path = tmp_path / "out" / "journal" / "journal.sqlite3"
     with closing(_in_any_thread(tmp_path)) as holder:
 
@@ -430,7 +430,7 @@ def test_a_cancelled_run_keeps_what_it_paid_for(server: BillingServer, tmp_path:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
 def test_ctrl_c_under_trio(server: BillingServer, tmp_path: Path) -> None:
-    """Ctrl-C under trio is raised alone, after the paid request has come to its reply."""
+    """Ctrl-C under trio is raised alone, after the paid request has come to its response."""
     out = tmp_path / "out"
     server.on_create = lambda _: os.kill(os.getpid(), signal.SIGINT)
 
@@ -446,7 +446,7 @@ def test_ctrl_c_under_trio(server: BillingServer, tmp_path: Path) -> None:
 
 
 def test_where_a_run_that_is_to_stop_breaks_off() -> None:
-    """It never does at a request, which the journal has for sent then, nor at a paid reply."""
+    """It never does at a request, which the journal has for sent then, nor at a paid response."""
     shared = SimpleNamespace(journal=None, stopping=True)
     told: list[object] = []
     nothing: Any = None  # no item is begun

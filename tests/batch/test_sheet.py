@@ -105,7 +105,7 @@ def test_nothing_in_it_is_obeyed(folder: Path) -> None:
 
 
 def test_nothing_is_fetched_from_elsewhere(folder: Path) -> None:
-    """The page asks for nothing but the files beside it."""
+    """The page asks for nothing but the files next to it."""
     for _, attributes in page(folder).tags:
         for name in ("src", "href"):
             link = attributes.get(name)

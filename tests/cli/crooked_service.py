@@ -18,7 +18,7 @@ Answer = Callable[[str, str], bytes | Iterable[bytes]]
 
 
 def reply(status: int, body: object, *headers: str, kind: str = "application/json") -> bytes:
-    """Return a whole reply; a body that is no text is written as JSON."""
+    """Return a whole response; a body that is no text is written as JSON."""
     content = (body if isinstance(body, str) else json.dumps(body)).encode()
     head = [
         f"HTTP/1.1 {status} Whatever",
@@ -31,7 +31,7 @@ def reply(status: int, body: object, *headers: str, kind: str = "application/jso
 
 
 def event_stream(*texts: str, finish: str | None = "STOP", **more: Any) -> bytes:
-    """Return a whole streamed reply to a text request, with a chunk for each text.
+    """Return a whole streamed response to a text request, with a chunk for each text.
 
     It has a length, unless it has no finish reason and may go on.
     """
@@ -45,7 +45,7 @@ def event_stream(*texts: str, finish: str | None = "STOP", **more: Any) -> bytes
 
 
 def chunk(text: str, finish: str | None = None, **more: Any) -> bytes:
-    """Return a chunk of a streamed reply to a text request."""
+    """Return a chunk of a streamed response to a text request."""
     candidate: dict[str, Any] = {"content": {"parts": [{"text": text}], "role": "model"}}
     if finish is not None:
         candidate["finishReason"] = finish

@@ -141,7 +141,7 @@ def test_an_answer_that_cannot_be_printed_exits_6(
 
 
 def test_an_error_keeps_its_code_without_stdout() -> None:
-    """An error whose document cannot be printed ends with its own code, and is told on stderr."""
+    """An error whose document cannot be printed keeps its exit code, and is reported on stderr."""
     with CrookedService(always(reply(200, record(status="failed", error="no")))) as service:
         ended = redirected(">/dev/full", *CREATE, "--json", env=service.settings)
     assert (ended.returncode, service.posts) == (1, 1)

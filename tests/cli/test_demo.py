@@ -79,7 +79,7 @@ def test_a_key_in_the_environment_is_not_used_without_real(
 def test_the_demo_refuses(
     invoke: Invoke, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    """What the demo cannot do is told before anything is sent."""
+    """What the demo cannot do is reported before anything is sent."""
     (tmp_path / "taken").write_text("a file where a folder is wanted")
     ended = invoke("demo", *words)
     assert (ended.exit_code, ended.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""What each exit code stands for, each brought about by a service that does just that."""
+"""The meaning of each exit code, each caused by a service that does just that."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_task_that_is_done_exits_0(
 
 
 def test_a_failed_task_exits_1(invoke: Invoke, settings: dict[str, str]) -> None:
-    """A task that fails is told with the service's reason, and exits with 1."""
+    """A task that fails is reported with the service's reason, and exits with 1."""
     ended = invoke(*RUN[:-1], "A horse [fail:content-policy]", *QUICK, env=settings)
     assert (ended.exit_code, ended.stdout) == (1, "")
     assert "failed: content policy violation." in ended.stderr
@@ -148,7 +148,7 @@ def test_a_wrong_key_exits_3(invoke: Invoke, settings: dict[str, str], tmp_path:
 
 
 def test_a_reset_after_the_request_exits_4(invoke: Invoke) -> None:
-    """A create whose reply is lost exits with 4, is sent once, and says what to do."""
+    """A create whose response is lost exits with 4, is sent once, and says what to do."""
     with CrookedService(always(RESET)) as service:
         ended = invoke(*RUN, "--json", env=service.settings)
     told = json.loads(ended.stdout)
@@ -159,7 +159,7 @@ def test_a_reset_after_the_request_exits_4(invoke: Invoke) -> None:
 
 
 def test_an_id_in_an_unusable_reply_is_told(invoke: Invoke) -> None:
-    """A broken reply that still shows an id exits with 4 and names the id."""
+    """A broken response that still shows an id exits with 4 and names the id."""
     with CrookedService(always(reply(200, '{"id": "task-7", "status": "que'))) as service:
         ended = invoke(*CREATE, "--json", env=service.settings)
     assert ended.exit_code == 4
@@ -167,7 +167,7 @@ def test_an_id_in_an_unusable_reply_is_told(invoke: Invoke) -> None:
 
 
 def test_an_error_after_the_creation_exits_5_and_never_3(invoke: Invoke) -> None:
-    """Once the task is accepted, even a 401 exits with 5: whoever reads 3 would pay again."""
+    """Once the task is accepted, even a 401 exits with 5: a caller who reads 3 would pay again."""
 
     def answer(method: str, _: str) -> bytes:
         return reply(200, record()) if method == "POST" else reply(401, {"error": "no"})
@@ -204,7 +204,7 @@ def test_a_time_out_exits_5_with_the_command_that_carries_on(
     ],
 )
 def test_an_unusable_reply_exits_5(invoke: Invoke, body: dict[str, object], name: str) -> None:
-    """A reply that breaks the protocol, or has no URL, exits with 5: the task is safe."""
+    """A response that breaks the protocol, or has no URL, exits with 5: the task is safe."""
     with CrookedService(always(reply(200, body))) as service:
         ended = invoke("wait", "task-1", *QUICK, "--json", env=service.settings)
     told = json.loads(ended.stdout)
@@ -214,7 +214,7 @@ def test_an_unusable_reply_exits_5(invoke: Invoke, body: dict[str, object], name
 
 
 def test_a_task_that_is_not_ready_is_not_downloaded(invoke: Invoke) -> None:
-    """`download` of a task that goes on exits with 5 and names the command that waits for it."""
+    """`download` of an unfinished task exits with 5 and names the command that waits for it."""
     with CrookedService(always(reply(200, record(status="processing")))) as service:
         ended = invoke("download", "task-1", "-o", "a.png", env=service.settings)
     assert ended.exit_code == 5
@@ -274,7 +274,7 @@ def test_deleting_an_asset(invoke: Invoke, settings: dict[str, str], asset: str,
 
 
 def test_the_help_names_every_exit_code(invoke: Invoke) -> None:
-    """The table of exit codes stands in the help."""
+    """The help contains the table of exit codes."""
     shown = invoke("--help").stdout.partition("Exit codes:")[2]
     assert [line.split()[0] for line in shown.splitlines() if line[2:3].isdigit()] == list(
         "0123456"
@@ -282,7 +282,7 @@ def test_the_help_names_every_exit_code(invoke: Invoke) -> None:
 
 
 def test_a_long_silence_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """A service that has been silent for long is told in a line, with when it is asked next."""
+    """A service that has been silent for long is reported in a line, with when it is asked next."""
     Progress().event(ServiceSilent(1830.0, "connection reset in phase head", 61.5))
     assert capsys.readouterr().err == (
         "no valid response for 30 minutes, the task is safe; next poll in 62 s: "

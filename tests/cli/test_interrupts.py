@@ -71,7 +71,7 @@ def test_on_an_embedded_service_nothing_is_left(start: Start) -> None:
 
 
 def test_before_anything_was_sent_nothing_is_lost(start: Start) -> None:
-    """Ctrl-C between two tries that never reached the service exits with 3."""
+    """Ctrl-C between two attempts that never reached the service exits with 3."""
     with CrookedService(always(b"")) as service:
         settings = service.settings
     process = start(*CREATE, env=settings)
@@ -83,7 +83,7 @@ def test_before_anything_was_sent_nothing_is_lost(start: Start) -> None:
 
 
 def test_it_is_held_until_the_id_is_known(start: Start) -> None:
-    """The first Ctrl-C during a create waits for the reply, and exits with 5 and the id."""
+    """The first Ctrl-C during a create waits for the response, and exits with 5 and the id."""
     asked, go_on = threading.Event(), threading.Event()
 
     def answer(*_: str) -> bytes:

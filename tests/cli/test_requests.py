@@ -68,14 +68,14 @@ def test_the_prompt_may_come_from_stdin(invoke: Invoke, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("verb", ["create", "run"])
 def test_a_prompt_that_is_no_text_is_refused(invoke: Invoke, verb: str) -> None:
-    """Bytes on stdin that are not UTF-8 are told as what they are."""
+    """Bytes on stdin that are not UTF-8 are reported as such."""
     ended = invoke(verb, "imga", "--model", "imga", "--prompt", "-", input=b"caf\xe9")
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert "the prompt on stdin is not UTF-8. Nothing was sent." in ended.stderr
 
 
 def test_the_text_base_url_is_not_looked_at(invoke: Invoke, settings: dict[str, str]) -> None:
-    """Whatever MUYBRIDGE_TEXT_BASE_URL is, it does not stop what is no text request."""
+    """MUYBRIDGE_TEXT_BASE_URL, whatever it is, never stops a request that is not for text."""
     words = ("imga", "--model", "imga", "--prompt", "A horse")
     ended = invoke("create", *words, env={**settings, "MUYBRIDGE_TEXT_BASE_URL": "nonsense"})
     assert ended.exit_code == 0
@@ -134,7 +134,7 @@ def test_an_unlisted_model_is_sent(invoke: Invoke, monkeypatch: pytest.MonkeyPat
 
 
 def test_all_problems_are_told_at_once(invoke: Invoke) -> None:
-    """Every problem is told by its option and its wire name, and nothing is sent."""
+    """Every problem is reported with its option and its wire name, and nothing is sent."""
     with CrookedService(always(RESET)) as service:
         ended = invoke(
             "create", "vidsb", "--model", "vidsb_2_0_por", "--duration", "5.5",
@@ -167,7 +167,7 @@ def test_integers_are_read_strictly(invoke: Invoke, value: str) -> None:
 
 
 def test_two_models_are_one_too_many(invoke: Invoke) -> None:
-    """A model beside an unlisted one is told as a problem."""
+    """A model together with an unlisted one is reported as a problem."""
     words = ("--model", "imga", "--unlisted-model", "imga-9", "--prompt", "A horse")
     ended = invoke("create", "imga", *words)
     assert ended.exit_code == 2
@@ -182,7 +182,7 @@ def test_a_blank_unlisted_model_is_refused(invoke: Invoke) -> None:
 
 
 def test_a_misspelt_option_is_told_with_the_right_one(invoke: Invoke) -> None:
-    """An option that there is not is told with the one that was probably meant."""
+    """An unknown option is reported with the one that was probably meant."""
     ended = invoke("create", "imgb", "--promt", "A horse")
     assert ended.exit_code == 2
     assert "--prompt" in ended.stderr
@@ -238,7 +238,7 @@ def test_examples_stand_on_lines_of_their_own(invoke: Invoke, command: str) -> N
 def test_help_and_tables_tell_the_rules_between_fields(
     invoke: Invoke, family: str, said: str
 ) -> None:
-    """What holds between fields stands in the help and in the tables, in the options' names."""
+    """The help and the tables state the rules between fields, in the options' names."""
     assert said in " ".join(invoke("create", family, "--help").stdout.split())
     assert said in invoke("models", family).stdout
 

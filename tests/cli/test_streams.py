@@ -155,7 +155,7 @@ def test_a_broken_pipe_ends_quietly(start: Start, tmp_path: Path) -> None:
 
 
 def test_warnings_are_plain_lines(invoke: Invoke, settings: dict[str, str]) -> None:
-    """A setting without effect is told in one plain line, and in the document."""
+    """A setting without effect is reported in one plain line, and in the document."""
     words = (*RUN, "--size", "1024x1024", "--ratio", "1:1", "--json")
     ended = invoke(*words, env=settings)
     assert (

@@ -105,7 +105,7 @@ def test_a_poll_ends_at_once(start: Start, number: signal.Signals, words: tuple[
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_text_request_ends_at_once(start: Start, number: signal.Signals) -> None:
-    """A text request is broken off, and may have been charged."""
+    """A text request is interrupted, and may have been charged."""
     with held() as (service, holding):
         process = start(*TEXT, env=service.text_settings)
         assert holding.asked.wait(20)
@@ -118,7 +118,7 @@ def test_a_text_request_ends_at_once(start: Start, number: signal.Signals) -> No
 
 @pytest.mark.parametrize("number", INTERRUPTIONS)
 def test_a_deletion_ends_at_once(start: Start, number: signal.Signals) -> None:
-    """A deletion that is broken off may have been carried out, and is not tried again."""
+    """A deletion that is interrupted may have been carried out, and is not retried."""
     with held("DELETE", {"code": "0"}) as (service, holding):
         process = start("asset", "delete", "asset-1", env=service.settings)
         assert holding.asked.wait(20)
@@ -131,7 +131,7 @@ def test_a_deletion_ends_at_once(start: Start, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_between_two_tries_nothing_was_sent(start: Start, number: signal.Signals) -> None:
-    """Between two tries that never reached the service it says that nothing was sent."""
+    """Between two attempts that never reached the service it says that nothing was sent."""
     with CrookedService(always(b"")) as gone:
         settings = gone.settings
     process = start(*CREATE, env=settings)

@@ -1,4 +1,4 @@
-"""`text`: what is asked, what is printed while the answer comes, and how each end is told."""
+"""`text`: what is asked, what is printed while the answer comes, and how each end is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def settings(service: LocalService) -> dict[str, str]:
 
 
 class SlowAnswer:
-    """A streamed reply that goes on after its first chunk only when it is told to."""
+    """A streamed response that continues after its first chunk only when it is told to."""
 
     def __init__(self, first: str = "A horse ") -> None:
         self._first = first
@@ -119,7 +119,7 @@ def test_the_prompt_may_come_from_stdin(invoke: Invoke, settings: dict[str, str]
 
 
 def test_it_needs_no_environment(invoke: Invoke) -> None:
-    """--local asks a service of the command's own, without a key or an address."""
+    """--local asks an embedded service, without a key or an address."""
     ended = invoke(*ASK, "--local")
     assert (ended.exit_code, ended.stdout.startswith(HONESTY)) == (0, True)
     assert ended.stderr == f"tokens: {TOKENS}\n"
@@ -174,7 +174,7 @@ def test_serve_sets_the_environment(start: Start) -> None:
 def test_a_mistake_exits_2(
     invoke: Invoke, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    """What is wrong is told by its option and exits with 2, before anything is sent."""
+    """A mistake is reported with its option and exits with 2, before anything is sent."""
     (tmp_path / "empty.png").touch()
     (tmp_path / "odd").write_text("no picture")
     with CrookedService(always(RESET)) as service:
@@ -214,7 +214,7 @@ def test_a_prompt_that_is_no_text_is_refused(invoke: Invoke) -> None:
 
 
 def test_a_prompt_that_cannot_be_read_exits_2() -> None:
-    """A stdin that cannot be read is told as what it is, and not as an answer that is lost."""
+    """A stdin that cannot be read is reported as such, not as a lost answer."""
     ended = redirected("0>/dev/null", *ASK[:2], "-")
     assert ended.returncode == 2
     assert "error: the prompt cannot be read: Bad file descriptor" in ended.stderr
@@ -265,7 +265,7 @@ def test_a_key_that_a_proxy_would_read_exits_3(
 
 
 def test_a_whole_answer_in_json(invoke: Invoke, settings: dict[str, str]) -> None:
-    """With --json stdout is one document, with the text and the whole reply in its own words."""
+    """With --json stdout is one document, with the text and the whole response in its own words."""
     plain = invoke(*ASK, env=settings).stdout
     for words in ((), ("--no-stream",)):
         told = json.loads(invoke(*ASK, "--json", *words, env=settings).stdout)
@@ -294,7 +294,7 @@ def test_an_answer_that_was_cut_is_told(
 
 
 def test_another_reason_is_told_with_its_message(invoke: Invoke) -> None:
-    """An answer that the model broke off exits with 0: there is a text, and stderr says why."""
+    """If the model stops for another reason, the exit code is 0; there is text, stderr says why."""
     answer = event_stream("A horse", finish="OTHER")
     with CrookedService(always(answer)) as service:
         ended = invoke(*ASK, env=service.text_settings)
@@ -310,7 +310,7 @@ def test_another_reason_is_told_with_its_message(invoke: Invoke) -> None:
 def test_no_text_exits_1(
     invoke: Invoke, settings: dict[str, str], words: tuple[str, ...], marker: str, said: str
 ) -> None:
-    """A reply without text says why and exits with 1; what it took is told all the same."""
+    """A response without text says why and exits with 1, and its token usage is reported."""
     ended = invoke(*ASK[:2], marker, *words, env=settings)
     assert (ended.exit_code, ended.stdout) == (1, "")
     assert ended.stderr.startswith("tokens: prompt ")
@@ -369,7 +369,7 @@ def test_a_lost_answer_exits_4(invoke: Invoke, words: tuple[str, ...], answer: b
 def test_a_stream_that_breaks_off_exits_4(
     invoke: Invoke, settings: dict[str, str], marker: str, said: str
 ) -> None:
-    """What has come of a broken answer is printed; with --json it is in the one document."""
+    """What arrived of an interrupted answer is printed; with --json it is in the one document."""
     ended = invoke(*ASK[:2], marker, env=settings)
     assert (ended.exit_code, ended.stdout) == (4, f"{HONESTY}Model: textg-2.5-pro.\n")
     assert f"error: The stream was cut off: {said}" in ended.stderr
@@ -391,7 +391,7 @@ def test_a_stream_that_breaks_off_exits_4(
 def test_a_reason_in_each_chunk_is_no_end(
     invoke: Invoke, rest: bytes, said: str, words: tuple[str, ...]
 ) -> None:
-    """A stream that breaks off exits with 4, also where each chunk has a reason to stop."""
+    """A stream that is cut off exits with 4, also where each chunk has a reason to stop."""
     head = event_stream(finish=None)
     with CrookedService(always(head + chunk("A part\n", "STOP") + rest)) as service:
         ended = invoke(*ASK, *words, env=service.text_settings)
@@ -409,7 +409,7 @@ def test_a_last_line_is_ended_before_an_error(invoke: Invoke) -> None:
 
 @pytest.mark.muybridge_paid_requests  # to this machine, by another name
 def test_clear_text_is_warned_of_in_one_line(invoke: Invoke) -> None:
-    """A key that travels in clear text is told in one line, and in the document."""
+    """A key that travels in clear text is reported in one line, and in the document."""
     with CrookedService(always(event_stream("A horse"))) as service:
         settings = service.text_settings
         url = service.base_url.replace("127.0.0.1", "0.0.0.0")  # noqa: S104  no loopback by its name
@@ -440,7 +440,7 @@ def test_ctrl_c_while_the_answer_is_printed_exits_4(
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_ctrl_c_within_the_answer_exits_4(start: Start, words: tuple[str, ...]) -> None:
-    """Ctrl-C breaks the answer off at once, and says that it may have been charged."""
+    """Ctrl-C interrupts the answer at once, and says that it may have been charged."""
     answer = SlowAnswer()
     with CrookedService(answer) as service:
         process = start(*ASK, *words, env=service.text_settings)
@@ -458,7 +458,7 @@ def test_ctrl_c_within_the_answer_exits_4(start: Start, words: tuple[str, ...]) 
 
 @pytest.mark.parametrize("words", [(), ("--no-stream",)])
 def test_ctrl_c_before_the_answer_exits_4(start: Start, words: tuple[str, ...]) -> None:
-    """Ctrl-C while the model thinks breaks off at once: no id could be lost by that."""
+    """Ctrl-C while the model thinks interrupts at once: no id could be lost by that."""
     asked, go_on = threading.Event(), threading.Event()
 
     def answer(*_: str) -> bytes:
@@ -477,7 +477,7 @@ def test_ctrl_c_before_the_answer_exits_4(start: Start, words: tuple[str, ...]) 
 
 
 def test_ctrl_c_before_anything_was_sent_exits_3(start: Start) -> None:
-    """Ctrl-C between two tries that never reached the service costs nothing."""
+    """Ctrl-C between two attempts that never reached the service costs nothing."""
     with CrookedService(always(b"")) as service:
         settings = service.text_settings
     process = start(*ASK, env=settings)

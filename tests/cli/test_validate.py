@@ -111,7 +111,7 @@ EXPECTED = [
 
 
 def test_every_line_has_its_verdict(invoke: Invoke, tmp_path: Path) -> None:
-    """Each line but a blank one is judged for itself, in order, and the rest goes on."""
+    """Each line that is not blank is judged by itself, in order; an invalid one stops nothing."""
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(LINES))
     ended = invoke("validate", "requests.jsonl")
     assert [json.loads(line) for line in ended.stdout.splitlines()] == EXPECTED
@@ -135,7 +135,7 @@ def test_stdin_is_read(invoke: Invoke, words: tuple[str, ...]) -> None:
 
 
 def test_nothing_is_valid(invoke: Invoke) -> None:
-    """No line at all is no line that is wrong."""
+    """An empty input contains no invalid line."""
     ended = invoke("validate", input=b"\n\n")
     assert (ended.exit_code, ended.stdout) == (0, "")
 

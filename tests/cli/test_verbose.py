@@ -1,4 +1,4 @@
-"""`--verbose`: each request and reply on stderr."""
+"""`--verbose`: each request and response on stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HORSE = ("imga", "--model", "imga", "--prompt", "a secret horse")
 def test_requests_are_told(
     invoke: Invoke, service: LocalService, settings: dict[str, str], word: str
 ) -> None:
-    """Each request and reply is a line on stderr with its time, and stdout has the data alone."""
+    """Each request and response is a line on stderr with its time; stdout has the data alone."""
     ended = invoke("create", *HORSE, "--json", word, env=settings)
     assert ended.exit_code == 0
     task = json.loads(ended.stdout)["task"]["id"]
@@ -49,7 +49,7 @@ def test_a_text_and_a_batch(
 
 
 def test_nothing_is_left(invoke: Invoke, settings: dict[str, str]) -> None:
-    """Without the option nothing is told, and after the command logging is as it was."""
+    """Without the option nothing is reported, and after the command logging is as it was."""
     logger = logging.getLogger("muybridge")
     before = logger.level, logger.propagate, list(logger.handlers)
     invoke("create", *HORSE, "-v", env=settings)

@@ -1,4 +1,4 @@
-"""Answers to text requests, as a server that is no emulator might send them, whole and streamed."""
+"""Answers to text requests, whole and streamed, that the emulator would not send."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXTS = ("A horse ", "at a ", "gallop.")
 
 
 def ask(client: AnyClient, method: str, **options: Any) -> Any:
-    """Call the method of that name with a small request: a reply, or a stream not yet opened."""
+    """Call the method of that name with a small request: a response, or a stream not yet opened."""
     native = method.endswith("generate_content")
     return getattr(client, method)(*((MODEL, PROMPT) if native else (ASKED,)), **options)
 
@@ -37,7 +37,7 @@ def spend(client: AnyClient, method: str, **options: Any) -> Any:
 
 
 def candidate(text: str, reason: str | None = None) -> dict[str, Any]:
-    """Return a native reply, or a chunk of one."""
+    """Return a native response, or a chunk of one."""
     said: dict[str, Any] = {"content": {"role": "model", "parts": [{"text": text}]}, "index": 0}
     return {"candidates": [said if reason is None else {**said, "finishReason": reason}]}
 
@@ -68,7 +68,7 @@ STREAM = HEAD + b"".join(map(part, EVENTS)) + LAST
 
 
 def streaming(*bodies: bytes, end: bytes = LAST) -> list[Step]:
-    """Return a script that answers with a streamed reply of these parts."""
+    """Return a script that answers with a streamed response of these parts."""
     return [read_request, send(HEAD + b"".join(map(part, bodies)) + end)]
 
 

@@ -50,7 +50,7 @@ def reachable(value: object, depth: int = 8, seen: set[int] | None = None) -> st
 
 
 def echoes(key: str) -> dict[str, bytes]:
-    """Return replies that hold the key in every way that a server may write it."""
+    """Return responses that hold the key in every way that a server may write it."""
     escaped = "".join(f"\\u{ord(mark):04x}" for mark in key)
     percent = "".join(f"%{ord(mark):02X}" for mark in key)
     quoted = json.dumps(key)[1:-1]

@@ -1,4 +1,4 @@
-"""A file on a real server that breaks off, changes and redirects as it is told to."""
+"""A file on a real server that is cut off, changes and redirects as scripted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Film:
     Args:
         body: The file.
         etag: Its version, or None to send none.
-        cuts: Bytes of the file after which each reply breaks off, or None for a whole one.
+        cuts: Bytes of the file after which each response is cut off, or None for a whole one.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Film:
             peer.send(reply)
 
     def reply(self, head: bytes) -> bytes:
-        """Return the whole reply to a request."""
+        """Return the whole response to a request."""
         fields = {"content_type": self.content_type}
         if self.etag is not None:
             fields["etag"] = self.etag

@@ -1,4 +1,4 @@
-"""What an observer has been told, in order."""
+"""The events that an observer has received, in order."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def call_of(event: AnyEvent) -> CallInfo:
 
 
 def tasks_alone(hear: Callable[[Event], object]) -> Callable[[AnyEvent], None]:
-    """Return a listener that hands on what becomes of tasks, and neither calls nor requests."""
+    """Return a listener that passes on the events of tasks, but not of calls or requests."""
 
     def listen(event: AnyEvent) -> None:
         if isinstance(event, Event):

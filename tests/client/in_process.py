@@ -1,6 +1,6 @@
 """The whole service inside the test's process, with a clock of its own.
 
-Hours of polling take milliseconds, and every query is told with its time.
+Hours of polling take milliseconds, and every query is recorded with its time.
 """
 
 from __future__ import annotations

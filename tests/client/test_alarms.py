@@ -307,7 +307,7 @@ def test_ctrl_c_during_a_text_request(
 def test_a_handler_that_deletes_its_frame(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, handler: Callable[..., None]
 ) -> None:
-    """A handler is recognised by what it is, too: one may delete what it was handed."""
+    """A handler's error is recognised even if the handler deletes the frame that it was given."""
     alarm_in(monkeypatch, Network, "find")
     before = signal.signal(signal.SIGALRM, handler)
     try:

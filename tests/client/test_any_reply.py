@@ -1,4 +1,4 @@
-"""Whatever a server replies, a call ends in a value or in an error of this library."""
+"""Whatever a server sends, a call ends in a value or in an error of this library."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_any_reply(
     answers: list[HttpResponse | TransportFailure | None],
     always: HttpResponse | TransportFailure | None,
 ) -> None:
-    """Any replies and faults end in a value, or in an error that can be shown, kept and sent on."""
+    """Any responses and faults end in a value, or in an error that can be shown and pickled."""
     world = World(timing=Timing(speed=10))
     with ExitStack() as closing, tempfile.TemporaryDirectory() as folder:
         client = DRIVERS[driver](closing)(world)

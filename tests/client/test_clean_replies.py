@@ -1,4 +1,4 @@
-"""A reply is looked at for the key in each of its parts by itself."""
+"""Each part of a response is searched for the key separately."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def test_one_place(key: str, said: str, place: str) -> None:
 
 
 def test_nothing_of_it() -> None:
-    """A reply without the key stays as it is."""
+    """A response without the key stays unchanged."""
     reply = HttpResponse(200, (("Content-Type", "application/json"),), b'{"id": "task-1"}')
     assert Credentials(KEY, SERVICE).redact_response(reply) is reply

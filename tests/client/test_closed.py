@@ -1,4 +1,4 @@
-"""A client that is closed sends nothing, and a listener that cannot be called is refused."""
+"""A closed client sends nothing, and a listener that cannot be called is rejected."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_closed_client_sends_nothing(
 
 @pytest.mark.parametrize("name", ["on_submitted", "on_event"])
 def test_a_listener_that_cannot_be_called(make_client: MakeClient, world: World, name: str) -> None:
-    """It is refused with the client itself, and not after the first create is paid."""
+    """It is rejected when the client is made, not after the first create has been paid."""
     listener: Any = "print"
     with pytest.raises(TypeError, match=name):
         make_client(world, **{name: listener})

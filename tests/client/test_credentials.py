@@ -46,7 +46,7 @@ def test_a_beginning_at_the_end(size: int) -> None:
 
 @pytest.mark.parametrize("size", range(1, 8))
 def test_a_shorter_beginning(size: int) -> None:
-    """Fewer are no key, and are left as they came."""
+    """Fewer characters do not count as the key, and stay as they came."""
     partial = b"said " + KEY[:size].encode()
     assert credentials().redact_partial(partial) == partial
     response = HttpResponse(401, (), partial)
@@ -55,7 +55,7 @@ def test_a_shorter_beginning(size: int) -> None:
 
 @pytest.mark.parametrize("size", range(1, len(KEY)))
 def test_an_end_is_no_beginning(size: int) -> None:
-    """Nor is the end of a key, or a beginning in the middle, which cannot be what was cut."""
+    """The end of a key, or its beginning in the middle of a body, is not redacted."""
     for partial in (KEY[-size:].encode(), KEY[:size].encode() + b"!"):
         assert credentials().redact_partial(partial) == partial
 
@@ -106,7 +106,7 @@ def test_the_rest_stays(body: bytes) -> None:
 
 
 def test_a_short_key_stays() -> None:
-    """A key of fewer than 12 characters is a placeholder, and may stand in an id."""
+    """A key of fewer than 12 characters is a placeholder, and may be part of an id."""
     short = KEY[:11]
     body = f'{{"id": "{short}"}} {short[:9]}'.encode()
     response = HttpResponse(200, (("x", short),), body)

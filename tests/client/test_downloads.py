@@ -1,4 +1,4 @@
-"""A download appears whole or not at all, goes on where it broke off, and leads nowhere else."""
+"""A download appears whole or not at all, resumes where it was cut off, and leads nowhere else."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class BreaksWhenLeft:
 
 
 def test_a_settled_download_stays_settled(make_client: MakeClient, tmp_path: Path) -> None:
-    """A connection that breaks while a response is left changes nothing of what it meant."""
+    """A connection that breaks while a response is left does not change its outcome."""
     gone = FakeTransport(otherwise=HttpResponse(404))
     client = make_client("https://service.test", transport=BreaksWhenLeft(gone))
     with pytest.raises(LinkExpired, match="404"):
@@ -99,7 +99,7 @@ def test_a_settled_download_stays_settled(make_client: MakeClient, tmp_path: Pat
 
 @pytest.mark.parametrize("cut", [1, 19, 20, 300, len(MEDIA) - 1])
 def test_goes_on_in_one_call(make_client: MakeClient, tmp_path: Path, cut: int) -> None:
-    """A download that breaks off is gone on with from there, if the file is still the same."""
+    """An interrupted download resumes from there, if the file is still the same."""
     film = Film(cuts=(cut,))
     with ScriptedServer(film) as server:
         path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
@@ -110,7 +110,7 @@ def test_goes_on_in_one_call(make_client: MakeClient, tmp_path: Path, cut: int) 
 
 @pytest.mark.nightly
 def test_goes_on_from_every_byte(make_client: MakeClient, tmp_path: Path) -> None:
-    """Wherever a download breaks off, what is saved at last is the file."""
+    """Wherever a download is cut off, the file that is finally saved is correct."""
     for cut in range(len(MEDIA)):
         with ScriptedServer(Film(cuts=(cut, 5))) as server:
             path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
@@ -118,7 +118,7 @@ def test_goes_on_from_every_byte(make_client: MakeClient, tmp_path: Path) -> Non
 
 
 def broken_off(make_client: MakeClient, server: ScriptedServer, target: Path) -> None:
-    """Break a download off after 300 bytes, as if the process had ended."""
+    """Interrupt a download after 300 bytes, as if the process had ended."""
     film = Film(cuts=(300, *[0] * 20))
     with ScriptedServer(in_turn(film)) as other:
         error = failed(make_client, other.url, target)
@@ -132,7 +132,7 @@ def broken_off(make_client: MakeClient, server: ScriptedServer, target: Path) ->
 
 
 def test_goes_on_in_a_later_call(make_client: MakeClient, tmp_path: Path) -> None:
-    """What one call has saved, the next one goes on with, in whatever process."""
+    """The next call resumes what an earlier call has saved, in whatever process."""
     film, target = Film(), tmp_path / "film.mp4"
     with ScriptedServer(film) as server:
         broken_off(make_client, server, target)
@@ -143,7 +143,7 @@ def test_goes_on_in_a_later_call(make_client: MakeClient, tmp_path: Path) -> Non
 
 
 def test_a_part_of_something_else(make_client: MakeClient, tmp_path: Path) -> None:
-    """The part of another download is not gone on with."""
+    """The part of another download is not resumed."""
     film, target = Film(OTHER), tmp_path / "film.mp4"
     with ScriptedServer(film) as server:
         broken_off(make_client, server, target)
@@ -156,7 +156,7 @@ def test_a_part_of_something_else(make_client: MakeClient, tmp_path: Path) -> No
     "note", [b"", b"null", b"[]", b"{}", b"\xff", b'{"source": 1, "validator": 2, "total": "x"}']
 )
 def test_a_note_that_cannot_be_read(make_client: MakeClient, tmp_path: Path, note: bytes) -> None:
-    """A part whose note is spoilt is begun anew."""
+    """If the note cannot be read, the download starts again."""
     film, target = Film(), tmp_path / "film.mp4"
     with ScriptedServer(film) as server:
         broken_off(make_client, server, target)
@@ -167,7 +167,7 @@ def test_a_note_that_cannot_be_read(make_client: MakeClient, tmp_path: Path, not
 
 
 def test_a_note_that_was_never_put_in_place(tmp_path: Path) -> None:
-    """What a killed process has left of a longer note is no part of the next one."""
+    """The longer note that a killed process left unfinished does not affect the next one."""
     target = SaveTarget(tmp_path, "film", ".mp4", ".mp4")
     (tmp_path / "film.mp4.part.json.new").write_bytes(b"x" * 1_000)
     with PartFile(target, "task-1") as part:
@@ -187,7 +187,7 @@ def test_changed_in_between(make_client: MakeClient, tmp_path: Path) -> None:
 
 
 def test_changed_and_the_server_does_not_care(make_client: MakeClient, tmp_path: Path) -> None:
-    """A part of a changed file is not put behind the old one, though the server sends it."""
+    """A part of a changed file is not appended to the old one, though the server sends it."""
     target = tmp_path / "film.mp4"
     changed = MEDIA[:100] + OTHER[100:] + MEDIA[len(OTHER) :]
     film = Film(changed, etag='"v2"')
@@ -200,7 +200,7 @@ def test_changed_and_the_server_does_not_care(make_client: MakeClient, tmp_path:
 
 
 def test_no_validator(make_client: MakeClient, tmp_path: Path) -> None:
-    """A file without a version is fetched from its beginning after it broke off."""
+    """A file without a version is fetched from its beginning after it was cut off."""
     film = Film(etag=None, cuts=(300,))
     with ScriptedServer(film) as server:
         path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
@@ -224,7 +224,7 @@ def test_no_validator(make_client: MakeClient, tmp_path: Path) -> None:
     ids=["200", "before", "behind", "total", "middle", "short", "junk", "none", "416"],
 )  # fmt: skip
 def test_an_odd_answer_to_a_range(make_client: MakeClient, tmp_path: Path, answer: bytes) -> None:
-    """Whatever comes instead of the rest, what is saved at last is the file."""
+    """Whatever the server sends instead of the rest, the saved file is correct in the end."""
     film, target = Film(), tmp_path / "film.mp4"
     film.instead.append(answer)
     with ScriptedServer(film) as server:
@@ -234,7 +234,7 @@ def test_an_odd_answer_to_a_range(make_client: MakeClient, tmp_path: Path, answe
 
 
 def test_never_whole(make_client: MakeClient, tmp_path: Path) -> None:
-    """A file that always breaks off before anything new came is given up."""
+    """A download that is always cut off before anything new arrives fails."""
     film = Film(cuts=(0,) * 50)
     with ScriptedServer(film) as server:
         failed(make_client, server.url, tmp_path / "film.mp4")
@@ -243,14 +243,14 @@ def test_never_whole(make_client: MakeClient, tmp_path: Path) -> None:
 
 
 def test_empty(make_client: MakeClient, tmp_path: Path) -> None:
-    """An empty file is no result."""
+    """An empty file is not a result."""
     with ScriptedServer(Film(b"")) as server:
         failed(make_client, server.url, tmp_path / "film.mp4")
     assert not list(tmp_path.iterdir())
 
 
 def test_without_a_length(make_client: MakeClient, tmp_path: Path) -> None:
-    """A file whose length nobody tells ends with its connection."""
+    """A file of undeclared length ends with its connection."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n"
 
     def script(peer: Peer) -> None:
@@ -334,7 +334,7 @@ def test_too_large(make_client: MakeClient, tmp_path: Path) -> None:
 
 
 def test_too_large_by_its_word(make_client: MakeClient, tmp_path: Path) -> None:
-    """A file that says it has more than 4 GiB is refused, unless the caller has no limit."""
+    """A file that declares more than 4 GiB is rejected, unless the caller has no limit."""
     huge = reply_bytes(200, MEDIA, content_length=str(5 * 1024**3), content_type="video/mp4")
 
     def script(peer: Peer) -> None:
@@ -361,7 +361,7 @@ def test_too_large_by_its_word(make_client: MakeClient, tmp_path: Path) -> None:
 def test_pages_and_messages(
     make_client: MakeClient, tmp_path: Path, kind: str, body: bytes
 ) -> None:
-    """A page or a message is no result, whatever its status."""
+    """A web page or an error message is not a result, whatever its status."""
     with ScriptedServer(serve(200, body, content_type=kind)) as server:
         failed(make_client, server.url, tmp_path / "film.mp4")
     assert not list(tmp_path.iterdir())
@@ -369,7 +369,7 @@ def test_pages_and_messages(
 
 @pytest.mark.parametrize("status", [403, 404, 410])
 def test_a_dead_link(make_client: MakeClient, tmp_path: Path, status: int) -> None:
-    """A link that works no more is said to have expired where no task is known."""
+    """If no task is known, a link that no longer works is reported as expired."""
     with ScriptedServer(serve(status, b"gone")) as server:
         error = failed(make_client, server.url, tmp_path / "film.mp4")
         assert len(server.peers) == 1
@@ -379,7 +379,7 @@ def test_a_dead_link(make_client: MakeClient, tmp_path: Path, status: int) -> No
 
 @pytest.mark.parametrize("status", [403, 404, 410])
 def test_a_fresh_link(make_client: MakeClient, tmp_path: Path, status: int) -> None:
-    """Where the task is known, the service is asked once for a fresh link, with the key."""
+    """If the task is known, the service is asked once for a fresh link, with the key."""
     film = Film()
     with ScriptedServer(film) as server:
         fresh = {"id": "task-1", "status": "completed", "video_url": f"{server.url}/fresh.mp4"}
@@ -395,7 +395,7 @@ def test_a_fresh_link(make_client: MakeClient, tmp_path: Path, status: int) -> N
 
 
 def test_fresh_links_are_asked_for_once(make_client: MakeClient, tmp_path: Path) -> None:
-    """A fresh link that does not work either is the end, and the error has the task."""
+    """If the fresh link does not work either, the download fails; the error has the task."""
     film = Film()
     with ScriptedServer(film) as server:
         url = f"{server.url}/fresh.mp4"
@@ -464,7 +464,7 @@ def test_an_older_file(make_client: MakeClient, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["film.mp4", "film.mp4.part", "film.mp4.part.json",
                                   "film.mp4.part.json.new"])  # fmt: skip
 def test_a_link_in_the_way(make_client: MakeClient, tmp_path: Path, name: str) -> None:
-    """A symbolic link under any name that is written to leads to no other file."""
+    """A symbolic link under any name that is written to is never followed."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"precious")
     (tmp_path / name).symlink_to(elsewhere)
@@ -484,7 +484,7 @@ def test_a_link_in_the_way(make_client: MakeClient, tmp_path: Path, name: str) -
     "target", ["taken/film.mp4", "x" * 300, "x" * 300 + "/film.mp4", "taken/"], ids=len
 )
 def test_no_place_to_save(make_client: MakeClient, tmp_path: Path, target: str) -> None:
-    """A place that cannot be written to is told as such, and the task is kept."""
+    """A place that cannot be written to is reported as such, and the task is kept."""
     (tmp_path / "taken").write_bytes(b"a file")
     task = Task(id="task-1")
     with pytest.raises(DownloadFailed) as caught:
@@ -496,7 +496,7 @@ def test_no_place_to_save(make_client: MakeClient, tmp_path: Path, target: str) 
 @posix
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_folder(make_client: MakeClient, tmp_path: Path) -> None:
-    """A folder that must not be written to is told as such, and the task is kept."""
+    """A folder that cannot be written to is reported as such, and the task is kept."""
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o500)
     with pytest.raises(DownloadFailed, match="ermission") as caught:
@@ -537,7 +537,7 @@ def test_a_write_that_fails(
 
 
 class Held:
-    """A film that stops after 300 bytes until it is let go."""
+    """A film that pauses after 300 bytes until it is released."""
 
     def __init__(self) -> None:
         self.film = Film()
@@ -559,7 +559,7 @@ class Held:
 
 @posix
 def test_two_processes(make_client: MakeClient, driver: str, tmp_path: Path) -> None:
-    """Of two that save to the same file one wins, and the other is told with its task kept."""
+    """If two processes save to one file, one succeeds; the other's error keeps its task."""
     held, target = Held(), tmp_path / "film.mp4"
     with ScriptedServer(held) as server:
         url = f"{server.url}/film.mp4"
@@ -578,7 +578,7 @@ def test_two_processes(make_client: MakeClient, driver: str, tmp_path: Path) -> 
 
 @posix
 def test_killed(make_client: MakeClient, driver: str, tmp_path: Path) -> None:
-    """A process that is killed leaves the part and its note, and the next one goes on."""
+    """A process that is killed leaves the part and its note, and the next one resumes."""
     held, target = Held(), tmp_path / "film.mp4"
     with ScriptedServer(held) as server:
         url = f"{server.url}/film.mp4"

@@ -99,7 +99,7 @@ def client_of(url: str, told: list[Task]) -> AsyncClient:
 
 @dataclass(frozen=True)
 class Cancelled:
-    """What came of a create that was cancelled."""
+    """The outcome of a create that was cancelled."""
 
     error: BaseException
     notes: str
@@ -163,7 +163,7 @@ def cancelled(way: str, script: Callable[[Cancelling], Script], scheme: str) -> 
 
 @pytest.mark.parametrize("way", ["by_timeout", "by_task"])
 def test_a_paid_exchange_is_not_broken_off(way: str) -> None:
-    """A create whose request is out is heard to its end, and the cancellation tells the id."""
+    """A sent create is completed despite cancellation, which then reports the id."""
     done = cancelled(
         way, lambda cancelling: [read_request, cancelling.strike, send(CREATED)], "http"
     )
@@ -175,7 +175,7 @@ def test_a_paid_exchange_is_not_broken_off(way: str) -> None:
 
 @pytest.mark.parametrize("way", ["by_timeout", "by_task"])
 def test_what_is_not_sent_is_cancelled_at_once(way: str) -> None:
-    """A create that is cancelled before its first byte is not sent, and says so."""
+    """A create that is cancelled before its first byte is not sent, and the error says so."""
     done = cancelled(way, lambda cancelling: [cancelling.strike, hang], "https")
     assert isinstance(done.error, TimeoutError if way == "by_timeout" else asyncio.CancelledError)
     assert "was not sent" in done.notes

@@ -1,4 +1,4 @@
-"""A paid result behind plain http, a private host or an address beyond ASCII can be had."""
+"""A paid result behind plain http, a private host or a non-ASCII address can be downloaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and errors of one's own code never lose an id that was paid for."""
+"""Ctrl-C and errors in the caller's own code never lose a paid id."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_ctrl_c_while_waiting(make_client: MakeClient) -> None:
 def test_ctrl_c_during_a_create(
     make_client: MakeClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ctrl-C during a create is held back until the id is known, told to the hook and noted."""
+    """Ctrl-C during a create is held back until the id is known, passed to the hook and noted."""
     told: list[Task] = []
     with ScriptedServer([read_request, ctrl_c, reply(200, CREATED)]) as server:
         client = make_client(server.url, on_submitted=told.append)
@@ -107,7 +107,7 @@ def test_ctrl_c_during_a_create(
 def test_ctrl_c_during_a_create_that_goes_wrong(
     make_client: MakeClient, answer: Step, said: str
 ) -> None:
-    """An interruption that was held back tells what became of the create."""
+    """An interruption that was held back reports the outcome of the create."""
 
     def script(peer: Peer) -> None:
         peer.read_request()
@@ -133,7 +133,7 @@ class _Replayed(Peer):
 
 
 def test_ctrl_c_during_a_call(make_client: MakeClient) -> None:
-    """A reply to a paid call that came under Ctrl-C is told by the interruption."""
+    """The response to a paid call that arrived under Ctrl-C is reported by the interruption."""
     script = [read_request, ctrl_c, reply(200, CREATED)]
     with ScriptedServer(script) as server, pytest.raises(KeyboardInterrupt) as caught:
         make_client(server.url).call("POST", "/v1/imga/images", {"prompt": "x"})
@@ -149,7 +149,7 @@ class Impatient(io.StringIO):
 
 
 def test_ctrl_c_twice(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second Ctrl-C breaks a create off at once, and says that it may have been accepted."""
+    """A second Ctrl-C interrupts a create at once, and says that it may have been accepted."""
     monkeypatch.setattr(sys, "stderr", Impatient())
     # The byte wakes the client, should the signal have come just before it began to wait.
     with ScriptedServer([read_request, ctrl_c, send(b"H"), hang]) as server:
@@ -206,7 +206,7 @@ class Mine(Exception):
 def test_a_hook_that_raises(
     make_client: MakeClient, world: World, hook: str, error: BaseException
 ) -> None:
-    """An error of the hook that is told the id comes out with the id in its notes."""
+    """If the hook that receives the id raises, its error has the id in its notes."""
 
     def fail(_: object) -> None:
         raise error
@@ -247,7 +247,7 @@ def test_a_hook_that_raises_while_waiting(make_client: MakeClient, world: World)
 def test_an_odd_error_during_a_create(
     make_client: MakeClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever breaks off a create says that it may have been accepted."""
+    """Any error that interrupts a create says that it may have been accepted."""
 
     def broken(*_: object) -> HttpResponse:
         raise MemoryError
@@ -261,7 +261,7 @@ def test_an_odd_error_during_a_create(
 def test_a_hook_that_raises_beside_an_odd_error(
     make_client: MakeClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hook's error does not hide what broke off the create, and is in its notes."""
+    """A hook's error does not hide the one that interrupted the create, and is in its notes."""
 
     def broken(*_: object) -> HttpResponse:
         raise MemoryError
@@ -278,7 +278,7 @@ def test_a_hook_that_raises_beside_an_odd_error(
 
 
 def test_ambiguity_is_no_transient_error() -> None:
-    """What may have been paid for is of no class that a general retry catches."""
+    """An error about a request that may have been paid is of no class that retries catch."""
     assert CreateAmbiguous.__mro__[1].__name__ == "ServiceError"
     assert not issubclass(CreateAmbiguous, OSError | TimeoutError | ConnectionError)
 

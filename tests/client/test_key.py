@@ -1,4 +1,4 @@
-"""The API key goes to the service and nowhere else: it is shown, kept and sent nowhere."""
+"""The API key goes to the service alone: it is never shown, stored or sent anywhere else."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_logs(
 @pytest.mark.parametrize("way", echoes("-"))
 @pytest.mark.parametrize("key", [KEY, AWKWARD], ids=["plain", "awkward"])
 def test_echoes(make_client: MakeClient, tmp_path: Path, key: str, way: str, status: int) -> None:
-    """A service that repeats the key in its replies does not get it into any error or result."""
+    """A service that repeats the key in its responses does not get it into any error or result."""
 
     def script(peer: Peer) -> None:
         fields = {"location": f"/x?key={key}", "x_key": f"it is {key}", "www_authenticate": key}
@@ -188,7 +188,7 @@ def test_echoes(make_client: MakeClient, tmp_path: Path, key: str, way: str, sta
 
 @pytest.mark.parametrize("cut", range(1, 8))
 def test_echoes_that_break_off(make_client: MakeClient, cut: int) -> None:
-    """Nor does the beginning of the key, where a reply broke off inside it, get into the error."""
+    """If a response is cut off inside the key, the beginning of the key is not in the error."""
 
     def script(peer: Peer) -> None:
         peer.read_request()
@@ -248,7 +248,7 @@ def test_interruptions_show_no_key(
 def test_interruptions_while_sending(
     make_client: MakeClient, driver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does an interruption in the very moment in which the key is sent."""
+    """An interruption at the very moment when the key is sent does not show it either."""
     if driver != "requests":
         pytest.skip("the moment is that of a blocking socket")
 

@@ -116,13 +116,13 @@ def test_number_of_queries(make_client: MakeClient, world: World) -> None:
 
 
 def test_poll_interval_of_ones_own(make_client: MakeClient, world: World) -> None:
-    """An interval that the caller gives replaces the specification's."""
+    """An interval given by the caller replaces the specification's."""
     make_client(world, poll_interval=0.5).run(image())
     assert [seen.at for seen in world.queries] == [0.5 * count for count in range(1, 9)]
 
 
 def test_bare_id(make_client: MakeClient) -> None:
-    """A bare id is asked for at once, and then at the pace of the model that its record names."""
+    """A bare id is polled at once, and then at the pace of the model that its record names."""
     world = World(timing=Timing(video_processing=400))
     task = make_client(world).create(small()["vidsb"])
     make_client(world).wait(task.id)
@@ -184,7 +184,7 @@ def test_events_of_a_task(make_client: MakeClient) -> None:
 
 
 def test_update_hears_every_reply(make_client: MakeClient) -> None:
-    """`on_update` is called with each valid reply, the last one included."""
+    """`on_update` is called with each valid response, the last one included."""
     world = World(timing=Timing(image_queued=3, image_processing=20))
     updates: list[Result] = []
     result = make_client(world).run(image(), on_update=updates.append)
@@ -193,7 +193,7 @@ def test_update_hears_every_reply(make_client: MakeClient) -> None:
 
 
 def test_get_on_every_status(make_client: MakeClient) -> None:
-    """One query tells the status as it is, whichever it is, and raises nothing."""
+    """One query returns the status as it is, whatever it is, and raises nothing."""
     world = World(timing=Timing(video_queued=10, video_processing=10))
     client = make_client(world)
     done = client.create(small()["vidsa"])
@@ -230,7 +230,7 @@ def test_watch(make_client: MakeClient) -> None:
 
 
 def test_watch_left_early(make_client: MakeClient) -> None:
-    """Leaving a watch early ends its queries, and the client goes on as before."""
+    """Leaving a watch early ends its queries, and the client can still be used."""
     world = World(timing=Timing(image_queued=11))
     client = make_client(world)
     task = client.create(small()["imgb"])
@@ -271,7 +271,7 @@ def test_watch_shows_the_link(make_client: MakeClient, world: World) -> None:
 
 
 def test_watch_says_that_the_link_is_missing(make_client: MakeClient, world: World) -> None:
-    """Watching a task that is completed but never gets a link ends with that error."""
+    """Watching a completed task that never gets a link ends with that error."""
     client = make_client(world)
     task = client.create(image())
     world.always = record(task, "completed", image_url=None)
@@ -310,7 +310,7 @@ def test_failed_at_its_creation(make_client: MakeClient, world: World) -> None:
 
 
 def test_wait_timeout(make_client: MakeClient) -> None:
-    """Waiting ends at its limit with the task, which is still good to wait for."""
+    """Waiting ends at its limit with the task, which can still be waited for."""
     world = World(timing=Timing(video_processing=3000))
     client = make_client(world)
     task = client.create(small()["vidd"])
@@ -328,7 +328,7 @@ def test_wait_without_limit(make_client: MakeClient) -> None:
 
 
 def test_default_wait_is_an_hour(make_client: MakeClient) -> None:
-    """Without a limit of one's own, waiting ends after an hour."""
+    """Unless the caller sets a limit, waiting ends after an hour."""
     world = World(timing=Timing(video_processing=20_000))
     with pytest.raises(WaitTimeout):
         make_client(world).run(small()["vidd"])
@@ -336,7 +336,7 @@ def test_default_wait_is_an_hour(make_client: MakeClient) -> None:
 
 
 def test_unreachable(make_client: MakeClient, world: World) -> None:
-    """A single query that gets no valid response in three tries says so, and carries the task."""
+    """A single query without a valid response in three attempts says so, and carries the task."""
     client = make_client(world)
     task = client.create(small()["vidd"])
     world.always = LOST
@@ -347,7 +347,7 @@ def test_unreachable(make_client: MakeClient, world: World) -> None:
 
 
 def test_short_breaks_are_sat_out(make_client: MakeClient, world: World) -> None:
-    """Failures and odd statuses between valid replies do not end the waiting."""
+    """Failures and odd statuses between valid responses do not end the waiting."""
     client = make_client(world)
     task = client.create(small()["vidd"])
     odd = [*map(HttpResponse, (404, 500, 502, 503, 504, 408, 409, 425, 429)), LOST]
@@ -357,7 +357,7 @@ def test_short_breaks_are_sat_out(make_client: MakeClient, world: World) -> None
 
 
 def test_resume_from_a_token(make_client: MakeClient) -> None:
-    """Another client goes on with a task from its token, at the family's own pace."""
+    """Another client resumes a task from its token, at the family's own pace."""
     world = World(timing=Timing(video_processing=600))
     token = make_client(world).create(small()["vidsb"]).to_token()
     world.clock.sleep(50)
@@ -421,7 +421,7 @@ def test_download_tells_each_event_once(
 
 
 def test_delete_asset(make_client: MakeClient, world: World) -> None:
-    """Deleting an asset succeeds once; after that the service says that there is none."""
+    """Deleting an asset succeeds once; after that the service says that it does not exist."""
     client = make_client(world)
     client.delete_asset("asset://asset-1")
     assert not world.emulator.assets
@@ -442,7 +442,7 @@ def test_task_of_a_deleted_asset(make_client: MakeClient, world: World) -> None:
 
 
 def test_call(make_client: MakeClient, world: World) -> None:
-    """Any endpoint can be called, and its reply is handed over whatever its status."""
+    """Any endpoint can be called, and its response is handed over whatever its status."""
     client = make_client(world)
     body = {"model": "imga", "prompt": "a horse"}
     reply = client.call("POST", "/v1/imga/images", body)
@@ -460,7 +460,7 @@ def test_call_stays_at_the_service(make_client: MakeClient, world: World, path: 
 
 
 def test_another_tasks_record_is_refused(make_client: MakeClient, world: World) -> None:
-    """A reply about another task is never taken for this one's."""
+    """A response about another task is never taken for this one's."""
     client = make_client(world)
     task = client.create(image())
     world.instead.append(record(Task(id="task-9"), "completed", image_url="https://x.test/a.png"))
@@ -480,13 +480,13 @@ def test_a_wrong_key_stops_waiting(make_client: MakeClient, world: World) -> Non
 
 
 def test_a_clock_that_moves_between_looks(make_client: MakeClient) -> None:
-    """Time that passes while the client makes up its mind to wait is no error."""
+    """Time that passes just before the client starts to wait is not an error."""
     world = World(clock=VirtualClock(tick=1.5))
     assert make_client(world).run(image()).status is Status.COMPLETED
 
 
 def test_a_short_key_tears_no_holes(make_client: MakeClient) -> None:
-    """A key that is a common word does not spoil the replies that hold this word."""
+    """A key that is a common word does not damage the responses that contain this word."""
     world = World(key="task")
     result = make_client(world).run(image())
     assert result.id == "task-1"
@@ -504,7 +504,7 @@ def record(task: Task, status: str, **fields: object) -> HttpResponse:
 
 
 def test_requests_are_not_changed(make_client: MakeClient, world: World) -> None:
-    """A request can be used again, and each use makes a task of its own."""
+    """A request can be reused, and each use creates a task."""
     request = image()
     before = attrs.asdict(request)
     client = make_client(world)

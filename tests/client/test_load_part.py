@@ -1,4 +1,4 @@
-"""Files as parts: their types told by what is in them before their names."""
+"""Files as parts: their types are detected by content first, then by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEGINNINGS: dict[str, bytes] = {
 @pytest.mark.parametrize("name", ["horse", "horse.bin", "horse.txt", "horse.png"])
 @pytest.mark.parametrize("mime_type", BEGINNINGS)
 def test_told_by_content(tmp_path: Path, mime_type: str, name: str) -> None:
-    """What a file holds tells its type, whatever its name says."""
+    """A file's content decides its type, whatever its name says."""
     path = tmp_path / name
     path.write_bytes(BEGINNINGS[mime_type])
     assert load_part(path) == load_part(str(path)) == Part.from_bytes(path.read_bytes(), mime_type)
@@ -37,14 +37,14 @@ def test_told_by_content(tmp_path: Path, mime_type: str, name: str) -> None:
     [("horse.bmp", "image/bmp"), ("horse.PNG", "image/png"), ("horse.pdf", "application/pdf")],
 )
 def test_told_by_name(tmp_path: Path, name: str, mime_type: str) -> None:
-    """Where the content does not tell the type, the name does."""
+    """If the content does not reveal the type, the name does."""
     path = tmp_path / name
     path.write_bytes(b"BM junk")
     assert load_part(path) == Part.from_bytes(b"BM junk", mime_type)
 
 
 def test_told_by_the_caller(tmp_path: Path) -> None:
-    """A type that is given counts before content and name."""
+    """A type given by the caller takes precedence over content and name."""
     path = tmp_path / "horse.gif"
     path.write_bytes(PNG)
     assert load_part(path, "image/x-horse") == Part.from_bytes(PNG, "image/x-horse")
@@ -52,7 +52,7 @@ def test_told_by_the_caller(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["horse", "horse.unknown", "horse.png.gz", "RIFF"])
 def test_untold(tmp_path: Path, name: str) -> None:
-    """A type that cannot be told is an error that says what to give, and not a guess."""
+    """If the type cannot be detected, the error says what to give; nothing is guessed."""
     path = tmp_path / name
     path.write_bytes(b"RIFF\x24\x00\x00\x00WAVEfmt ")
     with pytest.raises(ValueError, match="mime_type"):
@@ -61,7 +61,7 @@ def test_untold(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("mime_type", [None, "image/png"])
 def test_no_file(tmp_path: Path, mime_type: str | None) -> None:
-    """An empty file, a directory and a missing file are told as such, with their names."""
+    """An empty file, a directory and a missing file are reported as such, with their names."""
     empty = tmp_path / "empty.png"
     empty.touch()
     with pytest.raises(ValueError, match=r"empty\.png is empty"):

@@ -91,7 +91,7 @@ def test_assets(client: AnyClient, service: LocalService) -> None:
 
 
 def test_wrong_key(make_client: MakeClient, service: LocalService) -> None:
-    """A wrong key is told as such, with what to check."""
+    """A wrong key is reported as such, with what to check."""
     told: list[Task] = []
     client = make_client(service.base_url, api_key="wrong", on_submitted=told.append)
     with pytest.raises(Unauthorized, match="MUYBRIDGE_API_KEY"):

@@ -73,7 +73,7 @@ def test_a_run(make_client: MakeClient, logs: pytest.LogCaptureFixture) -> None:
 
 
 def test_whose_line_it_is(make_client: MakeClient, logs: pytest.LogCaptureFixture) -> None:
-    """Each line begins with its call, and its task once that is known."""
+    """Each line begins with its call, and with its task once that is known."""
     make_client(World()).create(image())
     first, last = logs.records[0], logs.records[-1]
     number = vars(first)["muybridge_call"]
@@ -101,7 +101,7 @@ def test_records_for_programs(make_client: MakeClient, logs: pytest.LogCaptureFi
 def test_an_open_question(
     make_client: MakeClient, world: World, logs: pytest.LogCaptureFixture, answer: object
 ) -> None:
-    """What may have been paid is an error in the logs, without a word of the service."""
+    """An ambiguous paid request is logged as an error, without any words of the service."""
     world.always = answer  # type: ignore[assignment]  # one of the two that it takes
     with pytest.raises(CreateAmbiguous):
         make_client(world).create(image())
@@ -114,7 +114,7 @@ def test_an_open_question(
 def test_the_end_of_other_calls(
     make_client: MakeClient, world: World, logs: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    """The end of a call tells what it has come to: bytes, tokens, an error, or that it was left."""
+    """The end of a call reports its outcome: bytes, tokens, an error, or that it was left."""
     client = make_client(world)
     task = client.create(image())
     client.download(client.wait(task), tmp_path)
@@ -138,7 +138,7 @@ def test_the_end_of_other_calls(
 def test_a_handler_that_raises(
     make_client: MakeClient, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A log that fails breaks off nothing that costs money."""
+    """A log that fails interrupts nothing that costs money."""
 
     def fail(_: object) -> None:
         raise OSError("the disk is full")

@@ -56,7 +56,7 @@ def some(peer: Peer) -> None:
 @pytest.mark.parametrize("end", [reset, Peer.close], ids=["RST", "FIN"])
 @pytest.mark.parametrize("begun", [some, read_request], ids=["some", "all"])
 def test_lost_before_the_reply(make_client: MakeClient, begun: Step, end: Step) -> None:
-    """A connection lost after some or all of the request leaves the create open, and sent once."""
+    """If the connection is lost after some or all of the request, the create is ambiguous."""
     with ScriptedServer([begun, end]) as server:
         error = ambiguous(make_client(server.url))
         assert len(server.peers) == 1
@@ -67,7 +67,7 @@ def test_lost_before_the_reply(make_client: MakeClient, begun: Step, end: Step) 
 
 @pytest.mark.parametrize("end", ["RST", "FIN"])
 def test_lost_at_every_byte_of_the_reply(make_client: MakeClient, end: str) -> None:
-    """Wherever the reply breaks off, the create is sent once, and an id that came is told."""
+    """Wherever the response is cut off, the create is sent once; an id that came is reported."""
 
     def script(peer: Peer) -> None:
         peer.read_request()
@@ -90,7 +90,7 @@ def test_lost_at_every_byte_of_the_reply(make_client: MakeClient, end: str) -> N
 
 @pytest.mark.parametrize("coding", ["counted", "chunked"])
 def test_an_id_far_behind(make_client: MakeClient, coding: str) -> None:
-    """An id that arrived far behind the beginning of a reply that breaks off is told."""
+    """An id that arrived late in a response that is cut off is reported."""
     body = b'{"pad": "%s", %s' % (b"x" * 300_000, CREATED[1:-1])
     whole = reply_bytes(200, body + b"}", content_type="application/json")
     if coding == "chunked":
@@ -105,7 +105,7 @@ def test_an_id_far_behind(make_client: MakeClient, coding: str) -> None:
 
 
 def test_an_id_in_a_reply_that_is_too_large(make_client: MakeClient) -> None:
-    """An id that arrived before a reply grew over the limit is told."""
+    """An id that arrived before a response exceeded the limit is reported."""
     body = b'{"pad": "%s", %s, "rest": "' % (b"x" * 1_000_000, CREATED[1:-1])
     body += b"y" * 8 * 2**20
     with ScriptedServer([read_request, send(reply_bytes(200, body))]) as server:
@@ -124,7 +124,7 @@ OPERATIONS = ("get", "delete_asset", "call GET", "call POST")
 @pytest.mark.parametrize("end", ["RST", "FIN", "stall"])
 @pytest.mark.parametrize("operation", ["create", *OPERATIONS])
 def test_every_byte_of_every_operation(make_client: MakeClient, operation: str, end: str) -> None:
-    """Wherever a reply breaks off, what costs money is sent once, and the rest ends well."""
+    """Wherever a response is cut off, what costs money is sent once, and the rest ends well."""
     body = b'{"code": "0"}' if operation == "delete_asset" else CREATED
     whole = reply_bytes(200, body)
     broken: set[int] = set()
@@ -165,7 +165,7 @@ def test_every_byte_of_every_operation(make_client: MakeClient, operation: str, 
 
 @pytest.mark.parametrize("sent", [b"", WHOLE[:20], WHOLE[:-30]], ids=["none", "head", "body"])
 def test_a_reply_that_never_ends(make_client: MakeClient, sent: bytes) -> None:
-    """A reply that stops coming makes the create ambiguous once its time is up."""
+    """A response that stops arriving makes the create ambiguous at its timeout."""
     with ScriptedServer([read_request, send(sent), hang]) as server:
         error = ambiguous(make_client(server.url, timeout=0.3))
         assert server.posts == len(server.peers) == 1
@@ -176,7 +176,7 @@ def test_a_reply_that_never_ends(make_client: MakeClient, sent: bytes) -> None:
 
 @pytest.mark.parametrize("status", [408, 409, 418, 451, 499, 500, 502, 503, 504, 520, 599])
 def test_statuses_that_leave_it_open(make_client: MakeClient, status: int) -> None:
-    """A status that says nothing about the create is ambiguous, and never tried again."""
+    """A status that says nothing about the create is ambiguous, and never retried."""
     with ScriptedServer(serve(status, HTML, retry_after="0")) as server:
         error = ambiguous(make_client(server.url))
         assert server.posts == 1
@@ -186,7 +186,7 @@ def test_statuses_that_leave_it_open(make_client: MakeClient, status: int) -> No
 
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 305, 307, 308, 399])
 def test_redirects_are_not_followed(make_client: MakeClient, status: int) -> None:
-    """A create that is redirected is ambiguous, and nobody speaks to where it points."""
+    """A create that is redirected is ambiguous, and the redirect's target is not contacted."""
     with ScriptedServer(serve(200, CREATED)) as target:
         script = serve(status, b"" if status == 304 else CREATED, location=f"{target.url}/v1")
         with ScriptedServer(script) as server:
@@ -200,7 +200,7 @@ def test_redirects_are_not_followed(make_client: MakeClient, status: int) -> Non
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_within_the_service(make_client: MakeClient, status: int) -> None:
-    """Nor is a redirect within the service followed: it would send the request again."""
+    """Redirects within the service are not followed: that would send the request again."""
     with ScriptedServer(serve(status, b"", location="/v1/imga/images")) as server:
         ambiguous(make_client(server.url))
         assert server.posts == 1
@@ -235,7 +235,7 @@ def test_redirects_within_the_service(make_client: MakeClient, status: int) -> N
     ids=lambda body: repr(body[:24]),
 )
 def test_a_reply_without_a_usable_id(make_client: MakeClient, body: bytes) -> None:
-    """A success without a task that can be asked for is ambiguous, and its reply is kept."""
+    """A success without a task that can be asked for is ambiguous, and its response is kept."""
     with ScriptedServer(serve(200, body)) as server:
         error = ambiguous(make_client(server.url))
         assert server.posts == 1
@@ -262,7 +262,7 @@ def test_any_success_counts(make_client: MakeClient, status: int) -> None:
     ],
 )  # fmt: skip
 def test_refusals(make_client: MakeClient, status: int, kind: type[Refused]) -> None:
-    """A refusal is told as such with what the service said, and not tried again."""
+    """A refusal is reported with what the service said, and not retried."""
     body = b'{"error": {"message": "the prompt is empty"}}'
     with ScriptedServer(serve(status, body)) as server:
         with pytest.raises(kind, match="the prompt is empty") as caught:
@@ -275,7 +275,7 @@ def test_refusals(make_client: MakeClient, status: int, kind: type[Refused]) -> 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 422, 429, 500])
 def test_a_refusal_that_names_an_id(make_client: MakeClient, status: int) -> None:
-    """A status of failure whose body names a task is ambiguous, and the id is told."""
+    """An error status whose body names a task is ambiguous, and the id is reported."""
     with ScriptedServer(serve(status, CREATED, retry_after="0")) as server:
         error = ambiguous(make_client(server.url))
         assert server.posts == 1
@@ -294,7 +294,7 @@ def test_throttled(make_client: MakeClient) -> None:
 
 
 def test_throttled_for_good(make_client: MakeClient) -> None:
-    """After four times 429 the create is given up, and nothing was charged."""
+    """After the fourth 429 the create fails, and nothing was charged."""
     with ScriptedServer(serve(429, b"{}")) as server:
         with pytest.raises(RateLimited):
             make_client(server.url).create(image())
@@ -302,7 +302,7 @@ def test_throttled_for_good(make_client: MakeClient) -> None:
 
 
 def test_throttled_for_too_long(make_client: MakeClient) -> None:
-    """A service that asks for more than two minutes is told of at once."""
+    """If the service asks to wait for more than two minutes, the call fails at once."""
     with ScriptedServer(serve(429, b"{}", retry_after="121")) as server:
         with pytest.raises(RateLimited) as caught:
             make_client(server.url).create(image())
@@ -311,7 +311,7 @@ def test_throttled_for_too_long(make_client: MakeClient) -> None:
 
 
 def test_refused_connection(make_client: MakeClient) -> None:
-    """A connection that nobody accepts is tried three times, and the create was not sent."""
+    """A refused connection is tried three times, and the create was not sent."""
     events: list[Event] = []
     client = make_client(f"http://127.0.0.1:{closed_port()}", on_event=tasks_alone(events.append))
     with pytest.raises(NotSent) as caught:
@@ -322,7 +322,7 @@ def test_refused_connection(make_client: MakeClient) -> None:
 
 
 def test_idle_connection_closed_by_the_server(make_client: MakeClient) -> None:
-    """A kept connection that the server closed in between does no harm to a create."""
+    """An idle connection that the server closed in between does not harm a create."""
     closed = threading.Event()
     result = json.dumps({**TASK, "status": "processing"}).encode()
 
@@ -342,7 +342,7 @@ def test_idle_connection_closed_by_the_server(make_client: MakeClient) -> None:
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "late"])
 def test_a_second_reply_nobody_asked_for(make_client: MakeClient, late: bool) -> None:  # noqa: FBT001  a case
-    """A reply that answers no request is never taken for the next one's."""
+    """An unsolicited response is never taken for the response to the next request."""
     asked, sent = threading.Event(), threading.Event()
     second = reply_bytes(200, CREATED.replace(b"task-1", b"task-2"))
 
@@ -381,7 +381,7 @@ def test_refused_by_a_record(make_client: MakeClient) -> None:
 
 @pytest.mark.parametrize("status", [200, 500])
 def test_call_pays_once(make_client: MakeClient, status: int) -> None:
-    """A POST to any endpoint is sent once, however its reply breaks off."""
+    """A POST to any endpoint is sent once, however its response is cut off."""
     with ScriptedServer([read_request, send(reply_bytes(status, CREATED)[:-1])]) as server:
         with pytest.raises(CreateAmbiguous) as caught:
             make_client(server.url).call("POST", "/v1/any", {"prompt": "x"})

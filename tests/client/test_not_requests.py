@@ -35,7 +35,7 @@ WRONG: dict[str, tuple[object, str]] = {
 @pytest.mark.parametrize("call", ["create", "run"])
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_not_a_request(make_client: MakeClient, world: World, name: str, call: str) -> None:
-    """What is not a request is refused, with the way to build one, and nothing is sent."""
+    """Anything but a request is rejected, with the way to build one, and nothing is sent."""
     value, told = WRONG[name]
     with pytest.raises(TypeError, match=told) as caught:
         getattr(make_client(world), call)(value)
@@ -75,7 +75,7 @@ def test_one_piece_of_work_is_not_many(make_client: MakeClient, world: World, wo
 def test_what_is_not_a_task(
     make_client: MakeClient, world: World, tmp_path: Path, call: str, value: Any
 ) -> None:
-    """What is not a task is refused by its type, and nothing is sent."""
+    """Anything but a task is rejected by its type, and nothing is sent."""
     more = (tmp_path,) if call == "download" else ()
     with pytest.raises(TypeError, match="the task must be Task or Result or str, not"):
         list(getattr(make_client(world), call)(value, *more))
@@ -87,7 +87,7 @@ def test_what_is_not_a_task(
 def test_a_timeout_that_is_no_number(
     make_client: MakeClient, world: World, call: str, timeout: Any
 ) -> None:
-    """A timeout that is no number is refused before a task is created and paid for."""
+    """A timeout that is not a number is rejected before a task is created and paid for."""
     client = make_client(world)
     made: dict[str, Callable[[], object]] = {
         "run": lambda: client.run(image(), timeout=timeout),
@@ -165,7 +165,7 @@ def test_outside_of_trio(
 
 
 def test_the_blocking_client_under_asyncio(world: World) -> None:
-    """What is advised works: `Client` in a thread of asyncio's."""
+    """The advice works: `Client` runs in a thread under asyncio."""
 
     async def main() -> muybridge.Result:
         with muybridge.Client(

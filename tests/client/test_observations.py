@@ -1,4 +1,4 @@
-"""What an observer is told: calls, requests, replies and failures, each with its call."""
+"""What an observer receives: calls, requests, responses and failures, each with its call."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def heard() -> Heard:
 
 
 def test_a_whole_run(make_client: MakeClient, world: World, heard: Heard) -> None:
-    """A create and a wait are two calls, each told from its beginning to its end."""
+    """A create and a wait are two calls, each reported from its beginning to its end."""
     make_client(world, on_event=heard).run(image())
     create, wait = heard.by_call().values()
     assert [type(event).__name__ for event in create] == [
@@ -87,7 +87,7 @@ def test_what_a_call_is(make_client: MakeClient, world: World, heard: Heard) -> 
 
 
 def test_a_request_and_its_reply(make_client: MakeClient, heard: Heard) -> None:
-    """A request tells where it goes and its size, a reply its status, size and time."""
+    """A request tells where it goes and its size, a response its status, size and time."""
     world = World(latency=0.25)
     body = json.dumps({"id": "task-7", "status": "queued", "created": 1, "model": "imga"}).encode()
     world.instead.append(HttpResponse(200, (), body))
@@ -139,7 +139,7 @@ CALLS: dict[str, tuple[Callable[[AnyClient], None], str, str | None]] = {
 
 @pytest.mark.parametrize("kind", CALLS)
 def test_every_kind_of_call(make_client: MakeClient, world: World, heard: Heard, kind: str) -> None:
-    """Whatever a call does, it is told with its kind, and its path without a query."""
+    """Every call is reported with its kind, and with its path without a query."""
     act, path, template = CALLS[kind]
     act(make_client(world, on_event=heard))
     assert {call_of(event).kind for event in heard.events} == {kind}
@@ -158,7 +158,7 @@ def test_calls_have_numbers_of_their_own(make_client: MakeClient, world: World) 
 
 
 def test_a_failure_and_a_retry(make_client: MakeClient, heard: Heard) -> None:
-    """A broken exchange tells how far it came, and the next try what it is the next one of."""
+    """A failed exchange reports how far it came, and the retry which attempt it is."""
     world = World(timing=Timing(image_processing=20))
     world.instead.extend([None, LOST, None])
     make_client(world, on_event=heard).run(image())
@@ -173,7 +173,7 @@ def test_a_failure_and_a_retry(make_client: MakeClient, heard: Heard) -> None:
 
 
 def test_a_request_that_was_not_sent(make_client: MakeClient, world: World, heard: Heard) -> None:
-    """Tries that reach nobody are told as such, with their count and how the call ends."""
+    """Attempts that reach nobody are reported as such, with their count and the call's end."""
     world.always = UNSENT
     with pytest.raises(NotSent):
         make_client(world, on_event=heard).create(image())
@@ -187,7 +187,7 @@ def test_a_request_that_was_not_sent(make_client: MakeClient, world: World, hear
 
 
 def test_throttling(make_client: MakeClient, world: World, heard: Heard) -> None:
-    """A 429 is a reply, and tells which call waits and for how long."""
+    """A 429 is a response, and tells which call waits and for how long."""
     world.instead.append(HttpResponse(429, (("Retry-After", "7"),)))
     make_client(world, on_event=heard).create(image())
     assert heard.kinds[:5] == [
@@ -210,7 +210,7 @@ def test_throttling(make_client: MakeClient, world: World, heard: Heard) -> None
 def test_ambiguity(
     make_client: MakeClient, world: World, heard: Heard, answer: Any, cause: str
 ) -> None:
-    """An open question tells its cause in our words, whatever the service said."""
+    """An ambiguous request reports its cause in our words, whatever the service said."""
     world.instead.append(answer)
     with pytest.raises(CreateAmbiguous):
         make_client(world, on_event=heard).create(image())
@@ -236,7 +236,7 @@ def test_tokens_of_a_task(make_client: MakeClient, world: World, heard: Heard) -
 
 
 def test_a_watch_that_is_left(make_client: MakeClient, heard: Heard) -> None:
-    """A loop that is left is no error."""
+    """Leaving a loop early is not an error."""
     world = World(timing=Timing(video_queued=10, video_processing=60))
     task = make_client(world).create(small()["vidd"])
     watched = make_client(world, on_event=heard).watch(task)
@@ -246,7 +246,7 @@ def test_a_watch_that_is_left(make_client: MakeClient, heard: Heard) -> None:
 
 
 def test_a_wait_whose_caller_raises(make_client: MakeClient, world: World, heard: Heard) -> None:
-    """A wait that the caller's own function breaks off has been left."""
+    """A wait that the caller's own function interrupts counts as left."""
 
     def fail(_: object) -> None:
         raise ZeroDivisionError
@@ -266,7 +266,7 @@ def test_a_call_that_is_broken_off(
     monkeypatch: pytest.MonkeyPatch,
     call: str,
 ) -> None:
-    """What comes from elsewhere ends the exchange and the call, by its name."""
+    """An error from elsewhere ends the exchange and the call, by its name."""
 
     def broken(*_: object) -> HttpResponse:
         raise MemoryError
@@ -279,7 +279,7 @@ def test_a_call_that_is_broken_off(
 
 
 def test_a_download_that_goes_on(make_client: MakeClient, tmp_path: Path, heard: Heard) -> None:
-    """Each stretch of a download is told with its own bytes, and the end with those of the file."""
+    """Each stretch of a resumed download reports its own bytes, and the end those of the file."""
     film = Film(cuts=(300,))
     film.instead.append(reply_bytes(302, b"", location="/b?signed"))
     with ScriptedServer(film) as server:
@@ -358,7 +358,7 @@ def test_a_stream_whose_reader_raises(make_client: MakeClient, world: World, hea
 
 
 def test_a_stream_that_breaks_off(make_client: MakeClient, heard: Heard) -> None:
-    """A stream that the network cuts tells where, and ends with what its reader is told."""
+    """A stream that the network cuts reports where, and ends with the error its reader gets."""
 
     def cut(peer: Peer) -> None:
         peer.read_request()
@@ -374,7 +374,7 @@ def test_a_stream_that_breaks_off(make_client: MakeClient, heard: Heard) -> None
 
 
 def test_a_stream_that_is_refused(make_client: MakeClient, world: World, heard: Heard) -> None:
-    """A refusal is a whole reply."""
+    """A refusal is a whole response."""
     world.always = HttpResponse(429, (), b"{}")
     with pytest.raises(RateLimited):
         spend(make_client(world, on_event=heard), "stream_generate_content")
@@ -417,7 +417,7 @@ def test_many_at_once(make_client: MakeClient, world: World, heard: Heard) -> No
 
 
 def test_a_run_that_is_left(make_client: MakeClient, heard: Heard) -> None:
-    """What has not ended when a run is left is told to be left."""
+    """Work that has not ended when a run is left is reported as left."""
     world = World(timing=Timing(video_processing=1e12))
     work = [image(), *[small()["vidd"]] * 3]
     client = make_client(world, on_event=heard)
@@ -428,7 +428,7 @@ def test_a_run_that_is_left(make_client: MakeClient, heard: Heard) -> None:
 
 
 def test_a_plain_listener(make_client: MakeClient, world: World) -> None:
-    """Any function can listen; what becomes of tasks is told with the call."""
+    """Any function can listen; events about tasks are reported with their call."""
     events: list[AnyEvent] = []
     run_all(make_client(world, on_event=events.append), [image(), image()])
     of_tasks = [event for event in events if isinstance(event, Event)]
@@ -495,7 +495,7 @@ def test_an_observer_that_raises_in_a_run(
 def test_the_end_after_an_observer_has_raised(
     make_client: MakeClient, world: World, heard: Heard, kind: type[Any]
 ) -> None:
-    """An observer that raises during a stream, or when it is left, is told of the call's end."""
+    """An observer that raises during a stream, or when it is left, receives the call's end."""
     fail = failing(kind)
 
     def hear(event: AnyEvent) -> None:
@@ -532,7 +532,7 @@ def test_events_are_equal_by_what_they_say(
 
 
 def test_a_text_that_is_lost(make_client: MakeClient, heard: Heard) -> None:
-    """A text request without a reply is told as an open question, too."""
+    """A text request without a response is reported as ambiguous, too."""
     with ScriptedServer(lambda peer: (peer.read_request(), peer.reset())) as server:
         client = make_client(server.url, on_event=heard)
         with pytest.raises(muybridge.TextAmbiguous):

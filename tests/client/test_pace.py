@@ -128,7 +128,7 @@ def test_a_single_query_is_sent_at_once_and_counts(make_client: MakeClient) -> N
 
 
 def test_a_watch_that_was_left_counts(make_client: MakeClient) -> None:
-    """One who looks at a task for a moment, and again, polls it no more often."""
+    """Watching a task briefly, again and again, polls it no more often."""
     world = slow_world()
     client = make_client(world)
     task = client.create(small()["vidg"])
@@ -139,7 +139,7 @@ def test_a_watch_that_was_left_counts(make_client: MakeClient) -> None:
 
 
 def test_a_wait_that_breaks_off_counts(make_client: MakeClient) -> None:
-    """A poll has been made, whatever came in between before its response was read."""
+    """A poll counts even if the wait is interrupted before its response was read."""
     world = slow_world()
 
     class Broken(Exception):
@@ -178,7 +178,7 @@ def test_runs_of_many_keep_the_pace(make_client: MakeClient) -> None:
 
 
 def test_a_task_that_has_ended_is_asked_for_at_once(make_client: MakeClient) -> None:
-    """Nothing has to wait for a result that is there."""
+    """A result that is already there is fetched at once."""
     world = slow_world(20)
     client = make_client(world)
     task = client.create(small()["vidg"])
@@ -226,7 +226,7 @@ def test_an_outage_ends_no_wait(make_client: MakeClient, family: str, fault: str
 
 
 def test_an_outage_in_a_run_of_many(make_client: MakeClient) -> None:
-    """A run of many tasks sits an outage out as well."""
+    """A run of many tasks also survives an outage."""
     world = DownWorld(LOST)
     outcomes = run_all(make_client(world), list(small().values()))
     assert all(outcome.unwrap().status is Status.COMPLETED for outcome in outcomes)
@@ -261,7 +261,7 @@ def test_a_deadline_within_an_outage(make_client: MakeClient) -> None:
 def test_what_will_not_change_ends_a_wait(
     make_client: MakeClient, answer: HttpResponse | TransportFailure, kind: type[Exception]
 ) -> None:
-    """A wait does not go on where every further poll would meet the same."""
+    """A wait ends if every further poll would meet the same error."""
     world = slow_world()
     client = make_client(world)
     task = client.create(small()["vidg"])

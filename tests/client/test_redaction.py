@@ -123,7 +123,7 @@ def logged() -> Iterator[list[str]]:
 def test_nothing_secret_is_shown(
     make_client: MakeClient, logged: list[str], tmp_path: Path, call: str, answer: str
 ) -> None:
-    """Whatever stands in a request, a reply or an address, nobody who watches is shown it."""
+    """Whatever is in a request, a response or an address, no observer is shown it."""
     world = World(key=KEY, clock=VirtualClock())
     *first, last = ANSWERS[answer]
     world.instead.extend(first)

@@ -1,4 +1,4 @@
-"""Threads, processes, slow and huge replies, and settings that cannot be right."""
+"""Threads, processes, slow and huge responses, and settings that cannot be right."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_many_threads(make_client: MakeClient) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_fork_after_use(driver: str) -> None:
-    """A forked process goes on with the client, on a connection of its own."""
+    """A forked process can use the client, on a connection of its own."""
     with ScriptedServer(serve(200, RESULT)) as server:
         said = forking(driver, server.url)
         assert len(server.peers) == 2
@@ -118,28 +118,28 @@ def test_no_descriptor_leaks(make_client: MakeClient, tmp_path: Path) -> None:
 
 
 def head_drip(peer: Peer) -> None:
-    """Send a head that takes for ever, a byte at a time."""
+    """Send a head that takes forever, a byte at a time."""
     peer.read_request()
     peer.send(b"HTTP/1.1 200 OK\r\nX-Slow: ")
     peer.drip(b"x" * 10_000, every=0.02)
 
 
 def body_drip(peer: Peer) -> None:
-    """Send a body that takes for ever, a byte at a time."""
+    """Send a body that takes forever, a byte at a time."""
     peer.read_request()
     peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 10000\r\n\r\n")
     peer.drip(b"x" * 10_000, every=0.02)
 
 
 def flood(peer: Peer) -> None:
-    """Send nothing but word that a reply is to come."""
+    """Send nothing but word that a response is to come."""
     peer.read_request()
     peer.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, every=0.02, size=25)
 
 
 @pytest.mark.parametrize("script", [head_drip, body_drip, flood, [read_request, hang]])
 def test_deadlines(make_client: MakeClient, tmp_path: Path, script: Step | list[Step]) -> None:
-    """Every call ends at its time, however slowly the reply comes in."""
+    """Every call ends at its timeout, however slowly the response arrives."""
     with ScriptedServer(script) as server:
         client = make_client(server.url, timeout=0.3)
         calls: list[tuple[Callable[[], Any], type[Exception], float]] = [
@@ -162,19 +162,19 @@ def test_deadlines(make_client: MakeClient, tmp_path: Path, script: Step | list[
 
 
 def bomb() -> bytes:
-    """Return a reply of 100 kB that is 100 MiB of JSON."""
+    """Return a response of 100 kB that is 100 MiB of JSON."""
     packed = gzip.compress(b'{"id": "task-1", "x": "' + b"0" * (100 * 1024**2) + b'"}', 9)
     return reply_bytes(200, packed, content_encoding="gzip")
 
 
 def huge() -> bytes:
-    """Return a reply of 9 MiB."""
+    """Return a response of 9 MiB."""
     return reply_bytes(200, b'{"id": "task-1", "x": "' + b"0" * (9 * 1024**2) + b'"}')
 
 
 @pytest.mark.parametrize("make", [huge, bomb])
 def test_huge_replies(make_client: MakeClient, make: Callable[[], bytes]) -> None:
-    """A reply of more than 8 MiB, packed or not, is given up within little memory."""
+    """A response of more than 8 MiB, compressed or not, is rejected within little memory."""
     reply = make()
 
     def script(peer: Peer) -> None:
@@ -205,7 +205,7 @@ def test_huge_replies(make_client: MakeClient, make: Callable[[], bytes]) -> Non
     "address", ["http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1", "https://a.test/v/"]
 )
 def test_addresses(make_client: MakeClient, address: str) -> None:
-    """Plain http is taken for loopback, https for every host, without a warning."""
+    """Plain http is accepted for loopback, and https for every host, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make_client(address)
@@ -216,7 +216,7 @@ def test_addresses(make_client: MakeClient, address: str) -> None:
     ["http://service.test", "http://192.168.1.1", "http://127.0.0.1.evil.test", "http://0.0.0.0"],
 )
 def test_plain_http(make_client: MakeClient, address: str) -> None:
-    """Plain http to another host is refused unless it is asked for, and then warned of."""
+    """Plain http to another host is rejected unless it is allowed, and then warned about."""
     with pytest.raises(InvalidAddress, match="clear text"):
         make_client(address)
     with pytest.warns(PlainHttpWarning, match="clear text") as caught:
@@ -237,7 +237,7 @@ def test_plain_http_is_warned_of_where_it_is_asked_for() -> None:
      "https://user:secret@service.test", "https://service.test?x=secret", "https://a.test:x"],
 )  # fmt: skip
 def test_addresses_that_are_none(make_client: MakeClient, address: str) -> None:
-    """An address that cannot be used is refused, without telling what is secret in it."""
+    """An invalid address is rejected, without showing what is secret in it."""
     with pytest.raises(InvalidAddress) as caught:
         make_client(address)
     assert "secret" not in str(caught.value)
@@ -310,7 +310,7 @@ BAD_IDS = ["", "..", "a\r\nb", "a\x00", "\x1b[2J", "\ud800", "x" * 5000, "."]
 
 @pytest.mark.parametrize("identifier", BAD_IDS, ids=lambda value: repr(value[:9]))
 def test_identifiers(make_client: MakeClient, world: World, identifier: str) -> None:
-    """What cannot be an id is refused, and nothing is sent."""
+    """Invalid ids are rejected, and nothing is sent."""
     client = make_client(world)
     calls: list[Callable[[AnyClient], Any]] = [
         lambda client: client.get(identifier),
@@ -329,7 +329,7 @@ def test_identifiers(make_client: MakeClient, world: World, identifier: str) -> 
     "token", ["{", "{}", '{"muybridge_task": 2}', '{"muybridge_task":1,"id":"."}']
 )
 def test_tokens(make_client: MakeClient, world: World, token: str) -> None:
-    """What is no token is refused, and nothing is sent."""
+    """Invalid tokens are rejected, and nothing is sent."""
     for ask in (make_client(world).get, make_client(world).wait):
         with pytest.raises(InvalidToken):
             ask(token)
@@ -337,7 +337,7 @@ def test_tokens(make_client: MakeClient, world: World, token: str) -> None:
 
 
 def test_nobody_there(make_client: MakeClient, tmp_path: Path) -> None:
-    """A service that cannot be reached is told as such by every call, in bounded time."""
+    """Every call reports an unreachable service as such, in bounded time."""
     url = f"http://127.0.0.1:{closed_port()}"
     client = make_client(url)
     with pytest.raises(ServiceUnreachable):

@@ -173,7 +173,7 @@ def test_one_failing_does_not_stop_the_others(service: LocalService) -> None:
 
 
 def test_a_lost_reply_is_ambiguous_and_costs_one_post() -> None:
-    """A create whose reply is lost is never sent again, and the others go on."""
+    """A create whose response is lost is never sent again, and the others continue."""
     world = World()
     lost = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.RESET)
     world.instead.append(lost)
@@ -328,7 +328,7 @@ class SlowServer:
     """Answers each create when it is told to, and each query that the task is at work.
 
     Args:
-        refusals: How many requests are answered 429 first.
+        refusals: How many requests are answered with 429 first.
     """
 
     def __init__(self, refusals: int = 0) -> None:
@@ -428,7 +428,7 @@ def test_creates_under_way_are_heard_out_when_the_run_is_left(slow: SlowServer) 
 
 
 def wait_until_interrupted(outcomes: Outcomes, server: SlowServer) -> None:
-    """Wait for outcomes; the replies come only once that was interrupted."""
+    """Wait for outcomes; the responses come only once that was interrupted."""
     try:
         for _ in outcomes:
             pass

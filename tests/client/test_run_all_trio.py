@@ -96,7 +96,7 @@ def test_hours_of_polling_take_no_time() -> None:
 
 
 def test_failures_are_outcomes_beside_results() -> None:
-    """A failed task and a lost reply stop nobody, and nothing is paid for twice."""
+    """A failed task and a lost response stop nobody, and nothing is paid for twice."""
 
     async def script(client: TrioClient, world: World) -> None:
         world.instead.append(TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.RESET))
@@ -126,7 +126,7 @@ def test_left_early_the_paid_ids_are_known() -> None:
 
 
 def test_a_cancelled_run_loses_no_paid_id() -> None:
-    """A scope that is cancelled waits for paid replies, and the run tells what is out."""
+    """A scope that is cancelled waits for paid responses, and the run tells what is out."""
     told: list[Task] = []
 
     async def script(client: TrioClient, world: World) -> None:
@@ -143,7 +143,7 @@ def test_a_cancelled_run_loses_no_paid_id() -> None:
 
 
 def test_a_run_that_is_cancelled_while_it_is_left_hears_out_what_is_paid() -> None:
-    """A cancellation that comes while paid replies are awaited is an ordinary one, in no group."""
+    """A cancellation while paid responses are awaited is an ordinary one, not a group."""
     told: list[Task] = []
     notes: list[str] = []
 
@@ -164,7 +164,7 @@ def test_a_run_that_is_cancelled_while_it_is_left_hears_out_what_is_paid() -> No
 
 
 def test_a_run_that_is_cancelled_at_once_sends_nothing() -> None:
-    """Cancelled before the first byte, all requests are told as unsent."""
+    """If the run is cancelled before the first byte, all requests are reported as unsent."""
 
     async def script(client: TrioClient, world: World) -> None:
         run = client.run_all([HORSE] * 5)

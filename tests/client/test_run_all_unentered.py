@@ -1,4 +1,4 @@
-"""A run that is iterated over without its context says so, instead of waiting for ever."""
+"""A run that is iterated over without its context says so, instead of waiting forever."""
 
 from __future__ import annotations
 

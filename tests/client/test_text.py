@@ -118,7 +118,7 @@ def test_everything_that_is_said_arrives(client: AnyClient, tmp_path: Path) -> N
 
 
 def test_conversation(client: AnyClient) -> None:
-    """A conversation goes on with what was said and answered, under its system instruction."""
+    """A conversation continues with what was said and answered, with its system instruction."""
     talk = Conversation("be terse").say("What is a zoopraxiscope?")
     talk = talk.hear(client.generate_content(MODEL, talk).content)
     talk = talk.say("Who built it?")
@@ -188,7 +188,7 @@ def test_messages(client: AnyClient, options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("method", [*PLAIN, *STREAMS])
 def test_wrong_key(make_client: MakeClient, world: World, method: str) -> None:
-    """A wrong key is told as such, with what to check."""
+    """A wrong key is reported as such, with what to check."""
     client = make_client(world, api_key="another")
     with pytest.raises(Unauthorized, match="MUYBRIDGE_API_KEY"):
         spend(client, method)
@@ -249,7 +249,7 @@ def test_invalid_requests(make_client: MakeClient, world: World) -> None:
 def test_bounds_that_are_none(
     make_client: MakeClient, world: World, method: str, bounds: dict[str, Any]
 ) -> None:
-    """A time or a size that is none is refused, and nothing is sent."""
+    """An invalid time or size is rejected, and nothing is sent."""
     with pytest.raises(ValueError, match=next(iter(bounds))):
         ask(make_client(world), method, **bounds)
     assert not world.seen
@@ -303,7 +303,7 @@ EMPTY_PART = {"candidates": [{"content": {"parts": [{}, {"text": "A horse."}]}, 
 
 
 def test_an_empty_part_in_an_answer(make_client: MakeClient) -> None:
-    """A conversation goes on after an answer with an empty part, whole or streamed."""
+    """A conversation continues after an answer with an empty part, whole or streamed."""
     stopped = {"candidates": [{"finishReason": "STOP", "index": 0}]}
     talk = Conversation().say(PROMPT)
     with (

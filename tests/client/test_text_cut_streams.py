@@ -1,4 +1,4 @@
-"""Streams that a server cuts off or reports an error in: a part is never taken for the whole."""
+"""Streams that are cut off, or report an error: a part is never taken for the whole."""
 
 from __future__ import annotations
 

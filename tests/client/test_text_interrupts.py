@@ -1,4 +1,4 @@
-"""Ctrl-C breaks a text request off at once, and says that it may have been charged."""
+"""Ctrl-C interrupts a text request at once, and says that it may have been charged."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_ctrl_c_before_the_reply(
     method: str,
     begun: bytes,
 ) -> None:
-    """Ctrl-C is not held back for the reply, and the request is not sent again."""
+    """Ctrl-C is not held back for the response, and the request is not sent again."""
     # The last byte wakes the client, should the signal have come just before it began to wait.
     script = [read_request, send(begun), ctrl_c, send(HEAD[len(begun) : len(begun) + 1]), hang]
     with ScriptedServer(script) as server:
@@ -67,7 +67,7 @@ def test_ctrl_c_before_the_reply(
 
 
 def test_ctrl_c_within_a_stream(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C between two chunks breaks the stream off; what came before can still be had."""
+    """Ctrl-C between two chunks interrupts the stream; what arrived before is still available."""
     gone = threading.Event()
     reading = threading.Event()
     first: Any = None
@@ -116,7 +116,7 @@ def test_odd_errors(
     method: str,
     kind: type[BaseException],
 ) -> None:
-    """Whatever breaks a text request off comes out with what that may have cost, once."""
+    """Any error that interrupts a text request is raised with what that may have cost, once."""
 
     def broken(*_: object) -> HttpResponse:
         raise kind
@@ -133,7 +133,7 @@ def test_odd_errors_within_a_stream(
     world: World,
     kind: type[BaseException],
 ) -> None:
-    """The same holds for what breaks a stream off while it is read."""
+    """The same is true of errors that interrupt a stream while it is read."""
 
     class Body(bytes):
         def __getitem__(self, place: Any) -> Any:

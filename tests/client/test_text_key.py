@@ -103,7 +103,7 @@ def test_logs(
 @pytest.mark.parametrize("method", BOTH)
 @pytest.mark.parametrize("status", [200, 401, 500])
 def test_echoes(make_client: MakeClient, key: str, way: str, method: str, status: int) -> None:
-    """A service that repeats the key in its replies does not get it into any error or answer."""
+    """A service that repeats the key in its responses does not get it into any error or answer."""
 
     def script(peer: Peer) -> None:
         fields = {"location": f"/x?key={key}", "x_key": f"it is {key}", "retry_after": "999"}
@@ -119,7 +119,7 @@ def test_echoes(make_client: MakeClient, key: str, way: str, method: str, status
 @pytest.mark.parametrize("status", [200, 400, 500])
 @pytest.mark.parametrize("size", [100, 64 * 1024])
 def test_an_echo_cut_short(make_client: MakeClient, method: str, status: int, size: int) -> None:
-    """Nothing of a key is kept of a reply that ends, or is kept only up to a place, inside it."""
+    """No part of a key is kept of a response that ends, or is truncated, inside it."""
     begin = KEY[: len(KEY) // 2]
     rest = KEY[len(begin) :] if size > 100 else ""
     body = "x" * (size - len(begin)) + begin + rest
@@ -160,7 +160,7 @@ def test_echoes_in_a_stream(
 @pytest.mark.parametrize("cut", [1, 4, 8])
 @pytest.mark.parametrize("end", [b"", b"0\r\n\r\n"], ids=["FIN", "whole"])
 def test_echoes_that_break_off(make_client: MakeClient, cut: int, end: bytes) -> None:
-    """Nor does the beginning of the key, where a stream broke off inside it, get into the error."""
+    """If a stream is cut off inside the key, the beginning of the key is not in the error."""
     broken = f'data: {{"error": "bad key {KEY}'.encode()[:-cut]
     with ScriptedServer(streaming(EVENTS[0], broken, end=end)) as server:
         error = outcome(make_client(server.url), "stream_generate_content")

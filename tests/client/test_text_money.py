@@ -87,7 +87,7 @@ def some(peer: Peer) -> None:
 def test_lost_before_the_reply(
     make_client: MakeClient, begun: Step, end: Step, method: str
 ) -> None:
-    """A connection lost after some or all of the request leaves it open, and sent once."""
+    """If the connection is lost after some or all of the request, it is ambiguous, sent once."""
     with ScriptedServer([begun, end]) as server:
         error = ambiguous(make_client(server.url), method)
         assert len(server.peers) == 1
@@ -110,7 +110,7 @@ def test_lost_while_sending(make_client: MakeClient) -> None:
 
 @pytest.mark.parametrize("method", BOTH)
 def test_lost_at_every_byte_of_the_reply(make_client: MakeClient, method: str) -> None:
-    """Wherever the reply breaks off, the request is sent once, and told to be open or cut off."""
+    """Wherever the response is cut off, the request is sent once, and open or cut off."""
     step = 1 if method in PLAIN else 3
     whole = reply_bytes(200, ANSWER) if method in PLAIN else STREAM
     head = whole.index(b"\r\n\r\n") + 4
@@ -134,7 +134,7 @@ def test_lost_at_every_byte_of_the_reply(make_client: MakeClient, method: str) -
 @pytest.mark.parametrize("method", BOTH)
 @pytest.mark.parametrize("sent", [b"", HEAD[:20]], ids=["none", "some"])
 def test_a_head_that_never_ends(make_client: MakeClient, sent: bytes, method: str) -> None:
-    """A reply that does not begin makes the request ambiguous once its time is up."""
+    """A response that does not begin makes the request ambiguous once its time is up."""
     with ScriptedServer([read_request, send(sent), hang]) as server:
         error = ambiguous(make_client(server.url), method, timeout=0.2)
         assert server.posts == len(server.peers) == 1
@@ -154,7 +154,7 @@ def test_silence_before_the_head(make_client: MakeClient) -> None:
 @pytest.mark.parametrize("method", BOTH)
 @pytest.mark.parametrize("status", [408, 409, 418, 499, 500, 502, 503, 504, 520, 599])
 def test_statuses_that_leave_it_open(make_client: MakeClient, status: int, method: str) -> None:
-    """A status that says nothing about the request is ambiguous, and never tried again."""
+    """A status that says nothing about the request is ambiguous, and never retried."""
     with ScriptedServer(serve(status, HTML, retry_after="0")) as server:
         error = ambiguous(make_client(server.url), method)
         assert server.posts == 1
@@ -183,7 +183,7 @@ def test_redirects_are_not_followed(make_client: MakeClient, status: int, method
     ids=lambda body: repr(body[:24]),
 )  # fmt: skip
 def test_a_reply_without_an_answer(make_client: MakeClient, body: bytes, method: str) -> None:
-    """A success that is no answer is ambiguous, and its reply is kept."""
+    """A success without an answer is ambiguous, and its response is kept."""
     with ScriptedServer(serve(200, body)) as server:
         error = ambiguous(make_client(server.url), method)
         assert server.posts == 1
@@ -226,7 +226,7 @@ def test_a_stream_that_is_an_error(make_client: MakeClient, method: str) -> None
      (413, Refused), (422, Refused)],
 )  # fmt: skip
 def test_refusals(make_client: MakeClient, status: int, kind: type[Refused], method: str) -> None:
-    """A refusal is told as such with what the service said, and not tried again."""
+    """A refusal is reported as such with what the service said, and not retried."""
     body = b'{"error": {"code": 4, "message": "the prompt is empty", "status": "X"}}'
     with ScriptedServer(serve(status, body)) as server:
         with pytest.raises(kind, match="the prompt is empty") as caught:
@@ -238,7 +238,7 @@ def test_refusals(make_client: MakeClient, status: int, kind: type[Refused], met
 
 @pytest.mark.parametrize("method", BOTH)
 def test_a_refusal_without_end(make_client: MakeClient, method: str) -> None:
-    """However long the reply that refuses a stream is, its beginning is told in bounded memory."""
+    """However long the response that refuses a stream is, its beginning is reported."""
 
     def script(peer: Peer) -> None:
         peer.read_request()
@@ -268,7 +268,7 @@ def test_throttled(make_client: MakeClient, method: str) -> None:
 
 @pytest.mark.parametrize("method", BOTH)
 def test_throttled_for_good(make_client: MakeClient, method: str) -> None:
-    """After four times 429 the request is given up, and nothing was charged."""
+    """After the fourth 429 the request fails, and nothing was charged."""
     with ScriptedServer(serve(429, b"{}")) as server:
         with pytest.raises(RateLimited):
             spend(make_client(server.url), method)
@@ -277,7 +277,7 @@ def test_throttled_for_good(make_client: MakeClient, method: str) -> None:
 
 @pytest.mark.parametrize("method", BOTH)
 def test_throttled_beyond_its_time(make_client: MakeClient, method: str) -> None:
-    """A wait that is longer than the request may take is not begun."""
+    """A wait that is longer than the request's timeout is not begun."""
     with ScriptedServer(serve(429, b"{}", retry_after="20")) as server:
         with pytest.raises(RateLimited):
             spend(make_client(server.url), method, timeout=15)
@@ -286,7 +286,7 @@ def test_throttled_beyond_its_time(make_client: MakeClient, method: str) -> None
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 def test_every_try_is_within_the_time(stream: bool) -> None:  # noqa: FBT001  a case
-    """Each try ends with the time of the whole, whatever was waited before it."""
+    """Each attempt ends at the timeout of the whole, however long the waits before it."""
     service = Service(base_url="https://a.test", text_base_url="https://text.test")
     sent = encode_mapping(ASKED, service, path="/v1/messages", stream=stream)
     operation: OpenStream | TextCall[HttpRequest] = (
@@ -356,7 +356,7 @@ def test_a_listener_that_raises(make_client: MakeClient) -> None:
 
 
 def test_ambiguity_is_told(make_client: MakeClient) -> None:
-    """What became of a text request is told to the listener, too."""
+    """The outcome of a text request is reported to the listener, too."""
     events: list[Event] = []
     with ScriptedServer(serve(500)) as server:
         for method in BOTH:
@@ -367,7 +367,7 @@ def test_ambiguity_is_told(make_client: MakeClient) -> None:
 
 @pytest.mark.parametrize("method", PLAIN)
 def test_a_reply_that_is_too_large(make_client: MakeClient, method: str) -> None:
-    """A reply above the limit is given up, and the request is open; a higher limit takes it."""
+    """A response above the limit is rejected, and the request is open; a higher limit takes it."""
     body = ANSWER[:-1] + b', "x": "' + b"y" * 1000 + b'"}'
     with ScriptedServer(serve(200, body)) as server:
         client = make_client(server.url)

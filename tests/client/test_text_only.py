@@ -50,7 +50,7 @@ def test_the_text_base_url_of_the_environment_is_enough(
 def test_without_an_address_both_are_named(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is no address at all, the variables and arguments of both are named."""
+    """If there is no address at all, the variables and arguments of both are named."""
     for name in ("MUYBRIDGE_BASE_URL", "MUYBRIDGE_TEXT_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InvalidAddress) as caught:
@@ -64,7 +64,7 @@ def test_without_an_address_both_are_named(
 def test_an_empty_address_is_none(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, elsewhere: str
 ) -> None:
-    """An address given as "" is none, and that of the environment is not looked at."""
+    """An address given as "" means none, even if the environment has one."""
     monkeypatch.setenv("MUYBRIDGE_BASE_URL", elsewhere)
     with pytest.raises(InvalidAddress, match="no base URL"):
         make_client("", base_url="", text_base_url=TEXT).get("task-1")

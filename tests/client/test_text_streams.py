@@ -79,7 +79,7 @@ def test_forms(make_client: MakeClient, form: str) -> None:
 
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
 def test_chunks_come_as_they_are_sent(make_client: MakeClient, coding: str) -> None:
-    """A chunk is given as soon as it is there, before the server goes on with the next one."""
+    """A chunk is returned as soon as it arrives, before the server sends the next one."""
     given = [threading.Event() for _ in EVENTS]
 
     def script(peer: Peer) -> None:
@@ -165,7 +165,7 @@ def test_connections_of_their_own(make_client: MakeClient, method: str) -> None:
 
 
 def test_read_beyond_the_last_chunk(make_client: MakeClient) -> None:
-    """Whoever stops at the last chunk has not read to the end: the connection is closed."""
+    """Stopping at the last chunk is not reading to the end: the connection is closed."""
     with ScriptedServer(in_turn(streaming(*EVENTS, end=b""), answering)) as server:
         client = make_client(server.url)
         with opened(client) as stream:
@@ -177,7 +177,7 @@ def test_read_beyond_the_last_chunk(make_client: MakeClient) -> None:
 
 
 def test_opened_twice(make_client: MakeClient) -> None:
-    """A stream is sent once: to open it again is an error, whether it was read or refused."""
+    """A stream is sent once: opening it again is an error, whether it was read or refused."""
     with ScriptedServer(in_turn(answering, serve(401))) as server:
         read, refused = opened(make_client(server.url)), opened(make_client(server.url))
         with read:
@@ -193,7 +193,7 @@ def test_opened_twice(make_client: MakeClient) -> None:
 
 
 def test_never_opened(make_client: MakeClient) -> None:
-    """A stream that is not opened sends nothing, and to read it is an error."""
+    """A stream that is not opened sends nothing, and reading it is an error."""
     with ScriptedServer(answering) as server:
         stream = opened(make_client(server.url))
         for read in (lambda: next(stream), lambda: list(stream), stream.collect):
@@ -263,7 +263,7 @@ def test_cut_off(make_client: MakeClient, cut: str) -> None:
 
 
 def test_what_came_is_one_answer(make_client: MakeClient) -> None:
-    """The chunks of an answer that broke off are folded into one by `muybridge.collect`."""
+    """The chunks of an answer that was cut off are folded into one by `muybridge.collect`."""
     with (
         ScriptedServer(streaming(*EVENTS[:2])) as server,
         opened(make_client(server.url)) as stream,
@@ -423,7 +423,7 @@ SMALL = 2 * len(EVENTS[0])
 
 
 def test_an_event_that_is_too_large(make_client: MakeClient) -> None:
-    """An event above the limit is an error with the chunks before it, and others are none."""
+    """Only an event above the limit is an error, which has the chunks before it."""
     large = event({"candidates": [], "x": "y" * SMALL})
     with ScriptedServer(streaming(*EVENTS[:2], large, EVENTS[2])) as server:
         client = make_client(server.url)
@@ -438,7 +438,7 @@ def test_an_event_that_is_too_large(make_client: MakeClient) -> None:
 
 
 def test_a_stream_that_is_too_large(make_client: MakeClient) -> None:
-    """A stream without end is given up at the limit."""
+    """A stream without end is rejected at the limit."""
 
     def script(peer: Peer) -> None:
         peer.read_request()
@@ -465,7 +465,7 @@ def silence(peer: Peer) -> None:
 
 
 def drip(peer: Peer) -> None:
-    """Say something, and then go on for ever with what says nothing."""
+    """Send an event, and then meaningless bytes forever."""
     peer.read_request()
     peer.send(HEAD + part(EVENTS[0]))
     while not peer.stopping.wait(0.01):

@@ -1,4 +1,4 @@
-"""Times that are none are refused before anything is sent."""
+"""Invalid times are rejected before anything is sent."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from muybridge import Client
 
 @pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf, None, "9"])
 def test_the_timeout_is_a_time(timeout: Any) -> None:
-    """A client takes no time-out that is not a number of seconds above nothing."""
+    """A client rejects a timeout that is not a positive number of seconds."""
     with pytest.raises(ValueError, match="timeout"):
         Client("key", "https://api.example.com", timeout=timeout)
 
 
 @pytest.mark.parametrize("interval", [-1, math.nan, math.inf])
 def test_the_poll_interval_is_a_time(interval: float) -> None:
-    """A client takes no poll interval that is not a number of seconds."""
+    """A client rejects a poll interval that is not a number of seconds."""
     with pytest.raises(ValueError, match="poll_interval"):
         Client("key", "https://api.example.com", poll_interval=interval)
 
 
 def test_a_wait_has_a_limit_or_none() -> None:
-    """Waiting until not-a-number would never end, and is refused."""
+    """A timeout of not-a-number would never end the wait, and is rejected."""
     client = Client("key", "https://api.example.com")
     with pytest.raises(ValueError, match="nan"):
         client.wait("task-1", timeout=math.nan)

@@ -313,7 +313,7 @@ def test_a_batch(spans: Spans, tmp_path: Path) -> None:
 
 
 def test_beside_a_listener(make_client: MakeClient, spans: Spans) -> None:
-    """Another listener is told what it would be told alone."""
+    """Another listener receives the same events as it would alone."""
     alone, beside = Heard(), Heard()
     for listener in (alone, Tracing(spans.provider, on_event=beside)):
         make_client(World(), on_event=listener).run(image())

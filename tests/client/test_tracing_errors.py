@@ -1,4 +1,4 @@
-"""What becomes of spans where another listener raises, and of calls where tracing does."""
+"""What happens to spans if another listener raises, and to calls if tracing raises."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_listener_that_raises(
     act: Callable[[AnyClient], None],
     kind: type[Any],
 ) -> None:
-    """Whatever another listener raises comes out, and every span has ended and is let go."""
+    """Whatever another listener raises comes out, and every span has ended and been released."""
     unended = Unended()
     spans.provider.add_span_processor(unended)
     tracing = Tracing(spans.provider, on_event=raising(kind))
@@ -120,7 +120,7 @@ def test_a_listener_that_raises(
 def test_the_spans_of_a_listener_s_error(
     make_client: MakeClient, world: World, spans: Spans, kind: type[Any], names: list[str]
 ) -> None:
-    """What another listener has broken off says by which class of error."""
+    """A span that another listener's error interrupted names the class of that error."""
     with pytest.raises(Mine):
         make_client(world, on_event=Tracing(spans.provider, on_event=raising(kind))).create(image())
     assert [span.name for span in spans.all] == names
@@ -132,7 +132,7 @@ def test_the_spans_of_a_listener_s_error(
 def test_a_listener_that_raises_when_a_broken_exchange_ends(
     make_client: MakeClient, world: World, spans: Spans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end of the call is told all the same, and by the error that broke it off."""
+    """The end of the call is still reported, with the error that interrupted it."""
 
     def broken(*_: object) -> HttpResponse:
         raise MemoryError
@@ -168,7 +168,7 @@ class Broken(SpanProcessor):
 def test_a_processor_that_raises(
     make_client: MakeClient, world: World, spans: Spans, when: str
 ) -> None:
-    """Tracing that fails breaks no call off, and another listener is told of everything."""
+    """Tracing that fails interrupts no call, and another listener receives every event."""
     spans.provider.add_span_processor(Broken(when))
     heard = Heard()
     tracing = Tracing(spans.provider, on_event=heard)

@@ -1,4 +1,4 @@
-"""A driver on a virtual clock: it plays a script of replies and failures to an operation."""
+"""A driver on a virtual clock: it plays a script of responses and failures to an operation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LINK = "https://cdn.example.net/a.mp4"
 
 @dataclass(frozen=True)
 class Streamed:
-    """A reply in pieces, and how it ends."""
+    """A response in pieces, and how it ends."""
 
     head: HttpHead
     pieces: tuple[bytes, ...] = ()
@@ -240,7 +240,7 @@ def download(
 
 
 def reply(status: int, record: object = None, **headers: str) -> HttpResponse:
-    """Return a reply with *record* as its JSON body, or without a body."""
+    """Return a response with *record* as its JSON body, or without a body."""
     body = b"" if record is None else json.dumps(record).encode()
     return HttpResponse(status, _headers(headers), body)
 
@@ -254,7 +254,7 @@ def _headers(headers: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def media(status: int, *pieces: bytes, broken: bool = False, **headers: str) -> Streamed:
-    """Return a reply with a file; *broken* if its connection breaks after the last piece."""
+    """Return a response with a file; *broken* if its connection breaks after the last piece."""
     failure = lost(Phase.BODY, Reason.TRUNCATED) if broken else None
     return Streamed(HttpHead(status, _headers(headers)), pieces, failure)
 

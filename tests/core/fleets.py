@@ -40,7 +40,7 @@ class Seen:
 
 
 class Shadow:
-    """One operation of a fleet, driven alone beside it: it must do the same.
+    """One operation of a fleet, driven alone next to it: it must do the same.
 
     Args:
         number: The how many-th operation of the fleet it is.
@@ -78,7 +78,7 @@ class Shadow:
             self.may_be_sent = False
 
     def hears(self, reaction: Reaction, events: tuple[Event, ...], now: float) -> None:
-        """Check what a reply or failure leads to."""
+        """Check what a response or failure leads to."""
         operation = self._operation
         assert operation is not None
         if isinstance(reaction, HttpResponse):
@@ -193,7 +193,7 @@ class FleetDrive:
         return True
 
     def hear(self, until: float = float("inf")) -> bool:
-        """Take the next reply, if there is one by *until*."""
+        """Take the next response, if there is one by *until*."""
         if not self.under_way or self.under_way[0][0] > until:
             return False
         at, _, sent, reaction = heapq.heappop(self.under_way)
@@ -226,7 +226,7 @@ class MadeUpService:
 
     Args:
         queries: How many queries find a task still at work.
-        latency: Seconds to each reply.
+        latency: Seconds to each response.
     """
 
     def __init__(self, queries: int = 2, latency: float = 0.0) -> None:

@@ -92,7 +92,7 @@ def test_a_new_field_is_one_line() -> None:
     ],
 )
 def test_types_are_exact(fields: dict[str, Any], said: str) -> None:
-    """No value is made one of another type, and the first one that is wrong is told."""
+    """No value is made one of another type, and the first one that is wrong is reported."""
     with pytest.raises(InvalidJson) as told:
         structure(fields, Horse)
     assert str(told.value) == said

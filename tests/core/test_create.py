@@ -1,4 +1,4 @@
-"""How long a paid request may go on being tried, and what it is on the wire."""
+"""How long a paid request may be retried, and what it is on the wire."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_tries_end_after_five_minutes(timeout: float, deadline: float) -> None:
 @pytest.mark.parametrize(("timeout", "deadline"), TIMES)
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 def test_so_they_do_if_it_was_not_sent(start: Start, timeout: float, deadline: float) -> None:
-    """So it is if no byte was sent: a retry that would come too late is none."""
+    """The same limit holds if no byte was sent: a retry that would come too late is not made."""
     delay = start().fail(unsent(), 0.0).due
     assert 0 < delay < 1
     at_last = start(timeout=timeout).fail(unsent(), deadline - delay - 0.001)
@@ -128,7 +128,7 @@ def test_a_create_does_not_show_what_is_created() -> None:
 
 @pytest.mark.parametrize("method", ["get", "", "GET /", "P", "POST\n", "VERYLONGNAME"])
 def test_no_methods(method: str) -> None:
-    """A call by what is no HTTP method is refused before anything is sent."""
+    """A call with an invalid HTTP method is rejected before anything is sent."""
     with pytest.raises(InvalidAddress, match="method"):
         call(method)
 

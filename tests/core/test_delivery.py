@@ -219,7 +219,7 @@ SENT = [
 
 @pytest.mark.parametrize(("phase", "reason"), SENT)
 def test_sent_is_ambiguous(phase: Phase, reason: Reason) -> None:
-    """Once a byte has left, a paid request without a whole reply is ambiguous for any reason."""
+    """Once a byte has left, a paid request without a whole response is ambiguous for any reason."""
     check(lost(phase, reason), Row(CreateAmbiguous, CreateAmbiguous, AGAIN, AGAIN, AGAIN))
 
 
@@ -287,7 +287,7 @@ def test_download_statuses(status: int) -> None:
 
 @pytest.mark.parametrize("status", range(100, 600))
 def test_call_hands_any_reply_over(status: int) -> None:
-    """A call to an endpoint that nobody knows is answered by any whole reply, never repeated."""
+    """A call to an endpoint that nobody knows is answered by any whole response, never repeated."""
     run = drive(call(), reply(status, {"said": 1}))
     assert run.outcome == reply(status, {"said": 1})
     assert len(run.requests) == 1
@@ -339,7 +339,7 @@ def test_unsent_then_accepted() -> None:
 
 @pytest.mark.parametrize("start", [create, call])
 def test_a_sent_request_is_sent_once(start: Callable[[], Operation[Any]]) -> None:
-    """A paid request whose reply is lost is sent exactly once."""
+    """A paid request whose response is lost is sent exactly once."""
     run = drive(start(), lost())
     assert isinstance(run.outcome, CreateAmbiguous)
     assert len(run.requests) == 1
@@ -354,7 +354,7 @@ def test_unsent_then_lost_is_ambiguous() -> None:
 
 
 def test_throttled_create_has_four_tries() -> None:
-    """A create that is answered 429 is tried four times in all, then it is rate-limited."""
+    """A create that is answered with 429 is tried four times in all, then it is rate-limited."""
     run = drive(create(), *repeat(4, reply(429, Retry_After="1")))
     assert isinstance(run.outcome, RateLimited)
     assert run.outcome.retry_after == 1
@@ -379,7 +379,7 @@ def test_throttled_then_accepted() -> None:
 
 
 def test_create_ends_within_its_deadline() -> None:
-    """All tries of a create together take no longer than its deadline allows."""
+    """All attempts of a create together take no longer than its deadline allows."""
     run = drive(create(), *repeat(4, After(50, reply(429, Retry_After="101"))))
     assert isinstance(run.outcome, RateLimited)
     assert len(run.requests) == 2
@@ -389,13 +389,13 @@ def test_create_ends_within_its_deadline() -> None:
 
 
 def test_create_waits_a_minute_for_its_reply() -> None:
-    """One exchange of a create may take 60 seconds, because short time-outs make ambiguity."""
+    """One exchange of a create may take 60 seconds, because short timeouts make ambiguity."""
     assert drive(create(), reply(200, record("queued"))).deadlines == [60]
     assert drive(create(timeout=5), reply(200, record("queued"))).deadlines == [5]
 
 
 def test_poll_goes_on_through_throttling() -> None:
-    """A poll that is answered 429 slows down and goes on to its deadline, even for an hour."""
+    """A poll that is answered with 429 slows down and continues to its deadline, even an hour."""
     run = drive(poll(), forever=reply(429))
     assert isinstance(run.outcome, WaitTimeout)
     assert run.now == HOUR
@@ -451,7 +451,7 @@ DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
     ],
 )
 def test_retry_after_is_read(headers: dict[str, str], seconds: float) -> None:
-    """Retry-After is whole seconds, or an HTTP date against the reply's own Date."""
+    """Retry-After is whole seconds, or an HTTP date against the response's own Date."""
     assert retry_after(reply(429, **headers)) == seconds
 
 
@@ -500,7 +500,7 @@ def test_retry_after_junk(text: str) -> None:
 
 
 def test_retry_after_date_needs_the_replys_own() -> None:
-    """An HTTP date without a Date of the reply counts as none, for no clock of ours takes part."""
+    """An HTTP date counts only with the response's own Date, because no clock of ours is used."""
     assert retry_after(reply(429, Retry_After=DATE)) is None
     assert retry_after(reply(429, Retry_After=DATE, Date="today")) is None
 
@@ -574,7 +574,7 @@ def test_backoff_is_full_jitter(attempt: int) -> None:
 
 @pytest.mark.parametrize("attempt", [64, 10**3, 10**6])
 def test_backoff_stays_bounded(attempt: int) -> None:
-    """However many tries have failed, a wait is no longer than 20 seconds."""
+    """However many attempts have failed, a wait is no longer than 20 seconds."""
     assert 0 <= backoff(7, attempt) < 20
 
 
@@ -634,7 +634,7 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=lambda body: ascii(body)[:30])
 def test_success_without_a_usable_id_is_ambiguous(body: bytes) -> None:
-    """A 2xx without valid JSON or a usable id is ambiguous, and the raw reply is kept."""
+    """A 2xx without valid JSON or a usable id is ambiguous, and the raw response is kept."""
     run = drive(create(), raw(200, body))
     assert isinstance(run.outcome, CreateAmbiguous)
     assert run.outcome.raw == body[: 64 * 1024]
@@ -684,7 +684,7 @@ def test_a_failed_record_with_an_odd_id_is_ambiguous() -> None:
 
 
 def test_a_refusal_keeps_little_of_a_long_reply() -> None:
-    """A refusal keeps at most 64 KiB of the reply and 500 characters of its message."""
+    """A refusal keeps at most 64 KiB of the response and 500 characters of its message."""
     long = "x" * 100_000
     for answer in (
         reply(400, {"error": long}),
@@ -824,7 +824,7 @@ def test_a_success_without_an_id_of_its_own(body: bytes) -> None:
 
 
 def test_the_records_own_id_is_the_candidate() -> None:
-    """Where a whole reply names several ids, the record's own is the candidate."""
+    """Where a whole response names several ids, the record's own is the candidate."""
     run = drive(create(), raw(500, b'{"request":{"id":"r1"},"id":"t9"}'))
     assert isinstance(run.outcome, CreateAmbiguous)
     assert run.outcome.candidate_id == "t9"
@@ -850,7 +850,7 @@ def test_a_candidate_beyond_what_is_kept_of_a_response() -> None:
     ],
 )
 def test_an_id_that_cannot_be_used(told: str, shown: str) -> None:
-    """An id that cannot be used is no candidate: the error shows it and keeps the response."""
+    """An unusable id is not a candidate: the error shows it and keeps the response."""
     body = json.dumps({"id": told, "status": "queued"}).encode()
     run = drive(create(), raw(200, body))
     assert isinstance(run.outcome, CreateAmbiguous)
@@ -901,7 +901,7 @@ WHOLE = b'{"object":"imga","id":"task-42","status":"queued"}'
 
 @pytest.mark.parametrize("length", range(len(WHOLE)))
 def test_truncated_at_every_byte(length: int) -> None:
-    """A truncated reply names a candidate only once the id's string is closed, never a cut one."""
+    """A truncated response names a candidate only if the id's string is closed, never a cut one."""
     failure = lost(Phase.BODY, Reason.TRUNCATED, partial=WHOLE[:length], status=200)
     for reaction in (failure, raw(200, WHOLE[:length])):
         run = drive(create(), reaction)
@@ -974,7 +974,7 @@ def test_only_vidsa_loses_its_record(family: str | None, age: float, kind: type[
 
 
 def test_silence_ends_no_wait() -> None:
-    """However long the service does not answer, a wait goes on to its deadline, and recovers."""
+    """However long the service does not answer, a wait continues to its deadline, and recovers."""
     for reaction in (reply(500), lost(), unsent()):
         run = drive(poll(), DONE_LATER, forever=reaction)
         assert type(run.outcome) is WaitTimeout
@@ -988,7 +988,7 @@ DONE_LATER = result("processing")
 
 
 def test_silence_ends_with_a_valid_reply() -> None:
-    """A valid reply begins the ten minutes anew."""
+    """A valid response begins the ten minutes anew."""
     script: list[Reaction | After] = []
     for _ in range(5):
         script += [After(290, reply(500)), After(290, reply(502)), result("processing")]
@@ -1014,7 +1014,7 @@ def test_wait_ends_after_an_hour() -> None:
 
 
 def test_wait_without_a_limit() -> None:
-    """A wait of None goes on for as long as the service answers."""
+    """A wait of None continues for as long as the service answers."""
     run = drive(poll(wait=None), *repeat(5000, result("processing")), DONE)
     assert isinstance(run.outcome, Result)
     assert run.now > 20 * HOUR
@@ -1038,7 +1038,7 @@ def test_completed_without_url() -> None:
 
 
 def test_completed_with_a_late_url() -> None:
-    """A URL that comes with a later reply is the result's."""
+    """A URL that comes with a later response is the result's."""
     run = drive(poll(), *repeat(3, result("completed")), DONE)
     assert isinstance(run.outcome, Result)
     assert run.outcome.url == LINK
@@ -1130,7 +1130,7 @@ def test_failed_and_cancelled() -> None:
 
 
 def test_a_single_query() -> None:
-    """A single query ends with the first valid reply, whatever the status."""
+    """A single query ends with the first valid response, whatever the status."""
     for status in ("queued", "processing", "completed", "failed", "cancelled", "weird"):
         run = drive(query(), result(status))
         assert isinstance(run.outcome, Result)
@@ -1208,7 +1208,7 @@ def test_unknown_deletion(body: bytes) -> None:
     ],
 )
 def test_a_lost_deletion_is_remembered(last: HttpResponse) -> None:
-    """A refusal after a lost reply says that the earlier try may have deleted the asset."""
+    """A refusal after a lost response says that the earlier try may have deleted the asset."""
     for earlier in (lost(), reply(502), reply(408)):
         run = drive(delete(), earlier, last)
         assert type(run.outcome) is AssetDeletePresumed
@@ -1385,7 +1385,7 @@ def test_a_settled_value_is_unwrapped() -> None:
 
 
 def test_downloads_resume_after_a_lost_reply() -> None:
-    """A download that broke off goes on where it stopped."""
+    """A download that was cut off resumes where it stopped."""
     run = drive(
         download(part=Part(offset=4, validator='"v"', total=8)),
         lost(),

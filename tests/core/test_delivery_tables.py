@@ -40,7 +40,7 @@ THROTTLED = {429: Verdict.THROTTLED}
 
 
 class Row(NamedTuple):
-    """What one table says: on a lost reply, on a redirect, on single statuses, on every other."""
+    """What one table says about a lost response, a redirect, single statuses and all others."""
 
     table: Delivery
     lost: Verdict

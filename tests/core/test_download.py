@@ -1,4 +1,4 @@
-"""Downloading: resumed where it broke off, checked at every hop and at its end."""
+"""Downloads: resumed where they were cut off, checked at every hop and at their end."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def check_whole(run: Run) -> None:
 
 
 def test_a_whole_file() -> None:
-    """A file that comes in one reply is saved, and its length is verified."""
+    """A file that comes in one response is saved, and its length is verified."""
     run = drive(download(), whole())
     check_whole(run)
     assert run.urls == [LINK]
@@ -108,7 +108,7 @@ def test_a_download_is_never_authorized() -> None:
 
 
 def test_what_a_driver_must_watch() -> None:
-    """A download names an idle time-out, no body limit, and public hosts alone."""
+    """A download names an idle timeout, no body limit, and public hosts alone."""
     action = next_action(download(), 0)
     assert isinstance(action, Fetch)
     assert action.request.public_host_only
@@ -135,7 +135,7 @@ def test_the_services_own_host_is_exempt(base: str) -> None:
 
 @pytest.mark.parametrize("cut", [1, 50, 99])
 def test_resumed_after_truncation(cut: int) -> None:
-    """A file that broke off is gone on with from its last byte, under its validator."""
+    """A file that was cut off resumes after its last byte, under its validator."""
     run = drive(download(), whole(FILE[:cut]), rest(cut))
     check_whole(run)
     assert header(run.requests[0], "Range") is None
@@ -146,13 +146,13 @@ def test_resumed_after_truncation(cut: int) -> None:
 
 
 def test_resumed_after_a_silent_end() -> None:
-    """A body that ends early without a fault is gone on with too, because its length was told."""
+    """A body that ends early without a fault is resumed too, because its length was declared."""
     short = media(200, FILE[:40], Content_Length="100", ETag=ETAG, Content_Type="video/mp4")
     check_whole(drive(download(), short, rest(40)))
 
 
 def test_resumed_many_times() -> None:
-    """A download goes on for as long as every try brings something new."""
+    """A download is retried for as long as every attempt brings something new."""
     script = [whole(FILE[:1]), *(rest(at, at + 1) for at in range(1, 99)), rest(99)]
     run = drive(download(), *script)
     check_whole(run)
@@ -160,7 +160,7 @@ def test_resumed_many_times() -> None:
 
 
 def test_resumed_from_a_saved_part() -> None:
-    """A part that an earlier process has saved is gone on with."""
+    """A part that an earlier process has saved is resumed."""
     part = Part(offset=60, validator=ETAG, total=100)
     run = drive(download(part=part), rest(60), disk=FILE[:60])
     check_whole(run)
@@ -169,7 +169,7 @@ def test_resumed_from_a_saved_part() -> None:
 
 
 def test_a_part_without_validator_is_fetched_anew() -> None:
-    """Without a validator nobody knows whether the part is of this file: it is fetched anew."""
+    """Without a validator the part may be of another file: the download starts again."""
     run = drive(download(part=Part(offset=60)), whole(), disk=b"x" * 60)
     check_whole(run)
     assert header(run.requests[0], "Range") is None
@@ -209,7 +209,7 @@ def test_a_200_restarts() -> None:
     ],
 )
 def test_another_part_than_asked_for(content_range: str) -> None:
-    """A 206 with another offset, end or total is dropped, and the file is fetched anew."""
+    """A 206 with another offset, end or total is dropped, and the file is fetched again."""
     part = Part(offset=60, validator=ETAG, total=100)
     wrong = rest(60, Content_Range=content_range)
     run = drive(download(part=part), wrong, whole(), disk=FILE[:60])
@@ -225,7 +225,7 @@ def test_a_206_without_content_range() -> None:
 
 
 def test_an_unknown_total_in_a_range() -> None:
-    """A 206 without a total goes on with the total that is known."""
+    """A 206 without a total resumes with the total that is known."""
     known = Part(offset=60, validator=ETAG, total=100)
     run = drive(download(part=known), rest(60, size="*"), disk=FILE[:60])
     check_whole(run)
@@ -251,7 +251,7 @@ def test_a_changed_validator() -> None:
 
 
 def test_a_broken_rest_keeps_its_validator() -> None:
-    """A rest that breaks off, and did not repeat the validator, is gone on with under it."""
+    """A rest that is cut off, and did not repeat the validator, resumes under it."""
     silent = media(206, FILE[60:70], broken=True, Content_Range="bytes 60-99/100")
     run = drive(
         download(part=Part(offset=60, validator=ETAG, total=100)),
@@ -280,7 +280,7 @@ def test_a_broken_rest_keeps_its_validator() -> None:
     ],
 )
 def test_validators(headers: dict[str, str], validator: str | None) -> None:
-    """Only a strong ETag or a date is a validator; without one the file is fetched anew."""
+    """Only a strong ETag or a date is a validator; without one the file is fetched again."""
     first = media(200, FILE[:50], broken=True, Content_Length="100", **headers)
     run = drive(download(), first, whole())
     check_whole(run)
@@ -319,7 +319,7 @@ def test_416_restarts() -> None:
     ids=repr,
 )
 def test_tries_without_progress_end(reaction: Reaction) -> None:
-    """After five tries in a row that brought nothing new a download ends."""
+    """After five attempts in a row that brought nothing new a download ends."""
     run = drive(download(), forever=reaction)
     assert type(run.outcome) is DownloadFailed
     assert len(run.requests) == 5
@@ -328,14 +328,14 @@ def test_tries_without_progress_end(reaction: Reaction) -> None:
 
 @pytest.mark.parametrize("headers", [{}, {"ETag": ETAG, "Content_Length": "100"}, {"ETag": ETAG}])
 def test_a_server_that_never_gets_further(headers: dict[str, str]) -> None:
-    """A file that always breaks off at the same byte and always begins anew ends too."""
+    """A file that is always cut off at the same byte, and always starts again, ends too."""
     run = drive(download(), forever=media(200, FILE[:50], broken=True, **headers))
     assert type(run.outcome) is DownloadFailed
     assert len(run.requests) == 5
 
 
 def test_a_part_that_changes_for_ever() -> None:
-    """A file whose validator changes with every reply ends too."""
+    """A file whose validator changes with every response ends too."""
     script = [media(200, FILE[:50], broken=True, ETag=f'"{n}"') for n in range(40)]
     assert type(drive(download(), *script).outcome) is DownloadFailed
 
@@ -431,7 +431,7 @@ PAGES = [
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_no_media(page: bytes) -> None:
-    """A body that begins like HTML, XML or JSON is no media, in whatever pieces it comes."""
+    """A body that begins like HTML, XML or JSON is not media, in whatever pieces it comes."""
     for pieces in ([page], [b"", page], [page[at : at + 1] for at in range(len(page))]):
         run = drive(download(), media(200, *pieces, Content_Type="video/mp4"))
         assert type(run.outcome) is DownloadFailed
@@ -444,7 +444,7 @@ def test_a_page_is_no_media(page: bytes) -> None:
      "text/plain", "application/xml", "text/xml", "application/xhtml+xml"],
 )  # fmt: skip
 def test_a_page_by_its_type(content_type: str) -> None:
-    """A reply whose type is a page's or a message's is no media, and is not read."""
+    """A response whose type is a page's or a message's is not media, and is not read."""
     run = drive(download(), media(200, FILE, Content_Type=content_type))
     assert type(run.outcome) is DownloadFailed
     assert bytes(run.disk) == b""
@@ -470,7 +470,7 @@ def test_media_is_media(start: bytes) -> None:
 
 
 def test_brackets_inside_a_file() -> None:
-    """A resumed file may go on with any byte."""
+    """A resumed file may continue with any byte."""
     part = Part(offset=1, validator=ETAG, total=3)
     run = drive(
         download(part=part),
@@ -628,7 +628,7 @@ def test_a_fresh_link_that_is_dead(second: int) -> None:
 
 
 def test_a_fresh_link_goes_on_with_the_part() -> None:
-    """A fresh link goes on with the part, if it is of the same file."""
+    """A fresh link resumes the part, if it is of the same file."""
     run = drive(download(about=task()), whole(FILE[:20]), reply(403), DONE, rest(20))
     check_whole(run)
 
@@ -696,7 +696,7 @@ def test_odd_replies_to_the_query(answer: HttpResponse, kind: type[Exception]) -
     ids=repr,
 )
 def test_a_query_that_fails_is_repeated(passing: Reaction) -> None:
-    """A query for a fresh link is repeated as any poll is, but not for ever."""
+    """A query for a fresh link is repeated as any poll is, but not forever."""
     run = drive(download(None, about=task()), passing, passing, DONE, whole())
     check_whole(run)
     never = drive(download(None, about=task()), forever=passing)

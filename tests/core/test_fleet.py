@@ -80,7 +80,7 @@ def test_every_id_is_told_with_the_reply_that_brought_it() -> None:
 
 
 def test_a_failure_stops_nobody_else() -> None:
-    """Refused, ambiguous, failed and unreadable tasks end by themselves, and the others go on."""
+    """Refused, ambiguous, failed and unreadable tasks end alone, and the others continue."""
     service = MadeUpService()
 
     def react(seen: Seen) -> Any:
@@ -118,7 +118,7 @@ def test_a_task_that_fails_at_its_creation_is_never_asked_for() -> None:
 
 
 def test_waiting_ends_at_its_deadline_without_a_query() -> None:
-    """A task that does not end is given up at the deadline, however seldom it is asked for."""
+    """Waiting for a task ends at the deadline, however seldom the task is polled."""
     drive = FleetDrive(MadeUpService(queries=10**9), wait=100.0)
     drive.add("slow", known_task("t1", "vidm"))
     drive.run()
@@ -190,7 +190,7 @@ def test_no_records_are_kept() -> None:
 
 
 def test_a_reply_is_taken_once() -> None:
-    """A ticket that is not under way is refused, so that no reply is taken for another's."""
+    """A ticket that is not under way is refused, so that no response is taken for another's."""
     drive = FleetDrive(MadeUpService())
     drive.add("a", IMGA)
     drive.run()
@@ -224,7 +224,7 @@ def test_times_that_are_none_are_refused_at_once(bad: dict[str, float]) -> None:
 
 
 def test_limits_below_one_are_refused() -> None:
-    """A fleet that may send nothing would wait for ever."""
+    """A fleet that may send nothing would wait forever."""
     with pytest.raises(ValueError, match="at least 1"):
         FleetDrive(MadeUpService(), concurrency=0)
     with pytest.raises(ValueError, match="at least 1"):
@@ -447,7 +447,7 @@ def test_refusals_of_one_burst_count_once() -> None:
 
 
 def test_a_success_of_a_request_from_before_does_not_ease() -> None:
-    """A reply to what was sent before the slow-down tells nothing about the new pace."""
+    """A response to what was sent before the slow-down tells nothing about the new pace."""
     throttle = Throttle(seed=1)
     throttle.heard(reply(429), sent=0.0, now=1.0)
     throttle.heard(reply(200), sent=0.5, now=1.5)
@@ -498,7 +498,7 @@ def test_after_a_stop_only_what_may_be_charged_is_heard_out() -> None:
 
 
 def test_what_is_outstanding_is_told_at_every_stage() -> None:
-    """Not begun, under way, refused for now, waiting: each operation is told until it ends."""
+    """Not begun, sent, throttled or waiting: each operation is reported until it ends."""
     drive = FleetDrive(MadeUpService(latency=1), concurrency=2)
     for number in range(4):
         drive.add(number, IMGA)
@@ -515,7 +515,7 @@ def test_what_is_outstanding_is_told_at_every_stage() -> None:
 
 
 def test_what_is_dropped_sends_nothing_more() -> None:
-    """An operation that is dropped is passed over, in whatever state; the others go on."""
+    """An operation that is dropped is skipped, in whatever state; the others continue."""
     drive = FleetDrive(MadeUpService(latency=1), concurrency=2, per_family=1)
     for key in ("under way", "not begun"):
         drive.add(key, IMGA)
@@ -661,7 +661,7 @@ class FleetMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.floats(0, 500))
     def let_time_pass(self, seconds: float) -> None:
-        """As a machine that was asleep: replies and dues are met late."""
+        """Act like a machine that was asleep: responses arrive and polls are sent late."""
         self.drive.now += seconds
 
     @rule()

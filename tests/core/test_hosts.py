@@ -160,5 +160,5 @@ def test_public(address: str) -> None:
     "address", ["", "not an address", "fe80::1%eth0", "127.1", "0x7f.1", "2130706433", "010.0.0.1"]
 )
 def test_no_addresses(address: str) -> None:
-    """What is no address in the usual notation is not public."""
+    """Text that is not an address in the usual notation is not public."""
     assert not is_public_address(address)

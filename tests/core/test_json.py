@@ -122,7 +122,7 @@ def test_accepted(body: bytes, value: object) -> None:
 
 @pytest.mark.parametrize("piece", ["{}", "[]", "1", '{"a":[1]}'])
 def test_many_values(piece: str) -> None:
-    """A reply is read up to a number of values; more, which would fill the memory, are refused.
+    """A response is read up to a number of values; more, which would fill the memory, are refused.
 
     They are counted before any is made, and a text body in the same way as bytes.
     """
@@ -167,7 +167,7 @@ def test_a_wide_text_beside_a_long_one(mark: str, width: int, escaped: bool) -> 
 
 
 def test_a_long_text_that_is_not_utf8() -> None:
-    """What is not UTF-8 is told so, also where it is long and has rare characters."""
+    """Invalid UTF-8 is reported as such, even in a long text with rare characters."""
     with pytest.raises(InvalidJson, match="UTF-8"):
         read_json(b'["\xf0\x9f\x90\x8e","' + b"y" * SPARE + b'","\xff"]')
 
@@ -250,7 +250,7 @@ def test_a_wide_text_beside_a_picture(mark: str, before: str) -> None:
     ],
 )
 def test_the_largest_texts_that_are_not_ascii(begin: str, most: int) -> None:
-    """Of 32 MiB a text that is not ASCII may have so many, or one that is ASCII beside it."""
+    """Of 32 MiB a text that is not ASCII may have so many, or one that is ASCII next to it."""
     start = f'["{begin}'.encode()
     assert read_event(start + b"y" * (most * MEBIBYTE - 99) + b'"]')[0][0] == begin[0]
     with pytest.raises(InvalidJson, match="too long for its size limit"):
@@ -264,14 +264,14 @@ def test_an_answer_without_a_limit() -> None:
 
 @pytest.mark.parametrize("body", [b"[]", b'"a"', b"1", b"null", b"true", b"1.5"])
 def test_only_objects(body: bytes) -> None:
-    """A record is an object; any other JSON value is none."""
+    """A record is an object; any other JSON value is rejected."""
     read_json(body)
     with pytest.raises(InvalidJson, match="not a JSON object"):
         read_object(body)
 
 
 def test_deep_replies_under_a_deep_stack() -> None:
-    """A deep reply is refused in the same way however deep the reader itself stands."""
+    """A deep response is rejected in the same way however deep the reader's own stack is."""
 
     def at(depth: int) -> None:
         if depth:
@@ -336,7 +336,7 @@ def test_what_json_cannot_say(value: object) -> None:
     ],
 )
 def test_what_an_error_says(said: object, message: str) -> None:
-    """The service's words are found in an error reply, whose shape is not specified."""
+    """The service's words are found in an error response, whose shape is not specified."""
     assert error_message(json.dumps(said).encode()) == message
     assert error_message(b"<html>sorry</html>") == ""
     assert error_message(b"Bad\x07 gateway\r\n") == "Bad  gateway"

@@ -1,4 +1,4 @@
-"""A driver that is written carelessly hears of it at once, instead of losing money silently."""
+"""A carelessly written driver gets an error at once, instead of losing money silently."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def settled() -> dict[str, Operation[Any]]:
 
 @pytest.mark.parametrize("name", settled())
 def test_a_settled_operation_takes_no_more(name: str) -> None:
-    """Every further step of an operation that has settled is refused."""
+    """Every further step of a settled operation is rejected."""
     operation = settled()[name]
     assert operation.settled is not None
     for step, take in STEPS.items():

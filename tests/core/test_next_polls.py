@@ -68,7 +68,7 @@ def test_a_task_that_has_ended_is_forgotten(make: Any, response: Any) -> None:
 
 
 def test_a_single_query_counts() -> None:
-    """Whoever has just asked for a task and then waits for it keeps the pace."""
+    """A wait right after a single query keeps the pace."""
     polls = NextPolls()
     polls.note(query(NEW).receive(result("queued"), 1), 1)
     assert poll(polls.recall(NEW), now=2).due == 31

@@ -178,7 +178,7 @@ def test_a_picture_is_shown() -> None:
 
 
 def test_a_video_can_be_played() -> None:
-    """A video has its controls, and its length and tokens beside it."""
+    """A video has its controls, and its length and tokens next to it."""
     page = page_of(VIDEO)
     assert list(page.links()) == [("video", FILM), ("a", FILM)]
     (video,) = (found for tag, found in page.elements if tag == "video")
@@ -214,7 +214,7 @@ def test_what_went_wrong_is_shown() -> None:
 )
 @pytest.mark.parametrize("field", ["image_url", "video_url"])
 def test_what_is_no_address_is_not_linked(field: str, url: str) -> None:
-    """A link that is no sound http(s) address is neither loaded nor to be clicked nor shown."""
+    """A link that is not a sound http(s) address is not loaded, linked or shown."""
     link: dict[str, Any] = {field: url}
     page = page_of(Result(id="task-1", status="completed", **link))
     assert list(page.links()) == []

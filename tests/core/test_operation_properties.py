@@ -204,7 +204,7 @@ def seen(run: Run) -> tuple[object, ...]:
 def test_every_operation_ends_lawfully(
     name: str, script: list[Reaction | After], last: Reaction, seed: int
 ) -> None:
-    """Any replies and failures lead to a legal outcome within a bounded number of actions."""
+    """Any responses and failures lead to a legal outcome within a bounded number of actions."""
     start, values = STARTS[name]
     run = drive(start(seed=seed), *script, forever=last, limit=5000)
     assert legal(run.outcome, values), run.outcome
@@ -238,7 +238,7 @@ def test_every_download_ends_lawfully(
     seed: int,
     link: bool,  # noqa: FBT001  a drawn case
 ) -> None:
-    """Any replies, pieces and failures lead to a saved file of the right size, or an error."""
+    """Any responses, pieces and failures lead to a saved file of the right size, or an error."""
     known = task() if about or not link else None
     start = download(LINK if link else None, about=known, part=part, size_limit=limit, seed=seed)
     run = drive(start, *script, forever=last, disk=b"\x80\x80", limit=5000)
@@ -288,7 +288,7 @@ def test_nothing_is_paid_twice(
 
 
 def id_in(reaction: Reaction) -> str | None:
-    """Return the id that a reply to a create returned, by a reading of our own."""
+    """Return the id that a response to a create returned, by a reading of our own."""
     body = reaction.body if isinstance(reaction, HttpResponse) else b""
     try:
         name: object = read_object(body).get("id")
@@ -299,7 +299,7 @@ def id_in(reaction: Reaction) -> str | None:
 
 @given(script=scripts, last=lasts)
 def test_no_id_is_lost(script: list[Reaction | After], last: Reaction) -> None:
-    """A create whose reply held a task's id ends with it at hand, whatever else was odd."""
+    """A create whose response held a task's id ends with it at hand, whatever else was odd."""
     request = ImgbRequest(model="imgb-2", prompt="x")
     for start in (create(), Create.start(request, SERVICE, now=0, wall=0, seed=0)):
         run = drive(start, *script, forever=last, limit=1000)
@@ -324,7 +324,7 @@ def test_no_id_is_lost(script: list[Reaction | After], last: Reaction) -> None:
     name=st.from_regex(r"[a-z0-9]{1,9}", fullmatch=True),
 )
 def test_no_cut_id_is_believed(body: bytes, cut: int, name: str) -> None:
-    """A truncated reply never yields a shortened id: the candidate is whole or there is none."""
+    """A truncated response never yields a shortened id: the candidate is whole or there is none."""
     whole = b'{"id":"' + name.encode() + b'","rest":' + body + b"}"
     partial = whole[:cut]
     failure = TransportFailure(
@@ -347,7 +347,7 @@ def test_no_cut_id_is_believed(body: bytes, cut: int, name: str) -> None:
 def test_same_inputs_same_outputs(
     name: str, script: list[Reaction], last: Reaction, seed: int
 ) -> None:
-    """The same seed and replies give the same requests, waits, events and outcome."""
+    """The same seed and responses give the same requests, waits, events and outcome."""
     start, _ = STARTS[name]
     one, other = (drive(start(seed=seed), *script, forever=last, limit=5000) for _ in range(2))
     assert seen(one) == seen(other)

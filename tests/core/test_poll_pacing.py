@@ -165,7 +165,7 @@ def test_a_bare_id() -> None:
 
 
 def test_kind() -> None:
-    """Those who are told of a poll are told whether it asks once or waits."""
+    """Poll events say whether the poll is a single query or part of a wait."""
     assert Poll.start(task(), SERVICE, now=0, wall=WALL, seed=0).kind == "wait"
     assert Poll.query(task(), SERVICE, now=0, wall=WALL, seed=0).kind == "get"
 
@@ -206,7 +206,7 @@ def test_poll_interval(interval: float) -> None:
 
 @pytest.mark.parametrize("wait", [4.0, 10.0, 29.0, 30.0])
 def test_a_wait_that_ends_before_the_next_poll_sends_nothing(wait: float) -> None:
-    """A short wait is no reason to poll sooner than the family wants to be polled."""
+    """A short wait does not poll sooner than the family's pace."""
     run = drive(poll(newborn("vidv", "vidv_3_1_pro"), wait=wait))
     assert isinstance(run.outcome, WaitTimeout)
     assert not run.times
@@ -232,7 +232,7 @@ def test_no_poll_is_made_sooner_because_the_wait_ends(fault: Any, next_poll: flo
 
 @pytest.mark.parametrize("about", [newborn("vidv", "vidv_3_1_pro"), task()])
 def test_short_waits_in_a_row_keep_the_pace_of_one(about: Task) -> None:
-    """Whoever waits 10 s again and again polls as seldom as one who waits for an hour."""
+    """Waiting 10 s again and again polls as seldom as waiting for an hour."""
     answer = result("processing", model="vidv_3_1_pro")
     times, now, waits = list[float](), 0.0, 0
     while now < 300:
@@ -286,7 +286,7 @@ def test_retry_after_slows_a_poll() -> None:
 
 
 def test_an_ordinary_pace_follows_a_fault() -> None:
-    """After a fault has passed the poll goes on at its own pace, which grew meanwhile."""
+    """After a fault polling resumes at its own pace, which grew meanwhile."""
     run = drive(
         poll(newborn("imga", "imga")),
         result("queued"),
@@ -384,7 +384,7 @@ def test_an_outage_that_outlasts_the_wait() -> None:
 
 
 def test_a_certificate_ends_the_silence_at_once() -> None:
-    """What cannot be reached at all is told with how long it has been silent."""
+    """What cannot be reached at all is reported with how long it has been silent."""
     error = settled(poll(now=1000).fail(unsent(Reason.CERTIFICATE), 1004))
     assert isinstance(error, ServiceUnreachable)
     assert error.silent == 4
@@ -402,7 +402,7 @@ def test_a_newborn_is_looked_for_for_a_minute(age: float, *, found: bool) -> Non
 @pytest.mark.parametrize("interval", [0.01, 2.0, 15.0])
 @pytest.mark.parametrize("seed", [None, 0, 1, 77])
 def test_the_waits_after_faults_are_told(seed: int | None, interval: float) -> None:
-    """Each failed try is followed by the wait that its seed and number give, and told as such."""
+    """Each failed attempt is followed by the wait from its seed and number, and reports it."""
     options: dict[str, Any] = {} if seed is None else {"seed": seed}
     failing = poll(now=1000, poll_interval=interval, **options)
     for attempt in range(1, 7):
@@ -443,7 +443,7 @@ def test_the_waits_after_throttling_are_told(seed: int) -> None:
 
 
 def test_unreadable_replies_are_counted_in_a_row() -> None:
-    """Three unreadable replies in a row are asked for again, and a valid one begins anew."""
+    """Three unreadable responses in a row are asked for again, and a valid one begins anew."""
     odd = reply(200)
     waiting = poll()
     for _ in range(3):
@@ -480,7 +480,7 @@ def test_the_pace_of_a_bare_id_is_told_as_ours() -> None:
 
 @pytest.mark.parametrize("seed", [None, 0, 77])
 def test_a_single_query_keeps_the_pace_between_its_tries(seed: int | None) -> None:
-    """A single query is sent at once, and its further tries are as far apart as polls."""
+    """A single query is sent at once, and its retries are as far apart as polls."""
     asked = query() if seed is None else query(seed=seed)
     assert asked.fail(lost(), 3).due == 3 + 5 * (1 + 0.25 * fraction((seed or 0) + 1))
     about = task(family="vidv", next_poll_at=WALL + 20)

@@ -242,7 +242,7 @@ def test_what_a_result_needs(fields: dict[str, Any]) -> None:
     ],
 )
 def test_what_is_wrong_with_a_record_is_told(fields: dict[str, Any], said: str) -> None:
-    """The first field that a result lacks, or that has the wrong type, is told."""
+    """The first field that a result lacks, or that has the wrong type, is reported."""
     with pytest.raises(InvalidJson) as told:
         result_of(fields)
     assert str(told.value) == said
@@ -433,7 +433,7 @@ FULL = Task(
 
 
 def test_token_round_trip() -> None:
-    """A token carries what goes on elsewhere: the id, family, models, status and times."""
+    """A token carries what other processes need: the id, family, models, status and times."""
     token = FULL.to_token()
     assert "\n" not in token
     assert json.loads(token) == {
@@ -515,7 +515,7 @@ def test_any_token_round_trip(task: Task) -> None:
     ids=lambda token: token[:40],
 )
 def test_junk_tokens(token: str) -> None:
-    """What is no token, or of a version that is not known, is told with InvalidToken."""
+    """Invalid tokens, and those of an unknown version, raise InvalidToken."""
     with pytest.raises(InvalidToken, match="not a task token"):
         Task.from_token(token)
 

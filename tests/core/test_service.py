@@ -106,7 +106,7 @@ NO_ADDRESSES = [
 @pytest.mark.parametrize("base", NO_ADDRESSES)
 @pytest.mark.parametrize("plain", [False, True])
 def test_no_base_urls(base: str, plain: bool) -> None:  # noqa: FBT001  a case
-    """An address that is not http(s), or has a login, is no base URL; the login is not shown."""
+    """An address that is not http(s), or has a login, is rejected; the login is not shown."""
     cases: list[dict[str, Any]] = [
         {"base_url": base},
         {"base_url": SERVICE.base_url, "text_base_url": base},
@@ -498,7 +498,7 @@ NO_IDENTIFIERS: list[Any] = [
 
 @pytest.mark.parametrize("text", NO_IDENTIFIERS, ids=lambda text: ascii(text)[:20])
 def test_no_identifiers(text: Any) -> None:
-    """What cannot stand in a path or on a line is no id: a ValueError, and nothing is sent."""
+    """What cannot stand in a path or on a line is not an id: a ValueError, and nothing is sent."""
     assert not is_identifier(text)
     with pytest.raises(InvalidIdentifier, match="Nothing was sent") as caught:
         check_identifier(text, "task id")
@@ -588,7 +588,7 @@ def test_model_names(text: str) -> None:
 @pytest.mark.parametrize("key", ["k", "sk-ABC_123.~+/=", "!" * 300, "~"])
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 def test_keys(key: str, end: str) -> None:
-    """A key is printable ASCII; the one line end of a key file is no part of it."""
+    """A key is printable ASCII; the trailing line break of a key file is not part of it."""
     assert check_key(key + end) == key
 
 

@@ -80,7 +80,7 @@ UNSENT = [
 @each
 @pytest.mark.parametrize(("phase", "reason"), UNSENT)
 def test_unsent_is_tried_again(start: Start, phase: Phase, reason: Reason) -> None:
-    """What failed before a byte had left is tried three times in all, then it was not sent."""
+    """A failure before the first byte is retried, three attempts in all; then it was not sent."""
     run = drive(start(), *repeat(3, unsent(reason, phase)))
     assert type(run.outcome) is NotSent
     assert run.outcome.attempts == len(run.requests) == 3
@@ -105,7 +105,7 @@ def test_certificates_stop(start: Start, reason: Reason) -> None:
 @each
 @pytest.mark.parametrize("phase", [Phase.SEND, Phase.HEAD, Phase.BODY])
 def test_sent_is_ambiguous(start: Start, phase: Phase) -> None:
-    """Once a byte has left, a text request without a whole reply is ambiguous and never resent."""
+    """Once a byte has left, a text request without a whole response is ambiguous, never resent."""
     for reason, before in product(Reason, ([], [unsent()], [reply(429)])):
         run = drive(start(), *before, lost(phase, reason, partial=b"{", status=200))
         assert type(run.outcome) is TextAmbiguous
@@ -116,7 +116,7 @@ def test_sent_is_ambiguous(start: Start, phase: Phase) -> None:
 
 
 def meaning(start: Start, status: int) -> type[Any]:
-    """Return how a text request ends whose first reply has *status*, and whose second succeeds."""
+    """Return how a text request ends if its first response has *status*, and a retry succeeds."""
     said = {"error": {"code": status, "message": "no", "status": "X"}}
     first = reply(status, said, Location="https://x.example/", Retry_After="1")
     run = drive(start(), first, reply(200, ANSWER))
@@ -171,7 +171,7 @@ def test_no_id_is_looked_for(start: Start, status: int, kind: type[ServiceError]
 
 @each
 def test_throttled(start: Start) -> None:
-    """A text request that is answered 429 is tried four times in all, as slowly as asked."""
+    """A text request that is answered with 429 is tried four times in all, as slowly as asked."""
     run = drive(start(), *repeat(4, reply(429, Retry_After="7")))
     assert type(run.outcome) is RateLimited
     assert run.outcome.retry_after == 7
@@ -221,7 +221,7 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("body", UNREADABLE, ids=lambda body: ascii(body)[:20])
 def test_an_unreadable_reply_is_ambiguous(body: bytes) -> None:
-    """A 2xx that is no JSON object is ambiguous, the raw reply is kept, nothing is resent."""
+    """A 2xx that is not a JSON object is ambiguous, the raw response is kept, nothing is resent."""
     run = drive(text_call(), raw(200, body))
     assert type(run.outcome) is TextAmbiguous
     reasons = ("the response cannot be read: ", "the response is not a JSON")
@@ -243,7 +243,7 @@ def test_an_unreadable_reply_is_ambiguous(body: bytes) -> None:
     ids=str,
 )
 def test_an_error_with_success_is_ambiguous(said: Any, words: str) -> None:
-    """A reply that contradicts its own success with an error is ambiguous, and says the error."""
+    """A response that contradicts its success with an error is ambiguous, and says the error."""
     run = drive(text_call(), reply(200, said))
     assert type(run.outcome) is TextAmbiguous
     assert run.outcome.reason == f"the response reports an error: {words}"
@@ -279,7 +279,7 @@ def test_a_paid_answer_is_not_lost_over_a_number(number: bytes) -> None:
 
 
 def test_a_long_reply_is_kept_whole() -> None:
-    """A reply that cannot be read is kept to its last byte, since it has been paid for."""
+    """A response that cannot be read is kept to its last byte, since it has been paid for."""
     body = b'{"a":"' + b"x" * 200_000
     outcome = drive(text_call(), raw(200, body)).outcome
     assert isinstance(outcome, TextAmbiguous)
@@ -287,7 +287,7 @@ def test_a_long_reply_is_kept_whole() -> None:
 
 
 def test_a_paid_answer_is_not_lost_over_a_name() -> None:
-    """Of a name that stands twice in an answer the last counts, as in a stream."""
+    """If a name is in an answer twice, the last one counts, as in a stream."""
     outcome = drive(text_call(), raw(200, b'{"a":1,"a":2}')).outcome
     assert outcome == GenerateContentResponse({"a": 2})
 
@@ -296,7 +296,7 @@ def test_a_paid_answer_is_not_lost_over_a_name() -> None:
 
 
 def test_a_stream_opens_with_its_head() -> None:
-    """A streamed request settles with the head of the reply, before any of its body."""
+    """A streamed request settles with the head of the response, before any of its body."""
     first = open_stream()
     action = next_action(first, 0)
     assert isinstance(action, Fetch)
@@ -305,7 +305,7 @@ def test_a_stream_opens_with_its_head() -> None:
 
 
 def test_a_refusal_is_read_whole() -> None:
-    """A head that is no success settles nothing: its body says what is wrong."""
+    """A head with an error status settles nothing: its body says what is wrong."""
     first = open_stream()
     waiting = first.accept(HttpHead(400), 1)
     assert isinstance(waiting, OpenStream)
@@ -320,7 +320,7 @@ def test_a_refusal_is_read_whole() -> None:
 
 @each
 def test_how_it_is_sent(start: Start) -> None:
-    """A text request is paid, wants the key, may be broken off, and has ten minutes."""
+    """A text request is paid, wants the key, may be interrupted, and has ten minutes."""
     run = drive(start(), reply(200, ANSWER))
     (sent,) = run.requests
     assert (sent.paid, sent.authorized, sent.interruptible, sent.shielded) == (
@@ -423,7 +423,7 @@ def check_walk(run: Run, script: Sequence[Reaction | After]) -> None:
 def test_a_whole_reply_ends_lawfully(
     script: list[Reaction | After], last: Reaction, seed: int
 ) -> None:
-    """Any replies and failures end a text request as documented, without paying twice."""
+    """Any responses and failures end a text request as documented, without paying twice."""
     run = drive(text_call(seed=seed), *script, forever=last, limit=1000)
     check_walk(run, [*script, *[last] * 50])
     assert run.now <= 600 + 700

@@ -80,7 +80,7 @@ def test_a_pause_is_never_cut_short() -> None:
 
 
 def test_what_was_sent_before_says_nothing_of_the_new_pace() -> None:
-    """Replies to older requests move the pause alone, and neither grow the gap nor ease it."""
+    """Responses to older requests move the pause alone, and neither grow the gap nor ease it."""
     throttle = slowed(2)
     late = told(throttle, reply(429), sent=1.5, now=2.5)
     assert late == attrs.evolve(throttle, until=2.75)
@@ -107,7 +107,7 @@ def test_a_success_eases() -> None:
 
 
 def test_a_gap_of_a_millisecond_is_one() -> None:
-    """Only below a millisecond a gap is none."""
+    """Only a gap below a millisecond counts as none."""
     throttle = Throttle(seed=0, gap=0.001 / 0.95, slowed=0.0, refusals=1)
     assert throttle.gap * 0.95 == 0.001, "the numbers of this test"
     throttle.heard(reply(200), sent=1.0, now=2.0)

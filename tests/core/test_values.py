@@ -37,7 +37,7 @@ def test_copies() -> None:
 
 
 def test_errors_show_their_fields() -> None:
-    """An error shows what it carries, but for the bodies of replies, and equals itself alone."""
+    """An error shows what it carries, but for the bodies of responses, and equals itself alone."""
     failure = TransportFailure(phase=Phase.SEND, sent=True, reason=Reason.RESET)
     error = NotSent(failure=failure, attempts=2)
     assert repr(error) == f"NotSent(task=None, failure={failure!r}, attempts=2)"

@@ -22,18 +22,18 @@ EVERY = 0.02
 
 
 def parts_of(whole: bytes) -> tuple[bytes, bytes]:
-    """Return the head and the body of a reply."""
+    """Return the head and the body of a response."""
     head, blank, body = whole.partition(b"\r\n\r\n")
     return head + blank, body
 
 
 def honest(peer: Peer) -> bytes:
-    """Read one request and return the reply that it deserves."""
+    """Read one request and return the response that it deserves."""
     return good_reply(peer.read_request(), "http://127.0.0.1:9")
 
 
 def body_of(peer: Peer) -> bytes:
-    """Read one request and return the body of the reply that it deserves."""
+    """Read one request and return the body of the response that it deserves."""
     return parts_of(honest(peer))[1]
 
 
@@ -111,7 +111,7 @@ def rewritten(change: Change, status: int = 200, **headers: str) -> Act:
 
 
 def told(change: Change) -> Act:
-    """Return what answers with the whole reply it should send, head and all, changed."""
+    """Return what answers with the whole response it should send, head and all, changed."""
     return lambda peer: peer.send(change(honest(peer)))
 
 
@@ -146,7 +146,7 @@ def refuse_early(peer: Peer) -> None:
 
 
 def half_then_reset(peer: Peer) -> None:
-    """Send half of the reply, and reset the connection when it may have been read."""
+    """Send half of the response, and reset the connection when it may have been read."""
     whole = honest(peer)
     peer.send(whole[: len(whole) // 2])
     peer.stopping.wait(0.01)

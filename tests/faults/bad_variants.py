@@ -33,7 +33,7 @@ TRIES = 3
 
 
 class NaiveRetry(RequestsTransport):
-    """Sends a request again when there was no reply to it, as most clients do."""
+    """Sends a request again when there was no response to it, as most clients do."""
 
     REASONS = frozenset(Reason)
 
@@ -58,13 +58,13 @@ class NaiveRetry(RequestsTransport):
 
 
 class RetryTimeouts(NaiveRetry):
-    """Sends a request again when its reply takes too long, as if it had been the network's."""
+    """Sends a request again when its response takes too long, as if it had been the network's."""
 
     REASONS = frozenset({Reason.TIMED_OUT})
 
 
 class _Reply:
-    """A reply of requests."""
+    """A response of requests."""
 
     def __init__(self, send: Callable[[], requests.Response]) -> None:
         self._send = send

@@ -21,7 +21,7 @@ from muybridge_protocol.http import (
 
 
 class Fate(StrEnum):
-    """What becomes of one request and its reply."""
+    """What becomes of one request and its response."""
 
     ANSWERED = "answered"
     UNKNOWN_NAME = "not sent: there is no such name"
@@ -89,7 +89,7 @@ class BilledWorld(World):
         return any(content == self.film(task_id, version) for version in versions)
 
     def exchange(self, request: HttpRequest, authorization: str | None) -> Reply:
-        """Return the reply to *request*, whole or broken off.
+        """Return the response to *request*, whole or broken off.
 
         Raises:
             TransportError: There is no head.

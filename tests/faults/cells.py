@@ -113,7 +113,7 @@ class Books:
     Attributes:
         cells: How many were tried.
         doubles: Creates that were accepted more than once.
-        losses: Ids that were told by the service and not by the client.
+        losses: Ids that were reported by the service and not by the client.
         false_unsent: `NotSent` where a byte had been read.
         false_ambiguous: `CreateAmbiguous`, or an interrupted stream, where nothing was sent.
         shortened: Texts that were taken for whole, and were not.
@@ -137,7 +137,7 @@ def commit(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Commit a fault, make the call, and judge what came of it."""
+    """Commit a fault, make the call, and judge the outcome."""
     row = cell.row
     sinks = Sinks()
     work = folder / "work"
@@ -236,7 +236,7 @@ def _watched(server: HostileServer) -> Generator[None]:
 
 
 def _call(cell: Cell, driven: Driven, setting: Setting) -> tuple[str, Any]:
-    """Make the call, and return the outcome's name and what came of it."""
+    """Make the call, and return the outcome's name and its value or error."""
     operation = OPERATIONS[cell.operation]
     try:
         value = operation.run(driven, setting)

@@ -89,7 +89,7 @@ def text_events() -> list[bytes]:
 
 
 def good_reply(request: bytes, url: str) -> bytes:
-    """Return the whole reply that an honest service would give to *request*."""
+    """Return the whole response that an honest service would give to *request*."""
     kind, body = "application/json", b'{"ok": true}'
     record = {"id": TASK_ID, "object": "imga", "created": 1_750_000_000, "model": "imga"}
     line = request.partition(b"\r\n")[0]

@@ -32,7 +32,7 @@ def _kilobytes(name: str) -> int:
 
 
 def measured(**order: Any) -> dict[str, Any]:
-    """Make one call, and return what came of it and the bytes that the process grew by."""
+    """Make one call, and return its outcome and the bytes that the process grew by."""
     with ExitStack() as closing:
         variant = order.get("variant")
         driver = DRIVERS[order["driver"]]

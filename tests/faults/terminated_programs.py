@@ -36,7 +36,7 @@ class Program:
         url: Where the service is.
         folder: Where files and the batch are.
         trust: What it trusts.
-        told: The tasks that `on_submitted` was told.
+        told: The tasks that `on_submitted` received.
         error: What came out.
         cancel: Cancels it, where it can be. It is set once it runs.
     """

@@ -1,4 +1,4 @@
-"""Case 15: the reply to a create, cut off after every byte of it, by an end and by a reset."""
+"""Case 15: the response to a create, cut off after every byte of it, by an end and by a reset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEP = 7
 def sweep(
     around: Surroundings, driver: str, scheme: str, end: str, cuts: list[int]
 ) -> tuple[int, int]:
-    """Cut one reply after the other, and return how many ids came in time, and were told."""
+    """Cut one response after the other, and return how many ids came in time, and were told."""
     sent = told = 0
     cut = 0
 
@@ -80,7 +80,7 @@ def test_sample_of_cuts(around: Surroundings, driver: str, scheme: str, end: str
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_every_cut(around: Surroundings, driver: str, scheme: str, end: str) -> None:
-    """Wherever the reply is cut off, it costs one create, and an id that came is told."""
+    """Wherever the response is cut off, it costs one create, and an id that came is reported."""
     sent, told = sweep(around, driver, scheme, end, list(range(len(WHOLE) + 1)))
     assert sent == told
     assert end == "RST" or sent == len(WHOLE) + 1 - ID_TOLD

@@ -134,7 +134,7 @@ def interrupted_at_every_step(
 
 
 def told(seen: Interrupted, *known: str) -> bool:
-    """Whether one of the words that matter was told."""
+    """Whether one of the words that matter was in the output."""
     return any(word in seen.told for word in known)
 
 
@@ -172,7 +172,7 @@ EVERY = [
     ("answer", "call"), each(("accepted", "create"), ("lost", "create"), ("junk", "call"))
 )
 def test_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
-    """Ctrl-C at any line of a paid call: nothing was sent, or what became of it is told."""
+    """Ctrl-C at any line of a paid call: nothing was sent, or the outcome is reported."""
     reply, *known = ANSWERS[answer]
     for seen in interrupted_at_every_step(driver, CALLS[call], reply, before=50):
         assert seen.world.arrived <= 1, seen.place
@@ -202,7 +202,7 @@ def test_ctrl_c_from_the_beginning(driver: str, answer: str, call: str, opcodes:
 )
 @pytest.mark.parametrize(("answer", "call"), each(("accepted", "create"), ("junk", "call")))
 def test_a_second_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
-    """Pressed again at any line, it breaks off at once and says at least what may have been."""
+    """A second Ctrl-C at any line interrupts at once, and says at least what may have happened."""
     reply, *known = ANSWERS[answer]
     for seen in interrupted_at_every_step(driver, CALLS[call], reply, before=0, pressed=True):
         assert seen.world.arrived <= 1, seen.place
@@ -233,7 +233,7 @@ TWO = [image("one horse"), image("another horse")]
 @pytest.mark.usefixtures("keyboard")
 @pytest.mark.parametrize("every", [pytest.param(1, marks=nightly), 7])
 def test_ctrl_c_in_run_all(driver: str, every: int) -> None:
-    """Ctrl-C at any step of `run_all`: each id was seen or is told, and nothing is paid twice."""
+    """Ctrl-C at any step of `run_all`: each id was seen or is reported; nothing is paid twice."""
     every = every if driver == "requests" or every == 1 else 9 * every
     for step in range(1, ENDLESS, every):
         interruption = Interruption(step, calls=driver == "requests")

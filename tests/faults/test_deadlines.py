@@ -35,7 +35,7 @@ HANGING = [row for row in ROWS if row.hangs]
 def test_total_time(
     around: Surroundings, driver: str, scheme: str, row: Row, tmp_path: Path
 ) -> None:
-    """However slowly a reply comes, no exchange takes longer than its time and half a second."""
+    """However slowly a response comes, no exchange takes longer than its time and half a second."""
     if scheme not in row.schemes:
         pytest.skip("the fault is not one of this scheme")
     for name in set(row.always) - {"batch"}:

@@ -46,7 +46,7 @@ def refused(client: AnyClient, source: Result | str, path: str | Path) -> muybri
 
 @pytest.mark.parametrize("name", ["a\0b.png", "\0", "folder\0/", "a\ud800.png", "\ud800/a.png"])
 def test_paths_that_are_none(make_client: MakeClient, tmp_path: Path, name: str) -> None:
-    """A path that no system takes is told like any other that cannot be saved to."""
+    """An invalid path is reported like any other that cannot be saved to."""
     world = World()
     client = make_client(world)
     result = client.run(image())
@@ -153,7 +153,7 @@ class Meddling:
 
 @posix
 def test_the_folder_is_removed_meanwhile(make_client: MakeClient, tmp_path: Path) -> None:
-    """A folder that disappears under a download is told, and nothing is made anew."""
+    """A folder that disappears under a download is reported, and nothing is made anew."""
     folder = tmp_path / "folder"
     with ScriptedServer(Film()) as server:
         client = make_client(server.url, on_event=Meddling(lambda: shutil.rmtree(folder)))
@@ -224,7 +224,7 @@ def test_the_folder_is_moved_meanwhile(make_client: MakeClient, tmp_path: Path) 
 
 @posix
 def test_what_cannot_be_tidied_up(make_client: MakeClient, tmp_path: Path) -> None:
-    """A file that is whole is returned, though the note beside it cannot be removed."""
+    """A file that is whole is returned, though the note next to it cannot be removed."""
     target, note = tmp_path / "film.mp4", tmp_path / "film.mp4.part.json"
 
     def spoil() -> None:
@@ -239,7 +239,7 @@ def test_what_cannot_be_tidied_up(make_client: MakeClient, tmp_path: Path) -> No
 
 
 def test_many_at_one_target(make_client: MakeClient, tmp_path: Path) -> None:
-    """Of many that save two films to one place, each wins whole or is told; nothing is mixed."""
+    """If many save two films to one place, each saves a whole file or fails; none are mixed."""
     target = tmp_path / "film.mp4"
     go = threading.Barrier(8)
 
@@ -310,7 +310,7 @@ FAILURES = [
 @pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace")
 @pytest.mark.parametrize(("call", "error"), FAILURES)
 def test_a_call_of_the_system_that_fails(call: str, error: str, tmp_path: Path) -> None:
-    """Whatever the system refuses at whatever call, no file appears; later one goes on."""
+    """Whichever system call fails, no file appears; a later download resumes."""
     with ScriptedServer(Film()) as server:
         told = on_failing_disk(call, error, CALLS[call], f"{server.url}/film.mp4", tmp_path)
         for driver, said in told.items():
@@ -327,7 +327,7 @@ def test_a_call_of_the_system_that_fails(call: str, error: str, tmp_path: Path) 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("every", [pytest.param(1, marks=nightly), 17])
 def test_killed_at_every_line(driver: str, tmp_path: Path, every: int) -> None:
-    """Killed at any line of saving, the file is whole or not there, and the next one goes on."""
+    """Killed at any line of saving, the file is whole or missing, and the next call resumes."""
     film = Film()
     with (
         ScriptedServer(film) as server,

@@ -105,5 +105,5 @@ def test_a_few_hundred_faults(
 def test_ten_thousand_faults(
     around: Surroundings, driver: str, scheme: str, tmp_path: Path
 ) -> None:
-    """Nor do ten thousand."""
+    """Ten thousand faults leave nothing behind either."""
     commit_many(around, driver, scheme, tmp_path, 10_000)

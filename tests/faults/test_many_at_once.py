@@ -120,7 +120,7 @@ def test_many_tasks_do_everything(tmp_path: Path) -> None:
 
 @on_virtual_time
 async def test_run_all_cancelled_at_any_time() -> None:
-    """`run_all` cancelled at any moment has told every id of what it paid for."""
+    """`run_all` cancelled at any moment has reported every id that it paid for."""
     world = mock_world()
     told: list[Task] = []
     client = client_of(world, 0.1, on_submitted=told.append)
@@ -236,7 +236,7 @@ def test_nothing_is_sent_by_a_spoilt_journal(
 def test_no_more_is_sent_once_the_journal_is_spoilt(
     journals: Journals, spoil: Callable[[Path], None]
 ) -> None:
-    """A journal that is spoilt, removed or replaced while a run goes on ends it before a create."""
+    """If a journal is damaged, removed or replaced during a run, the run ends before a create."""
     with BillingServer() as server:
         server.on_create = lambda _: spoil(journals.path)
         with pytest.raises(JournalUnusable):
@@ -245,7 +245,7 @@ def test_no_more_is_sent_once_the_journal_is_spoilt(
 
 
 def test_the_journal_stays_locked(journals: Journals, tmp_path: Path) -> None:
-    """A reply that no journal takes outlives run after run, until the journal can be had again."""
+    """A response that a locked journal cannot take is kept from run to run until it can."""
     with BillingServer() as server, closing(_in_any_thread(tmp_path)) as holder:
 
         def hold(_: str) -> None:
@@ -267,7 +267,7 @@ def test_the_journal_stays_locked(journals: Journals, tmp_path: Path) -> None:
 def test_nothing_is_left_to_write_to(
     journals: Journals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the side file fails as well, the error has the reply; the item is ambiguous then."""
+    """Where the side file fails as well, the error has the response; the item is ambiguous then."""
 
     def full(_: ReplySlot, __: KeptReply) -> None:
         raise OSError(28, "No space left on device")

@@ -1,4 +1,4 @@
-"""Cases 32, 43, 46 and 47: no reply fills the memory, measured in a process of its own."""
+"""Cases 32, 43, 46 and 47: no response fills the memory, measured in a process of its own."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ SAMPLE = [
 
 
 def check_reply(nursery: Nursery, driver: str, call: str, name: str, **more: Any) -> None:
-    """Check that a call grows by no more than it may, whatever comes of it."""
+    """Check that a call grows by no more than it may, whatever its outcome."""
     with HostileServer(on_request=REPLIES[name](), warm=True) as server:
         timeout = 0.5 if name in ENDLESS else 20.0
         order = {"driver": driver, "call": call, "url": server.url, "timeout": timeout, **more}
@@ -135,7 +135,7 @@ def check_reply(nursery: Nursery, driver: str, call: str, name: str, **more: Any
 
 @pytest.mark.parametrize(("driver", "call", "name"), SAMPLE)
 def test_replies(nursery: Nursery, driver: str, call: str, name: str) -> None:
-    """The process grows by at most 32 MiB, whatever a reply of the service is."""
+    """The process grows by at most 32 MiB, whatever a response of the service is."""
     check_reply(nursery, driver, call, name)
 
 
@@ -195,7 +195,7 @@ def test_large_downloads(nursery: Nursery, driver: str, way: str, tmp_path: Path
 
 @pytest.mark.parametrize("driver", ["requests", "trio"])
 def test_endless_downloads(nursery: Nursery, driver: str, tmp_path: Path) -> None:
-    """A file without end is given up at the caller's limit, and the process does not grow."""
+    """A file without end is rejected at the caller's limit, and the process does not grow."""
     begin = HEAD + b"Content-Type: video/mp4\r\n\r\n"
     with HostileServer(on_request=without_end(begin, bytes(1024))(), warm=True) as server:
         answer = nursery.run(

@@ -92,7 +92,7 @@ class CallerOfTheService(RuleBasedStateMachine):
         return self.create_task(fates, ending)
 
     def create_task(self, fates: list[Fate], ending: str) -> object:
-        """Create a task: its id is told, or it was certainly not accepted, or it is ambiguous."""
+        """Create a task: its id is known, or it was certainly not accepted, or it is ambiguous."""
         self.prompts += 1
         prompt = f"horse {self.prompts} {ending}"
         request = muybridge.ImgaRequest(model="imga", prompt=prompt)
@@ -158,7 +158,7 @@ class CallerOfTheService(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 60), fates=FATES)
     def delete(self, number: int, fates: list[Fate]) -> None:
-        """Delete an asset: what is told as deleted is, and what was not sent is not."""
+        """Delete an asset: what is reported as deleted is, and what was not sent is not."""
         name = f"asset-{number}"
         existed = name in self.world.emulator.assets
         outcome = self.outcome(lambda: self.client.delete_asset(name), fates)
@@ -209,7 +209,7 @@ class CallerOfTheService(RuleBasedStateMachine):
             self.world.fates.clear()
 
     def learn(self, task: Task, outcome: object) -> None:
-        """Take in what was told of *task*: no error lets go of it, and an end is an end."""
+        """Record what was said about *task*: no error loses it, and an end is an end."""
         result = outcome
         if isinstance(outcome, ServiceError):
             assert outcome.task is not None
@@ -240,6 +240,6 @@ def _none(*tasks: Task) -> Any:
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_the_books_are_right(driver: str) -> None:
-    """Whatever is called in whatever order, and whatever becomes of it, the books are right."""
+    """Whatever is called in whatever order, and whatever happens to it, the books are right."""
     caller = type("Caller", (CallerOfTheService,), {"driver": driver})
     run_state_machine_as_test(caller, settings=settings(stateful_step_count=20))

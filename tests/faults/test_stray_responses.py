@@ -134,7 +134,7 @@ class Found:
 
 
 def create_all(driven: Driven, service: BillingServer, count: int = CREATES) -> Found:
-    """Make creates one after the other, and compare what came of them with the books."""
+    """Make creates one after the other, and compare their outcomes with the books."""
     outcomes: Counter[str] = Counter()
     wrong: list[str] = []
     denied: list[str] = []

@@ -29,7 +29,7 @@ def test_chapters_are_whole() -> None:
 
 @pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=CHAPTERS)
 def test_no_case_is_missing(chapter: Chapter) -> None:
-    """Every case of a chapter stands in it, and no other does."""
+    """Every case of a chapter is in it, and no other."""
     found = {number for entry in chapter.entries for number in entry.numbers}
     assert found == set(chapter.numbers)
 

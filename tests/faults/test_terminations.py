@@ -173,7 +173,7 @@ def check_error(cell: Cell, caught: BaseException, error: BaseException) -> None
 
 
 def check_call(cell: Cell, program: Program, server: HoldingServer) -> None:
-    """Check what is known of a call, and that its task can be gone on with."""
+    """Check what is known of a call, and that its task can be resumed."""
     ids = [task for tasks in server.accepted.values() for task in tasks]
     assert program.error is not None
     said = notes(program.error)

@@ -98,6 +98,6 @@ def test_sample_of_cuts(
 @pytest.mark.nightly
 @each
 def test_every_cut(around: Surroundings, name: str, driver: str, scheme: str, end: str) -> None:
-    """Nor does any other cut."""
+    """No cut at any other byte does so either."""
     whole = len(REPLIES[name])
     sweep(around, driver, scheme, end, name, list(range(whole + (end == "FIN"))))

@@ -220,7 +220,7 @@ SAMPLE = [
 
 
 def check(nursery: Nursery, driver: str, call: str, name: str) -> None:
-    """Check that a call grows by no more than it may, whatever comes of it."""
+    """Check that a call grows by no more than it may, whatever its outcome."""
     act = (EVERYWHERE | STREAMS)[name](LIMIT)()
     with HostileServer(on_request=act, warm=True) as server:
         answer = nursery.run(driver=driver, call=call, url=server.url, folder="", size_limit=LIMIT)

@@ -1,4 +1,4 @@
-"""Which connection a request goes out on, and what becomes of it."""
+"""Which connection a request uses, and what happens to the connection afterwards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .scripted_server import (
 
 
 def test_keep_alive(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """Requests in a row that cost nothing share one connection."""
+    """Consecutive requests that cost nothing share one connection."""
     with ScriptedServer(serve(), tls=tls) as server:
         for _ in range(5):
             call(transport, get(server.url))
@@ -50,7 +50,7 @@ def test_keep_alive(transport: Transport, tls: ssl.SSLContext | None) -> None:
 def test_paid_requests_never_share_a_connection(
     transport: Transport, tls: ssl.SSLContext | None
 ) -> None:
-    """Each paid request opens a connection, and leaves the idle one to those that poll."""
+    """Each paid request opens a new connection, and leaves the idle one to polls."""
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, get(server.url))
         for count in range(2, 5):
@@ -67,7 +67,7 @@ def test_paid_requests_never_share_a_connection(
 
 
 def test_polls_follow_a_paid_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """Polls go on where a create was answered, so that a task costs one TLS handshake."""
+    """Polls reuse the connection of the create, so that a task costs one TLS handshake."""
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, post(server.url))
         call(transport, get(server.url))
@@ -109,7 +109,7 @@ def test_polls_seconds_apart(
 
 
 def test_closed_while_idle(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """A connection that the server closed while it was idle costs no request."""
+    """If the server closed a connection while it was idle, no request is lost."""
     with ScriptedServer([read_request, reply()], tls=tls) as server:
         for count in range(1, 4):
             assert call(transport, post(server.url)).status == 200
@@ -136,7 +136,7 @@ def wait_until_readable(transport: Transport) -> None:
 
 @pytest.mark.parametrize("way", ["together", "with chunks", "after"])
 def test_unsolicited_reply(transport: Transport, tls: ssl.SSLContext | None, way: str) -> None:
-    """A second reply that nobody asked for is never taken for the next request's."""
+    """A second response that nobody asked for is never taken for the next request's."""
     evil = reply_bytes(200, b"evil")
 
     def script(peer: Peer) -> None:
@@ -159,7 +159,7 @@ def test_unsolicited_reply(transport: Transport, tls: ssl.SSLContext | None, way
 
 
 def test_unsolicited_reply_with_the_body(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """What follows a body in one piece with it is neither of the body nor the next reply."""
+    """What follows a body in one piece with it is neither of the body nor the next response."""
     head_read = threading.Event()
     head, _, body = reply_bytes().partition(b"\r\n\r\n")
 
@@ -204,7 +204,7 @@ def test_failed_connection_is_not_reused(
 
 
 def test_close(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """Closing the transport closes what is idle, and it can be used on."""
+    """Closing the transport closes idle connections, and the transport can still be used."""
     gone = threading.Event()
 
     def script(peer: Peer) -> None:
@@ -225,7 +225,7 @@ def serve_once(peer: Peer) -> None:
 
 
 def test_threads(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """Thirty-two threads at once each get their own reply, and none waits for a connection."""
+    """Thirty-two threads at once each get their own response, and none waits for a connection."""
     together = threading.Barrier(32)
 
     def echo(peer: Peer) -> None:
@@ -249,7 +249,7 @@ def test_threads(transport: Transport, tls: ssl.SSLContext | None) -> None:
 
 
 def test_more_threads_than_kept(make_transport: MakeTransport) -> None:
-    """A pool smaller than the number of threads keeps nobody waiting."""
+    """A pool smaller than the number of threads makes none of them wait."""
     transport = make_transport(pool_size=2)
     together = threading.Barrier(8)
 

@@ -62,7 +62,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 def test_drips(
     transport: Transport, tls: ssl.SSLContext | None, phase: Phase, steps: list[Step]
 ) -> None:
-    """A reply that comes in drops, or never ends, is given up at the deadline."""
+    """A response that drips in, or never ends, is abandoned at the deadline."""
     with ScriptedServer([read_request, *steps], tls=tls) as server:
         failure = failure_of(transport, post(server.url, body_limit=None), timeout=DEADLINE)
         assert (failure.phase, failure.reason) == (phase, Reason.TIMED_OUT)
@@ -70,7 +70,7 @@ def test_drips(
 
 
 def test_handshake_drip(transport: Transport, authority: trustme.CA) -> None:
-    """A TLS handshake that comes in drops is given up at the deadline, the request unsent."""
+    """A TLS handshake that drips in is abandoned at the deadline, with the request unsent."""
     context = server_context(authority, "127.0.0.1")
 
     def script(peer: Peer) -> None:
@@ -87,7 +87,7 @@ def test_handshake_drip(transport: Transport, authority: trustme.CA) -> None:
 
 
 def test_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trying one address after another ends with the deadline, too."""
+    """Trying one address after another also ends at the deadline."""
     tried: list[float] = []
 
     def connect(sock: socket.socket, _: object) -> None:
@@ -113,7 +113,7 @@ def test_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0])
 def test_no_time(transport: Transport, timeout: float) -> None:
-    """A call without any time left does not begin."""
+    """A call with no time left does not begin."""
     with ScriptedServer(serve()) as server:
         failure = failure_of(transport, post(server.url), timeout)
         assert (failure.sent, failure.reason) == (False, Reason.TIMED_OUT)
@@ -121,14 +121,14 @@ def test_no_time(transport: Transport, timeout: float) -> None:
 
 
 def test_unbounded(transport: Transport) -> None:
-    """An infinite time-out is a time-out like any other."""
+    """An infinite timeout is a timeout like any other."""
     with ScriptedServer(serve()) as server:
         assert call(transport, get(server.url), float("inf")).status == 200
 
 
 @pytest.mark.parametrize("phase", [Phase.HEAD, Phase.BODY])
 def test_idle(transport: Transport, tls: ssl.SSLContext | None, phase: Phase) -> None:
-    """A gap between bytes of the reply longer than allowed ends the exchange early."""
+    """A gap between bytes of the response longer than allowed ends the exchange early."""
     whole = reply_bytes(200, b"x" * 10)
     begun = whole[:-5] if phase is Phase.BODY else whole[:5]
 
@@ -145,7 +145,7 @@ def test_idle(transport: Transport, tls: ssl.SSLContext | None, phase: Phase) ->
 
 
 def test_deadline_of_next_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """A kept connection lives by the deadline of the request it serves now."""
+    """A reused connection has the deadline of its current request."""
     with ScriptedServer(serve(), tls=tls) as server:
         call(transport, get(server.url), timeout=0.2)
         time.sleep(0.25)

@@ -54,7 +54,7 @@ def shake_hands(context: ssl.SSLContext, behind: bytes = b"", *, close: bool = F
 
 
 def assert_unsent(failure: TransportFailure, reason: Reason) -> None:
-    """Check that nothing was sent, and that nothing of a response is told."""
+    """Check that nothing was sent, and that nothing of a response is reported."""
     assert (failure.phase, failure.sent, failure.reason) == (Phase.SEND, False, reason)
     assert (failure.bytes_sent, failure.partial, failure.status) == (0, b"", None)
     assert "before the request was sent" in failure.detail
@@ -95,7 +95,7 @@ def test_before_a_request_over_tls(
 def test_session_tickets(
     transport: Transport, server_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Session tickets, which TLS 1.3 sends by itself, are no reason to send nothing."""
+    """Session tickets, which TLS 1.3 sends unasked, do not keep a request from being sent."""
     hold(monkeypatch, something_arrives)
     with ScriptedServer(serve(200, b"its own"), tls=server_tls) as server:
         assert call(transport, post(server.url)).body == b"its own"

@@ -61,14 +61,14 @@ def test_name_resolution(transport: Transport, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'x' * 70}.example"])
 def test_impossible_name(transport: Transport, host: str) -> None:
-    """A host name that no DNS query can carry is a failed resolution, not a UnicodeError."""
+    """A host name that no DNS query can carry fails to resolve, and raises no UnicodeError."""
     failure = failure_of(transport, get(f"http://{host}/"))
     assert (failure.phase, failure.reason) == (Phase.RESOLVE, Reason.NAME_RESOLUTION)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_refused(transport: Transport, scheme: str) -> None:
-    """A port at which nobody listens leaves the request unsent."""
+    """If nobody listens at the port, the request is unsent."""
     failure = failure_of(transport, post(f"{scheme}://127.0.0.1:{closed_port()}/"))
     assert (failure.phase, failure.sent, failure.reason) == (Phase.CONNECT, False, Reason.REFUSED)
     assert failure.bytes_sent == 0
@@ -87,7 +87,7 @@ def test_refused(transport: Transport, scheme: str) -> None:
 def test_connect_errors(
     transport: Transport, monkeypatch: pytest.MonkeyPatch, number: int, reason: Reason
 ) -> None:
-    """What the operating system says about a connection is told by its error number."""
+    """Errors of the operating system while connecting are reported with their error number."""
 
     def connect(*_: object) -> None:
         raise OSError(number, "made up")
@@ -220,12 +220,12 @@ def after_sending(
 
 
 def test_closed_after_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """A connection closed instead of a reply may have delivered the request."""
+    """If the connection closes instead of a response, the request may have been delivered."""
     assert after_sending(transport, tls, [read_request]) == (Phase.HEAD, Reason.CLOSED)
 
 
 def test_reset_after_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """A reset instead of a reply may have delivered the request."""
+    """If the connection is reset instead of a response, the request may have been delivered."""
     phase, reason = after_sending(transport, tls, [read_request, reset])
     assert phase is Phase.HEAD
     # Under TLS, Python cannot always tell a reset from an end without a closing alert.
@@ -233,13 +233,13 @@ def test_reset_after_request(transport: Transport, tls: ssl.SSLContext | None) -
 
 
 def test_silence_after_request(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """A reply that never comes ends with the deadline, and the request may have arrived."""
+    """A response that never comes ends with the deadline, and the request may have arrived."""
     found = after_sending(transport, tls, [read_request, hang], timeout=0.3)
     assert found == (Phase.HEAD, Reason.TIMED_OUT)
 
 
 def test_not_http(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """A reply that is not HTTP is malformed, and what had arrived is kept."""
+    """A response that is not HTTP is malformed, and what arrived is kept."""
     with ScriptedServer([read_request, send(b"SSH-2.0-OpenSSH_9.6\r\n")], tls=tls) as server:
         failure = failure_of(transport, post(server.url))
     assert (failure.phase, failure.sent, failure.reason) == (Phase.HEAD, True, Reason.MALFORMED)
@@ -320,7 +320,7 @@ def test_a_mock_in_place_of_the_session(
 def test_an_alarm_right_after_sending(
     requests_transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a handler of signals raises once all is sent does not make the request unsent."""
+    """What a signal handler raises once all is sent does not make the request unsent."""
     send = socket.socket.send
 
     def interrupted(sock: socket.socket, data: memoryview) -> int:
@@ -356,7 +356,7 @@ def test_stall_while_sending(transport: Transport, tls: ssl.SSLContext | None) -
 
 
 def test_early_refusal(transport: Transport) -> None:
-    """A whole reply that comes before the request is all sent is handed over."""
+    """A whole response that arrives before the request is fully sent is returned."""
 
     def refuse(peer: Peer) -> None:
         peer.read_head()
@@ -427,7 +427,7 @@ def test_no_descriptors(transport: Transport) -> None:
     ],
 )
 def test_unusable_url(transport: Transport, url: str) -> None:
-    """A URL that cannot be sent as it stands is refused, unsent, and not shown."""
+    """A URL that cannot be sent as it is, is rejected, unsent, and not shown."""
     failure = failure_of(transport, get(url))
     assert (failure.sent, failure.reason) == (False, Reason.OTHER)
     assert "secret" not in failure.detail
@@ -445,7 +445,7 @@ def test_unusable_header(transport: Transport, value: str) -> None:
 
 @pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding"])
 def test_fields_of_the_transport(transport: Transport, name: str) -> None:
-    """A header that tells where a request leads, or where it ends, is not there twice."""
+    """A header that says where a request goes, or where it ends, is not sent twice."""
     with ScriptedServer(serve()) as server:
         failure = failure_of(transport, get(server.url, headers=((name, "1"),)))
         assert (failure.sent, failure.reason) == (False, Reason.OTHER)
@@ -454,7 +454,7 @@ def test_fields_of_the_transport(transport: Transport, name: str) -> None:
 
 
 def test_one_post_per_lost_reply(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """A lost reply costs one POST: nothing below sends it again."""
+    """A lost response costs one POST: nothing below the client sends it again."""
     for script in ([read_request], [read_request, reset], [read_request, send(b"HTTP/1.1 2")]):
         with ScriptedServer(script, tls=tls) as server:
             failure_of(transport, post(server.url))
@@ -463,7 +463,7 @@ def test_one_post_per_lost_reply(transport: Transport, tls: ssl.SSLContext | Non
 
 @pytest.mark.parametrize("status", [301, 307, 308, 408, 413, 429, 503])
 def test_no_policy(transport: Transport, status: int) -> None:
-    """Redirects and statuses that ask for another try are handed over as they are."""
+    """Redirects and statuses that ask for a retry are returned as they are."""
     step = reply(status, b"no", location="/elsewhere", retry_after="0")
     with ScriptedServer([read_request, step, hang]) as server:
         response = call(transport, post(server.url))
@@ -475,7 +475,7 @@ def test_no_policy(transport: Transport, status: int) -> None:
 def test_something_that_retries(
     requests_transport: RequestsTransport, monkeypatch: pytest.MonkeyPatch, lost: Script
 ) -> None:
-    """A program that makes every session of requests retry does not make us send twice."""
+    """Even if a program makes every requests session retry, nothing is sent twice."""
     send_once = requests.Session.send
 
     def persist(*arguments: Any, **named: Any) -> requests.Response:

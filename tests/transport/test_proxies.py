@@ -110,7 +110,7 @@ def test_no_tunnel(
 
 
 def test_dead_proxy(transport: Transport, by_proxy: Callable[[str], None]) -> None:
-    """A proxy that is not there leaves the request unsent."""
+    """If the proxy cannot be reached, the request is unsent."""
     by_proxy(f"http://user:{PASSWORD}@127.0.0.1:{closed_port()}")
     failure = failure_of(transport, post("https://api.example/v1"))
     assert (failure.phase, failure.sent, failure.reason) == (Phase.CONNECT, False, Reason.REFUSED)
@@ -120,7 +120,7 @@ def test_dead_proxy(transport: Transport, by_proxy: Callable[[str], None]) -> No
 def test_certificate_behind_proxy(
     make_transport: MakeTransport, server_tls: ssl.SSLContext, by_proxy: Callable[[str], None]
 ) -> None:
-    """The certificate of the host behind the tunnel is checked as ever."""
+    """The certificate of the host behind the tunnel is checked as usual."""
     with ScriptedServer(serve(), tls=server_tls) as server, ScriptedServer(connect_proxy) as proxy:
         by_proxy(f"http://{proxy.address}")
         failure = failure_of(make_transport(), post(server.url))
@@ -134,7 +134,7 @@ def test_certificate_behind_proxy(
 def test_plain_http_with_key(
     make_transport: MakeTransport, by_proxy: Callable[[str], None]
 ) -> None:
-    """Over plain http a proxy is not shown the key, unless that was asked for."""
+    """Over plain http a proxy does not see the key, unless that was allowed."""
     with ScriptedServer(serve()) as proxy:
         by_proxy(f"http://user:{PASSWORD}@{proxy.address}")
         failure = failure_of(make_transport(), post("http://api.example/v1"))
@@ -163,7 +163,7 @@ def test_plain_http_without_key(transport: Transport, by_proxy: Callable[[str], 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://:x"])
 def test_unusable_proxy(transport: Transport, by_proxy: Callable[[str], None], proxy: str) -> None:
-    """A proxy that cannot be used is not passed by in silence."""
+    """A proxy that cannot be used is an error: it is not silently bypassed."""
     by_proxy(proxy)
     failure = failure_of(transport, post("https://api.example/v1"))
     assert (failure.phase, failure.sent, failure.reason) == (
@@ -186,7 +186,7 @@ def test_loopback_is_not_proxied(
 def test_private_hosts_behind_a_proxy(
     transport: Transport, by_proxy: Callable[[str], None]
 ) -> None:
-    """Where a proxy connects, its own private address is no obstacle."""
+    """If a proxy makes the connection, its own private address does not matter."""
     with ScriptedServer(serve()) as proxy:
         by_proxy(f"http://{proxy.address}")
         request = get("http://cdn.example/x", public_host_only=True)
@@ -242,7 +242,7 @@ def test_read_once(
 
 
 def test_read_request_is_not_spoiled(transport: Transport, by_proxy: Callable[[str], None]) -> None:
-    """A fault behind a forwarding proxy is told like any other, as sent."""
+    """A fault behind a forwarding proxy is reported like any other, as sent."""
     with ScriptedServer([read_request]) as proxy:
         by_proxy(f"http://{proxy.address}")
         request = get("http://cdn.example/a")

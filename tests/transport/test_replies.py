@@ -1,4 +1,4 @@
-"""Only a whole, well-formed reply within its bounds is a reply."""
+"""Only a whole, well-formed response within its bounds counts as a response."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PACKED = reply_bytes(200, gzip.compress(b'{"id": "abcdef"}'), content_encoding="
 
 @pytest.mark.parametrize("whole", [COUNTED, CHUNKED, PACKED], ids=["counted", "chunked", "gzip"])
 def test_every_cut(transport: Transport, tls: ssl.SSLContext | None, whole: bytes) -> None:
-    """Of all beginnings of a reply, followed by the connection's end, only the whole succeeds."""
+    """A response that the connection's end cuts off anywhere fails; only a whole one succeeds."""
     cuts = range(len(whole))
     scripts = [[read_request, send(whole[:cut])] for cut in cuts]
     with ScriptedServer(in_turn(*scripts, [read_request, send(whole)]), tls=tls) as server:
@@ -161,7 +161,7 @@ def test_what_is_said_of_a_malformed_head(transport: Transport, field: bytes, de
 
 
 def test_nothing_follows_the_end(transport: Transport) -> None:
-    """Whoever reads on after the end of a body gets nothing, and no error."""
+    """Reading on after the end of a body returns nothing, and raises no error."""
     with (
         ScriptedServer(serve(200, b"all")) as server,
         transport.stream(get(server.url), timeout=5) as streamed,
@@ -244,7 +244,7 @@ def test_cut_inside_coding(transport: Transport) -> None:
 
 
 def test_bomb(transport: Transport) -> None:
-    """A body that decodes to far more than allowed is given up early and within memory."""
+    """A body that decodes to far more than allowed is rejected early and within memory."""
     bomb = gzip.compress(bytes(300 * 1024 * 1024), 9)
     limit = 1024 * 1024
     with ScriptedServer([read_request, reply(200, bomb, content_encoding="gzip")]) as server:
@@ -258,7 +258,7 @@ def test_bomb(transport: Transport) -> None:
 
 
 def test_limit(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """A body of exactly the limit is a whole reply, and one byte more is too large."""
+    """A body of exactly the limit is a whole response, and one byte more is too large."""
     with ScriptedServer(serve(200, b"x" * 1000), tls=tls) as server:
         assert len(call(transport, get(server.url, body_limit=1000)).body) == 1000
         failure = failure_of(transport, get(server.url, body_limit=999))
@@ -266,7 +266,7 @@ def test_limit(transport: Transport, tls: ssl.SSLContext | None) -> None:
 
 
 def test_endless_body(transport: Transport) -> None:
-    """A body without end is given up at its limit."""
+    """A body without end is rejected at its limit."""
 
     def endless(peer: Peer) -> None:
         peer.read_request()
@@ -307,7 +307,7 @@ def test_until_close(transport: Transport, tls: ssl.SSLContext | None) -> None:
     ],
 )
 def test_bodiless(transport: Transport, method: str, status: int, fields: dict[str, str]) -> None:
-    """A reply that has no body by its nature does not wait for one."""
+    """A response that has no body by its nature does not wait for one."""
     if "transfer_encoding" in fields:
         whole = head(b"Transfer-Encoding: chunked")
     else:
@@ -320,7 +320,7 @@ def test_bodiless(transport: Transport, method: str, status: int, fields: dict[s
 
 
 def test_informational(transport: Transport, tls: ssl.SSLContext | None) -> None:
-    """Informational replies are passed over, and the final one is the reply."""
+    """Informational responses are passed over, and the final one is the response."""
     early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
     with ScriptedServer([read_request, send(early + COUNTED), hang], tls=tls) as server:
         response = call(transport, post(server.url))
@@ -338,7 +338,7 @@ def test_informational(transport: Transport, tls: ssl.SSLContext | None) -> None
     ids=["old", "closing", "padded"],
 )
 def test_forgiven(transport: Transport, whole: bytes) -> None:
-    """What leaves no doubt of the reply, odd as it may be, costs nobody a paid task."""
+    """Odd responses that leave no doubt are accepted: nobody loses a paid task over them."""
     with ScriptedServer([read_request, send(whole), hang]) as server:
         assert call(transport, post(server.url)).body == b'{"id": "abcdef"}'
 
@@ -403,7 +403,7 @@ def test_request_on_the_wire(transport: Transport) -> None:
 
 
 def test_told_once(transport: Transport) -> None:
-    """The coding that a request asks for is sent once, and so is that a POST has no body."""
+    """The requested coding is sent once, and so is the fact that a POST has no body."""
     request = HttpRequest(method="POST", url="", headers=(("Accept-Encoding", "gzip"),), paid=True)
     with ScriptedServer(serve()) as server:
         call(transport, attrs.evolve(request, url=server.url))
@@ -413,7 +413,7 @@ def test_told_once(transport: Transport) -> None:
 
 
 def test_no_cookies(transport: Transport) -> None:
-    """A cookie that a reply sets is not sent back."""
+    """A cookie that a response sets is not sent back."""
     with ScriptedServer(serve(200, b"{}", set_cookie="a=b")) as server:
         call(transport, get(server.url))
         call(transport, get(server.url))

@@ -1,4 +1,4 @@
-"""A reply is read the same, however its bytes are cut, and nothing behind it changes it."""
+"""A response is read the same, however its bytes are cut, and nothing behind it changes it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_cuts(whole: bytes, fields: Headers, size: int, *, ended: bool) -> None:
 )
 @pytest.mark.parametrize("apart", [False, True])
 def test_informed(before: bytes, *, apart: bool) -> None:
-    """What an informational response says is no part of the response that follows it."""
+    """An informational response adds nothing to the response that follows it."""
     reader = read(*([before, PLAIN] if apart else [before + PLAIN]))
     assert (status_of(reader), body_of(reader), reader.keeps_alive) == (200, b"hi", True)
     assert (reader.complete, reader.is_followed) == (True, False)
@@ -91,7 +91,7 @@ def test_informed_with_a_body(before: bytes, *, apart: bool) -> None:
 
 @pytest.mark.parametrize("status", [b"000", b"099"])
 def test_no_status(status: bytes) -> None:
-    """What follows a reply with a status that does not exist makes nothing good again."""
+    """After a response with a nonexistent status, later bytes do not make it valid."""
     with pytest.raises(Fault):
         read(b"HTTP/1.1 " + status + b" No\r\nContent-Length: 2\r\n\r\nno" + PLAIN)
 
@@ -108,7 +108,7 @@ def test_padded_size(pad: bytes) -> None:
 @pytest.mark.parametrize("whole", [PLAIN, CHUNKED], ids=["counted", "chunked"])
 @pytest.mark.parametrize("apart", [False, True])
 def test_junk(whole: bytes, junk: bytes, *, apart: bool) -> None:
-    """What follows a reply is told, and changes nothing of it."""
+    """Bytes after a response are reported, and change nothing in it."""
     reader = read(*([whole, junk] if apart else [whole + junk]))
     assert (status_of(reader), body_of(reader), reader.is_followed) == (200, b"hi", True)
     assert reader.head is not None
@@ -127,13 +127,13 @@ def test_junk(whole: bytes, junk: bytes, *, apart: bool) -> None:
     ],
 )
 def test_keep_alive(head: bytes, *, keeps_alive: bool) -> None:
-    """Whether another request may follow is told by the head, and known at the end."""
+    """The head says whether another request may follow; it is certain only at the end."""
     assert read(head + b"\r\nhi").keeps_alive is keeps_alive
 
 
 @pytest.mark.parametrize("bad", [b"1_0\r\n", b"x\r\n", b"1\r\nhi\r\n", b"1\nh\n"])
 def test_malformed_chunk(bad: bytes) -> None:
-    """What came before a malformed chunk is given, and then the fault."""
+    """The data before a malformed chunk is returned, and then the fault."""
     reader = read(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n" + bad)
     assert reader.read() == b"hi"
     with pytest.raises(Fault):
@@ -152,13 +152,13 @@ def test_malformed_chunk(bad: bytes) -> None:
     ids=["fields", "field", "size", "extension", "trailer"],
 )
 def test_bounds(flood: list[bytes]) -> None:
-    """Nothing but a body may be long: not a head, a chunk's line or a trailer."""
+    """Only a body may be long: heads, chunk lines and trailers may not."""
     with pytest.raises(Fault):
         read(*flood)
 
 
 def test_long_enough() -> None:
-    """A long head is none the longer for the body behind it, or for the replies before it."""
+    """The body behind a head, or earlier responses, do not count towards the head's length."""
     early = b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 1000 + b"\r\n\r\n"
     head = HEAD + b"Content-Length: 20000\r\nX: " + b"y" * 60_000 + b"\r\n\r\n"
     reader = read(*[early] * 70, head[:50_000], head[50_000:] + b"z" * 20_000)
@@ -168,7 +168,7 @@ def test_long_enough() -> None:
 
 
 def test_small_chunks() -> None:
-    """A body of very many small chunks is no flood."""
+    """A body of very many small chunks does not count as a flood."""
     reader = read(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
     for _ in range(20_000):
         reader.feed(b"1\r\nx\r\n")
@@ -191,7 +191,7 @@ def test_what_the_parser_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lack of memory amid what the parser calls is no fault of the response."""
+    """Running out of memory in a parser callback is not reported as a malformed response."""
 
     class Starved(HttpResponseParser):
         def feed_data(self, data: object) -> None:

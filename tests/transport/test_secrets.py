@@ -1,4 +1,4 @@
-"""The key goes to the service and into nothing else; nor does a signed URL's query."""
+"""The key goes only to the service, and the query of a signed URL is never shown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FAULTS: list[Script] = [
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    """Everything that any logger is told, down to DEBUG."""
+    """Everything that any logger receives, down to DEBUG."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     root = logging.getLogger()
@@ -134,7 +134,7 @@ def test_repr(transport: Transport) -> None:
 
 
 def test_pickle(transport: Transport) -> None:
-    """A transport, and an exchange, can be neither pickled nor copied."""
+    """Neither a transport nor an exchange can be pickled or copied."""
     streamed = transport.stream(get("http://127.0.0.1:1/"), timeout=5, authorization=AUTHORIZATION)
     for thing in (transport, streamed):
         with pytest.raises(TypeError):

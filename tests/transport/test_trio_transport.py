@@ -52,7 +52,7 @@ async def failure_of(
 
 @trio_test
 async def test_slow_name_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name look-up that takes too long is left to itself at the deadline."""
+    """A name look-up that takes too long is abandoned at the deadline."""
     released = threading.Event()
 
     def slow(*_: object) -> None:
@@ -101,7 +101,7 @@ async def test_silent_address(deaf_port: int) -> None:
 
 @trio_test
 async def test_address_after_a_silent_one(deaf_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address that never answers is given up in time for the next one."""
+    """An address that never answers is abandoned in time to try the next one."""
     real = socket.getaddrinfo
 
     def two(_: object, port: int, *rest: int) -> object:
@@ -117,7 +117,7 @@ async def test_address_after_a_silent_one(deaf_port: int, monkeypatch: pytest.Mo
 @pytest.mark.skipif(not hasattr(socket, "TCP_CORK"), reason="needs two records in one segment")
 @trio_test
 async def test_second_record_of_tls(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext) -> None:
-    """A reply nobody asked for is found even where it waits inside of the TLS engine."""
+    """A response nobody asked for is found even where it waits inside of the TLS engine."""
 
     def script(peer: Peer) -> None:
         peer.read_request()
@@ -138,7 +138,7 @@ async def test_second_record_of_tls(server_tls: ssl.SSLContext, client_tls: ssl.
 
 @trio_test
 async def test_left_inside_a_coding() -> None:
-    """An exchange that was left gives nothing more, not even what had come already."""
+    """An exchange that was left returns nothing more, not even data that had already arrived."""
     body = gzip.compress(bytes(300_000))
     transport = TrioTransport()
     with ScriptedServer(serve(200, body, content_encoding="gzip")) as server:
@@ -177,7 +177,7 @@ async def test_old_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
 
 @trio_test
 async def test_cancelled_where_more_has_come() -> None:
-    """A reply that never pauses can be cancelled, and ends in time."""
+    """A response that never pauses can be cancelled, and ends in time."""
     ours, theirs = socket.socketpair()
     with contextlib.closing(theirs):
         theirs.sendall(b"more")
@@ -193,7 +193,7 @@ async def test_cancelled_where_more_has_come() -> None:
 @pytest.mark.parametrize("behind", [b"5\r\n", b"5\r\nevil!\r\n0\r\n\r\n", b"evil"])
 @trio_test
 async def test_behind_a_bodiless_reply(behind: bytes) -> None:
-    """A connection on which something came behind a reply to HEAD serves no other request."""
+    """A connection on which something came behind a response to HEAD serves no other request."""
     whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     script = in_turn([read_request, send(whole + behind), hang], [read_request, send(whole), hang])
     transport = TrioTransport()
@@ -216,7 +216,7 @@ async def test_behind_a_bodiless_reply(behind: bytes) -> None:
 )
 @trio_test
 async def test_nothing_is_left_of_a_reply(whole: bytes) -> None:
-    """Once a reply has been read, nothing that read it waits for the garbage collector."""
+    """Once a response has been read, nothing that read it waits for the garbage collector."""
     transport = TrioTransport()
     gc.collect()
     gc.disable()
@@ -250,7 +250,7 @@ async def test_the_key_is_not_kept() -> None:
 @pytest.mark.parametrize("method", ["get", "GET /", "GET\r\nX: y", ""])
 @trio_test
 async def test_no_method(method: str) -> None:
-    """A request whose method is none is not sent."""
+    """A request with an invalid method is not sent."""
     for body in (None, b""):
         request = HttpRequest(method=method, url="http://127.0.0.1:9/", body=body)
         failure = await failure_of(TrioTransport(), request)
@@ -280,7 +280,7 @@ async def test_links_are_not_kept() -> None:
 
 @trio_test
 async def test_left_in_the_middle() -> None:
-    """Leaving the pieces and the stream early closes the connection; reading on is an error."""
+    """Leaving the pieces and the stream early closes the connection; further reads raise."""
     transport = TrioTransport()
     with ScriptedServer(serve(200, b"x" * 500_000)) as server:
         async with transport.stream(get(server.url), timeout=5) as reply:
@@ -308,7 +308,7 @@ async def test_dropped_without_a_word() -> None:
 
 @trio_test
 async def test_closed_while_in_use() -> None:
-    """A connection in use while its transport is closed serves its reply and is closed then."""
+    """A connection in use while its transport is closed serves its response and is closed then."""
     gone = threading.Event()
 
     def script(peer: Peer) -> None:
@@ -407,7 +407,7 @@ async def test_key_while_connecting() -> None:
 
 @trio_test
 async def test_junk_after_a_whole_reply() -> None:
-    """What follows a body that has come with its head is no part of it, and ends its connection."""
+    """Bytes after a body that came with its head are not part of it, and end its connection."""
 
     def script(peer: Peer) -> None:
         peer.read_request()

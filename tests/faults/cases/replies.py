@@ -1,4 +1,4 @@
-"""Cases 32 to 60: what replies say, and how much of it."""
+"""Cases 32 to 60: what responses say, and how much of it."""
 
 from __future__ import annotations
 

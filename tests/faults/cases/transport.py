@@ -58,7 +58,7 @@ _LONG_BODY = ("create", "batch", *TEXTS)
 
 
 def drip_handshake(peer: Peer) -> None:
-    """Make a handshake a byte at a time, for ever."""
+    """Make a handshake a byte at a time, forever."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = server_context(trustme.CA(), "127.0.0.1")
     handshake = context.wrap_bio(incoming, outgoing, server_side=True)
@@ -82,7 +82,7 @@ def _begun(body: bytes) -> bytes:
 
 
 def two_replies(peer: Peer) -> None:
-    """Send one reply more than was asked for."""
+    """Send one response more than was asked for."""
     whole = honest(peer)
     peer.send(whole + whole.replace(TASK_ID.encode(), b"task-of-another"))
     peer.hang()
