@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -258,6 +259,28 @@ def test_problems_and_notices_read_well() -> None:
 
 def told(rule: Relation, values: dict[str, Any], model: str | None = None) -> list[str]:
     return [f"{problem.rule} {problem}" for problem in rule.problems(values, model)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (Requires("a", "b"), "-A needs -B."),
+        (Excludes(("a",), ("b",)), "-A cannot be combined with -B."),
+        (
+            Excludes(("a", "b"), ("c", "d", "e")),
+            "-A and -B cannot be combined with -C, -D or -E.",
+        ),
+        (Alternatives("a", "b"), "Give only one of -A and -B."),
+        (RequiredFor("a", ("m",)), "-A is required by m."),
+        (RequiredFor("a", ("m", "n", "o")), "-A is required by m, n and o."),
+        (OnlyWith("a", "x", "b", ("y", "z")), "-A x is accepted only with -B y, z."),
+        (FewerWith("a", 2, "b"), "With -B give at most 2 -A."),
+    ],
+)
+def test_relations_in_words(rule: Relation, sentence: str) -> None:
+    """Each rule between fields is one sentence, in which the reader names the fields."""
+    assert rule.sentence(lambda wire: f"-{wire.upper()}") == sentence
+    assert rule.sentence() == re.sub("-([A-Z])", lambda found: found[1].lower(), sentence)
 
 
 def test_requires() -> None:

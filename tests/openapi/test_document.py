@@ -195,6 +195,9 @@ def test_an_unknown_rule_is_no_silence() -> None:
         def problems(self, values: object, model: str | None) -> Any:
             return iter((values, model))
 
+        def sentence(self) -> str:
+            return "Something else is accepted."
+
     rule: Any = Odd()
     with pytest.raises(TypeError, match="odd"):
         value_schema(Kind.STRING, [rule])
@@ -202,6 +205,14 @@ def test_an_unknown_rule_is_no_silence() -> None:
     family.tie_to(VIDC.request, VIDC.fields)
     with pytest.raises(TypeError, match="Odd"):
         body_schema(family)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_rules_between_fields_are_described(family: Family) -> None:
+    """Each rule between fields is described in its own words, with the names on the wire."""
+    described = [part.get("description") for part in body_schema(family).get("allOf", ())]
+    said = [relation.sentence() for relation in family.relations]
+    assert [sentence for sentence in described if sentence is not None] == said
 
 
 def test_a_models_own_default() -> None:

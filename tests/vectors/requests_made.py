@@ -10,7 +10,7 @@ from typing import Any
 
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import FAMILIES, Family, Unlisted
-from muybridge_protocol.openapi.examples import examples
+from muybridge_protocol.families.examples import examples
 from muybridge_protocol.operations import DeleteAsset, Operation, Poll, Send
 from muybridge_protocol.operations.create import encode
 from muybridge_protocol.records.tasks import Task

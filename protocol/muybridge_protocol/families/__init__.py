@@ -1,8 +1,8 @@
 """The families: one module for each, and the table of all of them.
 
-Every module in this folder, except `family` and `request`, is a family, and is found by being
-here: `vidx.py` defines `VIDX` and `VidxRequest`. The names of single families below are there for
-type checkers only.
+Every module in this folder, except `examples`, `family` and `request`, is a family, and is found
+by being here: `vidx.py` defines `VIDX` and `VidxRequest`. The names of single families below are
+there for type checkers only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.families.vidsb import VIDSB, VidsbRequest
     from muybridge_protocol.families.vidv import VIDV, VidvRequest
 
-_NO_FAMILIES: Final = {"family", "request"}
+_NO_FAMILIES: Final = {"examples", "family", "request"}
 """The modules in this folder that are not families."""
 
 

@@ -22,7 +22,7 @@ from muybridge_protocol.rules.relations import (
     RequiredFor,
     Requires,
 )
-from muybridge_protocol.rules.values import PixelSize, ValueRule, either
+from muybridge_protocol.rules.values import PixelSize, ValueRule
 
 
 def body_schema(family: Family) -> JsonObject:
@@ -36,7 +36,10 @@ def body_schema(family: Family) -> JsonObject:
     conditions = [
         *_model_limits(family),
         *_model_defaults(family),
-        *(_condition(family, relation) for relation in family.relations),
+        *(
+            {"description": relation.sentence(), **_condition(family, relation)}
+            for relation in family.relations
+        ),
     ]
     if conditions:
         schema["allOf"] = conditions
@@ -127,41 +130,31 @@ def _model_among(models: Sequence[str]) -> JsonObject:
 def _condition(family: Family, relation: Relation) -> JsonObject:
     match relation:
         case Requires(field, other):
-            needs = f"{field} needs {other}."
             sent, others = _sent(family, field), _sent(family, other)
             if sent == {"required": [field]} and others == {"required": [other]}:
-                return {"description": needs, "dependentRequired": {field: [other]}}
-            return {"description": needs, "if": sent, "then": others}
+                return {"dependentRequired": {field: [other]}}
+            return {"if": sent, "then": others}
         case Excludes(these, those):
             both = (
                 _any_of(_sent(family, field) for field in these),
                 _any_of(_sent(family, field) for field in those),
             )
-            return {
-                "description": f"{either(these)} cannot be combined with {either(those)}.",
-                "not": _all_of(both),
-            }
+            return {"not": _all_of(both)}
         case Alternatives(one, other):
-            return {
-                "description": f"Only one of {one} and {other} is sent.",
-                "not": _all_of((_sent(family, one), _sent(family, other))),
-            }
+            return {"not": _all_of((_sent(family, one), _sent(family, other)))}
         case RequiredFor(field, models):
             return {
-                "description": f"{field} is required by {either(models)}.",
                 "if": _model_among(models),
                 "then": {**_sent(family, field), "properties": {field: {"minItems": 1}}},
             }
         case OnlyWith(field, value, other, options):
             both_sent = _all_of((_sent(family, field), _sent(family, other)))
             return {
-                "description": f"{field} {value} is accepted only with {other} {either(options)}.",
                 "if": {"properties": {field: {"const": value}}, **both_sent},
                 "then": {"properties": {other: {"enum": list(options)}}},
             }
         case FewerWith(field, high, other):
             return {
-                "description": f"With {other} at most {high} {field} are accepted.",
                 "if": _sent(family, other),
                 "then": {"properties": {field: {"maxItems": high}}},
             }

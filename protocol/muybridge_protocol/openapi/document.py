@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from muybridge_protocol.families import FAMILIES, Family, Media
+from muybridge_protocol.families.examples import PROMPT, examples
 from muybridge_protocol.openapi.bodies import body_schema
-from muybridge_protocol.openapi.examples import PROMPT, examples
 from muybridge_protocol.openapi.records import ASSET_DELETION, result_schema, task_schema
 from muybridge_protocol.openapi.text_schemas import text_request_schema, text_response_schema
 from muybridge_protocol.records.json import JsonObject

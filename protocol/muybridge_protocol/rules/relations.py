@@ -7,10 +7,12 @@ from typing import Protocol
 
 import attrs
 
-from muybridge_protocol.rules.values import Problem, either, is_array, shown
+from muybridge_protocol.rules.values import Problem, both, either, is_array, shown
 
 Values = Mapping[str, object]
 """The values that are set in a request, by wire name."""
+Naming = Callable[[str], str]
+"""Returns the name to show for a wire name."""
 
 
 class Relation(Protocol):
@@ -18,6 +20,10 @@ class Relation(Protocol):
 
     def problems(self, values: Values, model: str | None) -> Iterator[Problem]:
         """Yield what is wrong with *values*; *model* is None when the tables do not know it."""
+        ...
+
+    def sentence(self, name: Naming = str) -> str:
+        """Return the rule as a sentence."""
         ...
 
 
@@ -38,6 +44,10 @@ class Requires:
                 f"needs {self.other}",
                 f"send {self.other} as well, or leave {self.field} out",
             )
+
+    def sentence(self, name: Naming = str) -> str:
+        """Return the rule as a sentence."""
+        return f"{name(self.field)} needs {name(self.other)}."
 
 
 def together(one: str, other: str) -> tuple[Requires, Requires]:
@@ -67,6 +77,11 @@ class Excludes:
                     f"leave {field} out, or leave {' and '.join(clash)} out",
                 )
 
+    def sentence(self, name: Naming = str) -> str:
+        """Return the rule as a sentence."""
+        these, those = [*map(name, self.these)], [*map(name, self.those)]
+        return f"{both(these)} cannot be combined with {either(those)}."
+
 
 @attrs.frozen
 class Alternatives:
@@ -86,6 +101,10 @@ class Alternatives:
                 f"send only one of {self.one} and {self.other}",
             )
 
+    def sentence(self, name: Naming = str) -> str:
+        """Return the rule as a sentence."""
+        return f"Give only one of {name(self.one)} and {name(self.other)}."
+
 
 @attrs.frozen
 class RequiredFor:
@@ -104,6 +123,10 @@ class RequiredFor:
                 f"is required by model {model}",
                 f"send at least one item in {self.field}",
             )
+
+    def sentence(self, name: Naming = str) -> str:
+        """Return the rule as a sentence."""
+        return f"{name(self.field)} is required by {both(self.models)}."
 
 
 @attrs.frozen
@@ -131,6 +154,11 @@ class OnlyWith:
                 f"with {self.value} use {self.other} {either(self.options)}",
             )
 
+    def sentence(self, name: Naming = str) -> str:
+        """Return the rule as a sentence."""
+        accepted = f"{name(self.other)} {', '.join(self.options)}"
+        return f"{name(self.field)} {self.value} is accepted only with {accepted}."
+
 
 @attrs.frozen
 class FewerWith:
@@ -152,6 +180,10 @@ class FewerWith:
                 f"with {self.other} use at most {self.high}",
             )
 
+    def sentence(self, name: Naming = str) -> str:
+        """Return the rule as a sentence."""
+        return f"With {name(self.other)} give at most {self.high} {name(self.field)}."
+
 
 @attrs.frozen
 class Ineffective:
@@ -169,12 +201,8 @@ class Ineffective:
     models: tuple[str, ...] = ()
     why: str = ""
 
-    def message(self, name: Callable[[str], str] = str) -> str:
-        """Return when the field is ignored, and why.
-
-        Args:
-            name: Returns the name to show for a wire name.
-        """
+    def message(self, name: Naming = str) -> str:
+        """Return when the field is ignored, and why."""
         when = [f"with {name(self.other)}"] if self.other is not None else []
         when += [f"for {either(self.models)}"] if self.models else []
         return f"is ignored {' or '.join(when)}{f': {self.why}' if self.why else ''}"

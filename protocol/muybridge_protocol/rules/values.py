@@ -362,5 +362,14 @@ def _is_json(value: object) -> bool:
 
 def either(options: Sequence[object]) -> str:
     """Return the options in words: `a, b or c`."""
-    texts = [str(option) for option in options]
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+    return _listed(options, "or")
+
+
+def both(things: Sequence[object]) -> str:
+    """Return the things in words: `a, b and c`."""
+    return _listed(things, "and")
+
+
+def _listed(things: Sequence[object], joint: str) -> str:
+    *most, last = map(str, things)
+    return f"{', '.join(most)} {joint} {last}" if most else last

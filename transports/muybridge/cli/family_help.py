@@ -8,16 +8,7 @@ import click
 
 from muybridge.cli.options import option_name
 from muybridge_protocol.families import Family, Media, Model, Pacing
-from muybridge_protocol.rules.relations import (
-    Alternatives,
-    Excludes,
-    FewerWith,
-    OnlyWith,
-    Relation,
-    RequiredFor,
-    Requires,
-)
-from muybridge_protocol.rules.values import Between, Kind, OneOf
+from muybridge_protocol.families.examples import smallest_example
 
 
 class FamilyCommand(click.Command):
@@ -101,7 +92,7 @@ def sentences(family: Family) -> list[str]:
     return [
         *([] if family.models else ["Which models there are is not shown."]),
         *([] if family.body_shown else [hidden]),
-        *map(relation_sentence, family.relations),
+        *(relation.sentence(option_name) for relation in family.relations),
         *(f"{option_name(rule.field)} {rule.message(option_name)}." for rule in family.ineffective),
         *(
             f"{option_name(alias.legacy)} is the old name of {option_name(alias.field)}."
@@ -113,56 +104,14 @@ def sentences(family: Family) -> list[str]:
     ]
 
 
-def relation_sentence(relation: Relation) -> str:
-    """Return what *relation* demands, as a sentence."""
-    match relation:
-        case Requires(field, other):
-            return f"{option_name(field)} needs {option_name(other)}."
-        case Excludes(these, those):
-            return f"{_listed(these, 'and')} cannot be combined with {_listed(those, 'or')}."
-        case Alternatives(one, other):
-            return f"Give only one of {_listed((one, other), 'and')}."
-        case RequiredFor(field, models):
-            return f"{option_name(field)} is required by {' and '.join(models)}."
-        case OnlyWith(field, value, other, options):
-            with_these = f"{option_name(other)} {', '.join(options)}"
-            return f"{option_name(field)} {value} is accepted only with {with_these}."
-        case FewerWith(field, high, other):
-            return f"With {option_name(other)} give at most {high} {option_name(field)}."
-        case _:
-            # A kind of rule unknown here is checked all the same, and its problems explain it.
-            return f"{type(relation).__name__} holds between some options."
-
-
-def _listed(wires: tuple[str, ...], joint: str) -> str:
-    names = [option_name(wire) for wire in wires]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"
-
-
 def example(family: Family, verb: str) -> str:
     """Return a command line that the family's rules accept."""
-    body = _smallest_body(family)
+    body = smallest_example(family)
     words = [f"{option_name(wire)} {_quoted(value)}" for wire, value in body.items()]
     saved = (
         "" if verb == "create" else f" -o horse.{'png' if family.media is Media.IMAGE else 'mp4'}"
     )
     return f"muybridge {verb} {family.name} {' '.join(words)}{saved}"
-
-
-def _smallest_body(family: Family) -> dict[str, object]:
-    body: dict[str, object] = {"prompt": "A horse at a gallop"}
-    for field in family.fields:
-        if field.required and field.kind in (Kind.INTEGER, Kind.NUMBER):
-            body[field.wire] = next(
-                rule.low if isinstance(rule, Between) else rule.options[0]
-                for rule in field.rules
-                if isinstance(rule, Between | OneOf)
-            )
-    for model in family.models:
-        chosen = {"model": model.name, **body}
-        if family.check(chosen).ok:
-            return chosen
-    return body
 
 
 def _quoted(value: object) -> str:

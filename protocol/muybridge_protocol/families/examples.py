@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muybridge_protocol.families import Family, Field
+from muybridge_protocol.families.family import Family, Field
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import RequiredFor
@@ -17,21 +17,31 @@ def examples(family: Family) -> dict[str, JsonObject]:
 
     A family whose models are not shown has one, under its own name.
     """
-    if not family.models:
-        return {family.name: _filled(family, {"prompt": PROMPT})}
-    return {
-        model.name: _filled(family, {"model": model.name, "prompt": PROMPT})
-        for model in family.models
+    return {name: _with_defaults(family, body) for name, body in _required(family).items()}
+
+
+def smallest_example(family: Family) -> JsonObject:
+    """Return the example with the fewest fields: those that its model requires."""
+    return min(_required(family).values(), key=len)
+
+
+def _required(family: Family) -> dict[str, JsonObject]:
+    """Return a body with only the required fields for each model."""
+    bodies: dict[str, JsonObject] = {
+        model.name: {"model": model.name, "prompt": PROMPT} for model in family.models
     }
+    bodies = bodies or {family.name: {"prompt": PROMPT}}
+    for name, body in bodies.items():
+        for relation in family.relations:
+            if isinstance(relation, RequiredFor) and name in relation.models:
+                body[relation.field] = [_MEDIUM]
+        for field in family.fields:
+            if field.required and field.wire not in body:
+                body[field.wire] = _value(field)
+    return bodies
 
 
-def _filled(family: Family, body: JsonObject) -> JsonObject:
-    for relation in family.relations:
-        if isinstance(relation, RequiredFor) and body.get("model") in relation.models:
-            body[relation.field] = [_MEDIUM]
-    for field in family.fields:
-        if field.required and field.wire not in body:
-            body[field.wire] = _value(field)
+def _with_defaults(family: Family, body: JsonObject) -> JsonObject:
     for field in family.fields:
         if field.service_default is None or field.wire in body:
             continue
