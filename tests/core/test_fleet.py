@@ -772,6 +772,22 @@ def test_a_failure_is_part_of_an_outage() -> None:
                 pytest.fail(f"{other} before all were sent")
 
 
+def test_a_clock_that_goes_back_sends_nothing_early() -> None:
+    """A poll that was due at a later time than now waits for that time again."""
+    fleet = Fleet[str](SERVICE, wall_offset=WALL, seed=0)
+    for name in ("a", "b"):
+        fleet.add(name, known_task(name), 0.0)
+    due = fleet.next_action(0.0)
+    assert isinstance(due, Wait)
+    while not isinstance(first := fleet.next_action(due.until), Dispatch):
+        assert isinstance(first, Wait)
+        due = first
+    before = fleet.next_action(due.until - 0.5)
+    assert isinstance(before, Wait)
+    assert before.until >= due.until
+    assert isinstance(fleet.next_action(before.until), Dispatch)
+
+
 def test_what_is_under_way_is_told_as_such() -> None:
     """An operation whose request has been handed out is under way, and no other."""
     fleet = Fleet[str](SERVICE, wall_offset=WALL, seed=0, concurrency=1)
