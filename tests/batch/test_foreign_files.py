@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from muybridge import batch
 from muybridge.batch import BatchEvent, State, What
-from muybridge.batch.file_names import place
+from muybridge.batch.file_names import place, taken_names
 from muybridge.cli.commands import muybridge
 
 from .billing import PNG, BillingServer
@@ -101,7 +103,7 @@ def test_another_items_file_is_not_shared(tmp_path: Path) -> None:
     saved = tmp_path / "incoming"
     saved.mkdir()
     (saved / "task.png").write_bytes(PNG)
-    placed = place(saved / "task.png", tmp_path, "h1", lambda name: name == "h1.png")
+    placed = place(saved / "task.png", tmp_path, "h1", ())
     assert (placed.path.name, placed.avoided) == ("h1-2.png", "h1.png")
     assert not (saved / "task.png").exists()
 
@@ -120,8 +122,60 @@ def test_a_name_that_is_taken_in_between_is_left(
         link(source, target)
 
     monkeypatch.setattr(os, "link", late)
-    assert place(saved, tmp_path, "h1", lambda _: False).path.name == "h1-2.png"
+    assert place(saved, tmp_path, "h1", {"h1.png"}).path.name == "h1-2.png"
     assert (tmp_path / "h1.png").read_bytes() == MINE
+
+
+def test_a_file_that_appears_meanwhile_is_another_items(tmp_path: Path) -> None:
+    """A file of the same content that was not there at the look-up is not this item's."""
+    saved = tmp_path / "task.png"
+    saved.write_bytes(PNG)
+    assert taken_names(saved, tmp_path, "h1") == []
+    (tmp_path / "h1.png").write_bytes(PNG)
+    assert taken_names(saved, tmp_path, "h1") == ["h1.png"]
+    assert place(saved, tmp_path, "h1", ()).path.name == "h1-2.png"
+
+
+def test_the_journal_is_asked_on_the_runs_connection(
+    server: BillingServer,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Naming a file opens no connection of its own, which would wait while the run writes."""
+    server.media_works = False
+    run(server, horses(1))
+    left = PNG + server.accepted["horse 1"][0].encode()
+    (tmp_path / "out" / "h1.png").write_bytes(left)
+    server.media_works = True
+    opened: list[Path] = []
+    connect = sqlite3.connect
+
+    def counting(path: Path, **options: Any) -> sqlite3.Connection:
+        opened.append(path)
+        return connect(path, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", counting)
+    assert run(server, None).done
+    assert len(opened) == 3  # by the run, its report, and the contact sheet
+
+
+def test_the_sheet_leaves_a_file_that_takes_its_place(
+    server: BillingServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that replaces a new sheet at once stays as it is."""
+    page = tmp_path / "out" / "index.html"
+    link = os.link
+
+    def then_replaced(source: Path, target: Path) -> None:
+        link(source, target)
+        if target == page:
+            page.unlink()
+            page.write_bytes(MINE)
+
+    monkeypatch.setattr(os, "link", then_replaced)
+    assert run(server, horses(1)).sheet == page
+    assert page.read_bytes() == MINE
 
 
 def test_the_sheet_replaces_only_sheets(server: BillingServer, run: Run, tmp_path: Path) -> None:

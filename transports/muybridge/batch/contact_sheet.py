@@ -62,9 +62,9 @@ def write_sheet(report: Report) -> Path:
     try:
         with new.open("x", encoding="utf-8") as file:
             file.writelines(f"{encodable(line)}\n" for line in _page(report))
-        path = link(new, report.folder / NAME, _is_sheet)
+        path, is_new = link(new, report.folder / NAME, _is_sheet)
         # A file that takes an earlier sheet's place at this very moment is replaced.
-        return new.replace(path)
+        return path if is_new else new.replace(path)
     finally:
         new.unlink(missing_ok=True)
 

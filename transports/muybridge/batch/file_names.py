@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
+from itertools import count, takewhile
 from pathlib import Path
 
 import attrs
@@ -30,17 +31,23 @@ class Placed:
     avoided: str = ""
 
 
-def place(saved: Path, folder: Path, stem: str, is_recorded: Callable[[str], bool]) -> Placed:
+def taken_names(saved: Path, folder: Path, stem: str) -> list[str]:
+    """Return the names that files in *folder* have, of those that `place` tries for *saved*."""
+    tried = _numbered(folder / f"{stem}{saved.suffix}")
+    return [path.name for path in takewhile(os.path.lexists, tried)]
+
+
+def place(saved: Path, folder: Path, stem: str, leftovers: Container[str]) -> Placed:
     """Move *saved* into *folder* durably, under a name that no other file has.
 
-    If a file with the same content belongs to no other item, an earlier run placed it and ended
-    before it could record it: it becomes this item's.
+    If one of *leftovers* has the same content, an earlier run placed it and ended before it could
+    record it: it becomes this item's.
 
     Args:
         saved: A whole file on the same disk.
         folder: The destination.
         stem: The intended name, without the suffix.
-        is_recorded: Whether a name is recorded for another item.
+        leftovers: The names that an earlier run may have given and that no other item has.
 
     Raises:
         OSError: It cannot be moved.
@@ -48,35 +55,44 @@ def place(saved: Path, folder: Path, stem: str, is_recorded: Callable[[str], boo
     size, sha256 = saved.stat().st_size, _checksum(saved)
 
     def is_ours(path: Path) -> bool:
-        return _holds(path, size, sha256) and not is_recorded(path.name)
+        return path.name in leftovers and _holds(path, size, sha256)
 
-    wanted = f"{stem}{saved.suffix}"
-    path = link(saved, folder / wanted, is_ours)
+    wanted = folder / f"{stem}{saved.suffix}"
+    path, _ = link(saved, wanted, is_ours)
     sync_folders(folder)
     saved.unlink()
-    return Placed(path, size, sha256, avoided="" if path.name == wanted else wanted)
+    return Placed(path, size, sha256, avoided="" if path == wanted else wanted.name)
 
 
-def link(file: Path, wanted: Path, is_ours: Callable[[Path], bool]) -> Path:
-    """Link *file* to the path *wanted*, or to a numbered one beside it, and return which.
+def link(file: Path, wanted: Path, is_ours: Callable[[Path], bool]) -> tuple[Path, bool]:
+    """Link *file* to the path *wanted*, or to a numbered one beside it.
 
     Unlike a renamed file, a linked one never takes the place of another. A path that is taken
     is left as it is, and returned if *is_ours* says that it is the file's already.
 
+    Returns:
+        The path, and whether the file was linked to it.
+
     Raises:
         OSError: It cannot be linked.
     """
-    path, number = wanted, 1
+    paths = _numbered(wanted)
     while True:
+        path = next(paths)
         try:
             os.link(file, path)
         except FileExistsError:
             if is_ours(path):
-                return path
+                return path, False
         else:
-            return path
-        number += 1
-        path = wanted.with_stem(f"{wanted.stem}-{number}")
+            return path, True
+
+
+def _numbered(wanted: Path) -> Iterator[Path]:
+    """Yield *wanted*, and then the same with the numbers from 2 on."""
+    yield wanted
+    for number in count(2):
+        yield wanted.with_stem(f"{wanted.stem}-{number}")
 
 
 def _holds(path: Path, size: int, sha256: str) -> bool:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge.batch.events import What
-from muybridge.batch.file_names import Placed, place
-from muybridge.batch.journal import Journal
+from muybridge.batch.file_names import Placed, place, taken_names
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journaled_create import Created, ItemRecord, request_of
 from muybridge.batch.recovery import release_item
@@ -50,9 +49,6 @@ from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import AnyEvent
-
-_LOOK_UP_PATIENCE = 300.0
-"""Seconds for which a look-up waits for its turn to read the journal."""
 
 _STOPS = Polled | WillRetry | ServiceSilent | Throttled | DownloadProgress
 """The events at which a stopping run may interrupt an operation."""
@@ -168,15 +164,16 @@ class ItemWork:
                 self._put_off(error)
         return False
 
-    def place(self, saved: Path) -> Placed:
-        """Move a downloaded file to its final place."""
-        return place(saved, self._journal.folder, self.entry.stem, self._is_recorded)
+    def leftovers(self, saved: Path) -> frozenset[str]:
+        """Return the names that an earlier run may have given to the same file as *saved*."""
+        taken = taken_names(saved, self._journal.folder, self.entry.stem)
+        return frozenset(
+            name for name in taken if not self._journal.is_recorded(name, besides=self.entry.number)
+        )
 
-    def _is_recorded(self, name: str) -> bool:
-        """Whether *name* is another item's. Another worker may be using the run's journal."""
-        # The run itself keeps writing meanwhile, and SQLite promises a reader no turn.
-        with Journal(self._journal.folder, check=False, patience=_LOOK_UP_PATIENCE) as journal:
-            return journal.is_recorded(name, besides=self.entry.number)
+    def place(self, saved: Path, leftovers: frozenset[str]) -> Placed:
+        """Move a downloaded file to its final place. The journal is not used: this takes long."""
+        return place(saved, self._journal.folder, self.entry.stem, leftovers)
 
     def saved(self, placed: Placed) -> None:
         """Record where the result is."""

@@ -268,7 +268,11 @@ class Scheduler:
             try:
                 incoming.mkdir(exist_ok=True)
                 saved = await client.download(source, incoming, timeout=self._run.download_timeout)
-                placed = await driver.runtime.in_thread(partial(work.place, saved))
+                with self._team.lock:
+                    if self._left:
+                        return
+                    leftovers = work.leftovers(saved)
+                placed = await driver.runtime.in_thread(partial(work.place, saved, leftovers))
             except (InvalidAddress, ServiceError, OSError) as error:
                 if raised_by_handler(error):
                     raise
