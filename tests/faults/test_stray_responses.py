@@ -25,7 +25,7 @@ from muybridge.batch import State
 from muybridge.wire import _requests_connections as requests_connections
 from muybridge.wire.http1 import connections
 from transport.holding import hold
-from transport.scripted_server import Peer, ScriptedServer, Step, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, Step, reply_bytes, send
 
 from .bad_variants import ReusesConnections, TrioReusesConnections
 from .clients import DRIVERS, Driven, MakeDriver, requests_driver, trio_driver
@@ -65,13 +65,35 @@ def passed_on(request: bytes, service: str) -> bytes:
         onward.sendall(request)
         response = b""
         while b"\r\n\r\n" not in response:
-            response += onward.recv(65536)
+            response += received(onward)
         head, _, body = response.partition(b"\r\n\r\n")
         length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
         assert length is not None
         while len(body) < int(length[1]):
-            body += onward.recv(65536)
+            body += received(onward)
     return head + b"\r\n\r\n" + body
+
+
+def received(connection: socket.socket) -> bytes:
+    """Return the next bytes.
+
+    Raises:
+        ConnectionError: There are no more, as when a test's service stops under its hop.
+    """
+    data = connection.recv(65536)
+    if not data:
+        raise ConnectionError("the service has closed the connection")
+    return data
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\n", reply_bytes(200, b"{}")[:-1]])
+def test_the_hop_ends_with_its_service(said: bytes) -> None:
+    """A hop does not read on for ever where its service stops within a response."""
+    with (
+        ScriptedServer([Peer.read_request, send(said)]) as service,
+        pytest.raises(ConnectionError, match="closed the connection"),
+    ):
+        passed_on(b"GET / HTTP/1.1\r\n\r\n", service.url)
 
 
 def left_over(service: str, strays: Strays) -> Step:
