@@ -93,7 +93,7 @@ def test_every_place_exists() -> None:
 
 
 UNDECIDED = {
-    "emulator": {"__init__", "text/__init__", "text/refused", "text/wire", "text/prompt"},
+    "emulator": {"__init__", "text/__init__", "text/wire", "text/prompt"},
     "local": {
         *("__init__", "server", "streaming", "result_files", "drawing/__init__"),
         *(f"drawing/{part}" for part in ("gallop", "horse", "photograph")),
@@ -230,10 +230,11 @@ def test_what_is_made_when_nothing_is_asked_for() -> None:
 def test_codes_of_errors() -> None:
     """The stated error codes are exactly those that the local service sends."""
     sources = [*(HOMES[0] / "emulator").glob("*.py"), HOMES[1] / "local" / "application.py"]
-    sources.append(HOMES[1] / "local" / "pages.py")
+    sources += [HOMES[1] / "local" / "pages.py", HOMES[1] / "local" / "ranges.py"]
     code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
-    given = set(re.findall(r'(?:error_reply|UnreadableBody)\(\s*(\d{3}),\s*"(\w+)"', code)) | {
-        ("400", name) for name in re.findall(r'^\s+code = "(\w+)"$', code, re.MULTILINE)
+    given = {
+        *re.findall(r'Refused\(\s*(\d{3}),[^()]*?,\s*"(\w+)"[,)]', code),
+        *(("400", name) for name in re.findall(r'^\s+code = "(\w+)"$', code, re.MULTILINE)),
     }
     told: set[tuple[str, str]] = set()
     for part in choice("codes of errors").split("; "):

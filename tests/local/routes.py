@@ -61,7 +61,8 @@ def _patterns(function: Callable[..., Any]) -> Iterator[Route]:
 def routes() -> tuple[Route, ...]:
     """Return every route but that of the files, which no key guards."""
     creates = (Route(tuple(family.create_path[1:].split("/"))) for family in FAMILIES.values())
-    return (*creates, *_patterns(Emulator.handle), *_patterns(text_protocol))
+    others = _patterns(Emulator._answer)  # pyright: ignore[reportPrivateUsage]  # for its source
+    return (*creates, *others, *_patterns(text_protocol))
 
 
 VALUES = {

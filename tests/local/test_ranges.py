@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muybridge.local.ranges import Span, UnsatisfiableRange, requested_span
+from muybridge.local.ranges import Span, requested_span
+from muybridge_protocol.emulator.refused import Refused
 
 
 @pytest.mark.parametrize(
@@ -37,8 +38,9 @@ def test_what_is_no_single_range_means_the_whole_file(header: str | None) -> Non
 @pytest.mark.parametrize("header", ["bytes=100-", "bytes=100-200", "bytes=-0"])
 def test_a_range_outside_the_file_cannot_be_satisfied(header: str) -> None:
     """A range that holds no byte of the file is refused."""
-    with pytest.raises(UnsatisfiableRange):
+    with pytest.raises(Refused, match="100 bytes") as refused:
         requested_span(header, 100)
+    assert refused.value.status == 416
 
 
 @given(st.text(max_size=20) | st.from_regex(r"bytes=[0-9]*-[0-9]*"), st.integers(1, 1000))
@@ -46,6 +48,6 @@ def test_a_span_lies_inside_the_file(header: str, size: int) -> None:
     """Whatever is asked for, what is sent are bytes that the file has."""
     try:
         span = requested_span(header, size)
-    except UnsatisfiableRange:
+    except Refused:
         return
     assert span is None or 0 <= span.first <= span.last < size

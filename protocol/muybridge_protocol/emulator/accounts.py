@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.families import Family
 from muybridge_protocol.http import Headers
 
@@ -38,6 +39,31 @@ class Access:
     def allows_model(self, model: object) -> bool:
         """Whether the key may ask for *model*, the value found in a request."""
         return self.models is None or not isinstance(model, str) or model in self.models
+
+
+def check_model(access: Access, model: object) -> None:
+    """Check that a key with *access* may ask for *model*, the value found in a request.
+
+    Raises:
+        Refused: It may not.
+    """
+    if not access.allows_model(model):
+        raise forbidden("the account plan does not include the requested model", field="model")
+
+
+def forbidden(message: str, *, field: str | None = None) -> Refused:
+    """Return the refusal of a request whose key may not make it."""
+    return Refused(403, message, "forbidden", field=field)
+
+
+def unauthorized() -> Refused:
+    """Return the refusal of a request without a valid key."""
+    return Refused(
+        401,
+        "send the header Authorization: Bearer <API_KEY> with a valid key",
+        "unauthorized",
+        headers=(("WWW-Authenticate", "Bearer"),),
+    )
 
 
 def authenticate(keys: Mapping[str, Access], headers: Headers) -> Access | None:

@@ -7,6 +7,7 @@ from typing import cast
 
 import attrs
 
+from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.http import MEBIBYTE, Headers, find_header
 from muybridge_protocol.records.json import InvalidJson, JsonObject, read_object
 from muybridge_protocol.rules.values import is_array
@@ -35,39 +36,23 @@ class ServiceRequest:
     body: bytes = attrs.field(default=b"", repr=lambda body: f"<{len(body)} bytes>")
 
 
-class UnreadableBody(Exception):
-    """A request has no JSON object that can be worked with; the message says why.
-
-    Args:
-        status: The HTTP status of the error.
-        code: The error's name, for programs.
-        message: What is wrong, for people.
-    """
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-
-
 def read_body(request: ServiceRequest) -> JsonObject:
     """Return the JSON object that a request brings, of a size that is safe to work with.
 
     Raises:
-        UnreadableBody: It brings none.
+        Refused: It brings none.
     """
     if len(request.body) > REQUEST_BODY_LIMIT:
-        raise UnreadableBody(
-            413, "body_too_large", f"send at most {REQUEST_BODY_LIMIT} bytes of JSON"
-        )
+        message = f"send at most {REQUEST_BODY_LIMIT} bytes of JSON"
+        raise Refused(413, message, "body_too_large")
     if not _says_json(request.headers):
-        raise UnreadableBody(
-            415, "unsupported_media_type", "send the header Content-Type: application/json"
-        )
+        message = "send the header Content-Type: application/json"
+        raise Refused(415, message, "unsupported_media_type")
     try:
         return _read_object(request.body)
     except InvalidJson as error:
-        raise UnreadableBody(400, "invalid_json", f"the body cannot be read: {error}") from None
+        message = f"the body cannot be read: {error}"
+        raise Refused(400, message, "invalid_json") from None
 
 
 def _says_json(headers: Headers) -> bool:

@@ -19,19 +19,19 @@ those of the text endpoints, which follow their own protocols:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Self
 from urllib.parse import quote
 
 import attrs
 
 from muybridge_protocol.emulator.lengths import tokens
+from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.emulator.tasks import EmulatedTask
 from muybridge_protocol.families import VIDD, VIDSB, Media
 from muybridge_protocol.http import Headers, HttpResponse
 from muybridge_protocol.records.convert import partial
 from muybridge_protocol.records.tasks import Result, Status, Task
-from muybridge_protocol.rules.values import Problem
 
 _JSON_TYPE = ("Content-Type", "application/json")
 
@@ -69,32 +69,14 @@ def json_reply(value: object, *, status: int = 200, headers: Headers = ()) -> Ht
     return HttpResponse(status, (_JSON_TYPE, *headers), json.dumps(value).encode("ascii"))
 
 
-def error_reply(
-    status: int,
-    code: str,
-    message: str,
-    *,
-    problems: Iterable[Problem] = (),
-    headers: Headers = (),
-) -> HttpResponse:
-    """Return an error in the one shape that all HTTP-level errors have.
-
-    Args:
-        status: The HTTP status.
-        code: The error's name, for programs.
-        message: What is wrong, for people.
-        problems: What is wrong with single fields.
-        headers: Header fields in addition to the content type.
-    """
-    error = {
-        "code": code,
-        "message": message,
-        "problems": [
-            {"field": problem.field, "message": f"{problem.message}; {problem.accepted}"}
-            for problem in problems
-        ],
-    }
-    return json_reply({"error": error}, status=status, headers=headers)
+def error_reply(refused: Refused) -> HttpResponse:
+    """Return the error that answers a *refused* request, in the shape that all of them have."""
+    problems = [
+        {"field": problem.field, "message": f"{problem.message}; {problem.accepted}"}
+        for problem in refused.problems
+    ]
+    error = {"code": refused.code, "message": str(refused), "problems": problems}
+    return json_reply({"error": error}, status=refused.status, headers=refused.headers)
 
 
 def task_record(task: EmulatedTask, now: float) -> Mapping[str, object]:

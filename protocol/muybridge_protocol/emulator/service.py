@@ -6,8 +6,15 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from urllib.parse import unquote
 
-from muybridge_protocol.emulator.accounts import Access, authenticate
-from muybridge_protocol.emulator.intake import ServiceRequest, UnreadableBody, read_body
+from muybridge_protocol.emulator.accounts import (
+    Access,
+    authenticate,
+    check_model,
+    forbidden,
+    unauthorized,
+)
+from muybridge_protocol.emulator.intake import ServiceRequest, read_body
+from muybridge_protocol.emulator.refused import Refused, wrong_method
 from muybridge_protocol.emulator.responses import (
     error_reply,
     json_reply,
@@ -130,13 +137,17 @@ class Emulator:
                 now=now,
                 new_id=new_id,
             )
+        try:
+            return json_reply(self._answer(request, access, now, new_id))
+        except Refused as refused:
+            return error_reply(refused)
+
+    def _answer(
+        self, request: ServiceRequest, access: Access | None, now: float, new_id: str
+    ) -> Mapping[str, object]:
+        """Return the record that answers a request for anything but text."""
         if access is None:
-            return error_reply(
-                401,
-                "unauthorized",
-                "send the header Authorization: Bearer <API_KEY> with a valid key",
-                headers=(("WWW-Authenticate", "Bearer"),),
-            )
+            raise unauthorized()
         path = request.target.partition("?")[0]
         family = _FAMILIES_BY_PATH.get(path)
         if family is not None:
@@ -147,28 +158,24 @@ class Emulator:
             case ["", "vidsb", "asset", asset_id] if asset_id:
                 return self._delete_asset(access, request, asset_id, now)
             case _:
-                return error_reply(404, "not_found", "there is no such endpoint")
+                raise Refused(404, "there is no such endpoint", "not_found")
 
     def _create(
         self, family: Family, access: Access, request: ServiceRequest, now: float, new_id: str
-    ) -> HttpResponse:
+    ) -> Mapping[str, object]:
         if not access.allows_family(family):
-            return _forbidden(f"the key is not provisioned for family {family.name}")
+            raise forbidden(f"the key is not provisioned for family {family.name}")
         if request.method != "POST":
-            return _wrong_method("POST")
-        try:
-            body = read_body(request)
-        except UnreadableBody as error:
-            return error_reply(error.status, error.code, str(error))
-        if not access.allows_model(body.get("model")):
-            return _forbidden("the account plan does not include the requested model")
+            raise wrong_method("POST")
+        body = read_body(request)
+        check_model(access, body.get("model"))
         problems = family.check(body, keep_unknown=not self._strict).problems
         if problems and (family is not IMGB or _concerns_model(problems)):
-            return _bad_request(problems)
+            raise _bad_request(problems)
         task = accept(family, body, sent=request.body, task_id=new_id, now=now, timing=self._timing)
         if problems:
             task = reject(task, _sentence(problems))
-        return json_reply(task_record(self._keep(task), now))
+        return task_record(self._keep(task), now)
 
     def _keep(self, task: EmulatedTask) -> EmulatedTask:
         if task.id in self._tasks:
@@ -182,29 +189,29 @@ class Emulator:
             self._users.setdefault(asset_id, []).append(task.id)
         return task
 
-    def _result(self, request: ServiceRequest, task_id: str, now: float) -> HttpResponse:
+    def _result(self, request: ServiceRequest, task_id: str, now: float) -> Mapping[str, object]:
         if request.method != "GET":
-            return _wrong_method("GET")
+            raise wrong_method("GET")
         task = self._tasks.get(task_id)
         if task is None or task.is_forgotten(now):
-            return error_reply(404, "not_found", "there is no such task")
-        return json_reply(result_record(task, now, self._public_url))
+            raise Refused(404, "there is no such task", "not_found")
+        return result_record(task, now, self._public_url)
 
     def _delete_asset(
         self, access: Access, request: ServiceRequest, asset_id: str, now: float
-    ) -> HttpResponse:
+    ) -> Mapping[str, object]:
         if not access.assets:
-            return _forbidden("the key is not provisioned for assets")
+            raise forbidden("the key is not provisioned for assets")
         if request.method != "DELETE":
-            return _wrong_method("DELETE")
+            raise wrong_method("DELETE")
         if not self._assets.get(asset_id):
-            return json_reply({"code": "1", "msg": "the asset does not exist", "data": None})
+            return {"code": "1", "msg": "the asset does not exist", "data": None}
         self._assets[asset_id] = False
         for task_id in self._users.pop(asset_id, ()):
             task = self._tasks[task_id]
             if not task.ended(now):
                 self._tasks[task_id] = task.failing(f"asset {asset_id} was deleted")
-        return json_reply({"code": "0", "msg": "the asset was deleted", "data": None})
+        return {"code": "0", "msg": "the asset was deleted", "data": None}
 
 
 def _concerns_model(problems: Iterable[Problem]) -> bool:
@@ -212,23 +219,15 @@ def _concerns_model(problems: Iterable[Problem]) -> bool:
     return any(problem.field == "model" for problem in problems)
 
 
-def _bad_request(problems: tuple[Problem, ...]) -> HttpResponse:
+def _bad_request(problems: tuple[Problem, ...]) -> Refused:
     if any(problem.rule == "alias" for problem in problems):
         code = "parameter_conflict"
     elif any(problem.field == "model" and problem.rule == "one_of" for problem in problems):
         code = "unknown_model"
     else:
         code = "invalid_request"
-    return error_reply(400, code, _sentence(problems), problems=problems)
+    return Refused(400, _sentence(problems), code, problems=problems)
 
 
 def _sentence(problems: Iterable[Problem]) -> str:
     return ". ".join(str(problem) for problem in problems)
-
-
-def _forbidden(message: str) -> HttpResponse:
-    return error_reply(403, "forbidden", message)
-
-
-def _wrong_method(allowed: str) -> HttpResponse:
-    return error_reply(405, "method_not_allowed", f"use {allowed}", headers=(("Allow", allowed),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,8 +13,8 @@ import trio
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
 from muybridge.local.live import Live
-from muybridge.local.pages import Pages
-from muybridge.local.ranges import Span, UnsatisfiableRange, requested_span
+from muybridge.local.pages import only_read
+from muybridge.local.ranges import Span, requested_span
 from muybridge.local.result_files import ResultFiles
 from muybridge.local.streaming import send_head, send_stream
 from muybridge_protocol.emulator import (
@@ -25,6 +25,7 @@ from muybridge_protocol.emulator import (
     ServiceRequest,
     StreamedResponse,
 )
+from muybridge_protocol.emulator.refused import Refused, wrong_method
 from muybridge_protocol.emulator.responses import error_reply, media_name
 from muybridge_protocol.families import Media
 from muybridge_protocol.http import Headers, HttpResponse, find_header
@@ -35,7 +36,7 @@ _PIECE = 256 * 1024
 
 _MEDIA_TYPES = {Media.IMAGE: "image/png", Media.VIDEO: "video/mp4"}
 
-_STOPPING = error_reply(503, "stopping", "the service is being shut down")
+_STOPPING = error_reply(Refused(503, "the service is being shut down", "stopping"))
 
 
 @attrs.frozen
@@ -71,7 +72,7 @@ class LocalApplication:
     Args:
         emulator: The service.
         result_files: Where its results are rendered.
-        pages: The other pages.
+        pages: The other pages, by path.
         live: The page that shows the tasks.
         clock: Returns Unix seconds.
     """
@@ -80,7 +81,7 @@ class LocalApplication:
         self,
         emulator: Emulator,
         result_files: ResultFiles,
-        pages: Pages,
+        pages: Mapping[str, HttpResponse],
         live: Live,
         *,
         clock: Callable[[], float],
@@ -142,11 +143,14 @@ class LocalApplication:
             return None
         path = scope["raw_path"].decode("latin-1")
         if path.startswith("/media/"):
-            return await self._media(scope["method"], path.removeprefix("/media/"), headers)
+            try:
+                return await self._media(scope["method"], path.removeprefix("/media/"), headers)
+            except Refused as refused:
+                return error_reply(refused)
+        if path in self._pages:
+            return only_read(scope["method"], self._pages[path])
         now = self._clock()
-        page = self._pages.answer(scope["method"], path)
-        if page is None:
-            page = self._live.answer(scope["method"], path, headers, now)
+        page = self._live.answer(scope["method"], path, headers, now)
         if page is not None:
             return page
         query = scope["query_string"].decode("latin-1")
@@ -156,22 +160,22 @@ class LocalApplication:
             new_id=f"task-{secrets.token_hex(16)}",
         )
 
-    async def _media(self, method: str, name: str, headers: Headers) -> HttpResponse | FileReply:
+    async def _media(self, method: str, name: str, headers: Headers) -> FileReply:
         task = self._emulator.task(name.rpartition(".")[0])
         if task is None or media_name(task) != name:
-            return error_reply(404, "not_found", "there is no such file")
+            raise Refused(404, "there is no such file", "not_found")
         if method != "GET":
-            return error_reply(405, "method_not_allowed", "use GET", headers=(("Allow", "GET"),))
+            raise wrong_method("GET")
         state = task.media(self._clock())
         if state is MediaState.EXPIRED:
-            return error_reply(410, "expired", "the result has expired")
+            raise Refused(410, "the result has expired", "expired")
         if state is not MediaState.AVAILABLE:
-            return error_reply(404, "not_found", "the task has no result")
+            raise Refused(404, "the task has no result", "not_found")
         try:
             path = await self._result_files.file(task)
         except Exception:
             LOG.exception("The result of task %s could not be rendered", task.id)
-            return error_reply(503, "not_rendered", "the result could not be rendered")
+            raise Refused(503, "the result could not be rendered", "not_rendered") from None
         return _file_reply(task, path, headers)
 
 
@@ -203,21 +207,13 @@ async def _send(reply: HttpResponse | FileReply, send: ASGISendCallable) -> None
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _file_reply(task: EmulatedTask, path: Path, headers: Headers) -> HttpResponse | FileReply:
+def _file_reply(task: EmulatedTask, path: Path, headers: Headers) -> FileReply:
     size = path.stat().st_size
     tag = f'"{task.id}-{size}"'
     # A range of another version of the file is of no use (RFC 9110, "If-Range").
     condition = find_header(headers, "if-range")
     wanted = find_header(headers, "range") if condition in (None, tag) else None
-    try:
-        span = requested_span(wanted, size)
-    except UnsatisfiableRange:
-        return error_reply(
-            416,
-            "unsatisfiable_range",
-            f"the file has {size} bytes",
-            headers=(("Content-Range", f"bytes */{size}"),),
-        )
+    span = requested_span(wanted, size)
     common = (
         ("Content-Type", _MEDIA_TYPES[task.family.media]),
         ("ETag", tag),

@@ -6,12 +6,13 @@ description. Its Content-Security-Policy enforces that, and allows no script but
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from muybridge_protocol.emulator.responses import error_reply
+from muybridge_protocol.emulator.refused import wrong_method
+from muybridge_protocol.emulator.responses import error_reply, json_reply
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.openapi import openapi_document
 
@@ -45,30 +46,19 @@ def _hash_of(element: str, text: str) -> str:
     return f"sha256-{b64encode(sha256(inner.encode()).digest()).decode()}"
 
 
-class Pages:
-    """The pages that are served in addition to the service itself.
+def service_pages(public_url: str) -> Mapping[str, HttpResponse]:
+    """Return the pages that are served in addition to the service itself, by path.
 
     Args:
         public_url: Where clients reach the service.
     """
-
-    def __init__(self, public_url: str) -> None:
-        document = openapi_document(base_url=public_url, text_base_url=public_url)
-        self._pages = {
-            "/openapi.json": HttpResponse(
-                200, (("Content-Type", "application/json"),), json.dumps(document).encode()
-            ),
-            "/docs": html_page("try_it_out.html"),
-        }
-
-    def answer(self, method: str, path: str) -> HttpResponse | None:
-        """Return the response to a request for a page, or None if there is no page at *path*."""
-        page = self._pages.get(path)
-        return None if page is None else only_read(method, page)
+    document = openapi_document(base_url=public_url, text_base_url=public_url)
+    return {
+        "/openapi.json": json_reply(document),
+        "/docs": html_page("try_it_out.html"),
+    }
 
 
 def only_read(method: str, page: HttpResponse) -> HttpResponse:
     """Return *page* if *method* is GET, and an error otherwise."""
-    if method == "GET":
-        return page
-    return error_reply(405, "method_not_allowed", "use GET", headers=(("Allow", "GET"),))
+    return page if method == "GET" else error_reply(wrong_method("GET"))

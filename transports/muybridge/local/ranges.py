@@ -6,11 +6,9 @@ import re
 
 import attrs
 
+from muybridge_protocol.emulator.refused import Refused
+
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
-
-
-class UnsatisfiableRange(Exception):
-    """The range holds no byte of the file (status 416)."""
 
 
 @attrs.frozen
@@ -36,7 +34,7 @@ def requested_span(range_header: str | None, size: int) -> Span | None:
         size: The file's bytes.
 
     Raises:
-        UnsatisfiableRange: The range lies outside the file.
+        Refused: The range holds no byte of the file.
     """
     match = _RANGE.fullmatch(range_header or "")
     if match is None or match[0] == "bytes=-":
@@ -50,5 +48,6 @@ def requested_span(range_header: str | None, size: int) -> Span | None:
         if last and int(last) < span.first:
             return None
     if span.length <= 0:
-        raise UnsatisfiableRange
+        headers = (("Content-Range", f"bytes */{size}"),)
+        raise Refused(416, f"the file has {size} bytes", "unsatisfiable_range", headers=headers)
     return span

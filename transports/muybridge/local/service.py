@@ -14,7 +14,7 @@ from typing import Self
 from muybridge.drivers.interrupts import terminating_on_signals
 from muybridge.local.application import LocalApplication
 from muybridge.local.live import Live
-from muybridge.local.pages import Pages
+from muybridge.local.pages import service_pages
 from muybridge.local.result_files import ResultFiles
 from muybridge.local.server import ServerThread
 from muybridge_protocol.emulator import Access, Emulator, Timing
@@ -119,8 +119,9 @@ class LocalService:
                 address=listener.getsockname()[0],
                 public_url=public_url,
             )
-            pages = Pages(public_url)
-            application = LocalApplication(self.emulator, result_files, pages, live, clock=self.now)
+            application = LocalApplication(
+                self.emulator, result_files, service_pages(public_url), live, clock=self.now
+            )
             self._thread = ServerThread(listener, application)
             starting.enter_context(self._thread)
             self._running = starting.pop_all()

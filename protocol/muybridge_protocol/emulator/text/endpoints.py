@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from muybridge_protocol.emulator.accounts import Access
-from muybridge_protocol.emulator.intake import ServiceRequest, UnreadableBody, read_body
+from muybridge_protocol.emulator.accounts import Access, check_model, forbidden, unauthorized
+from muybridge_protocol.emulator.intake import ServiceRequest, read_body
+from muybridge_protocol.emulator.refused import Refused, wrong_method
 from muybridge_protocol.emulator.responses import StreamedResponse
 from muybridge_protocol.emulator.tasks import Timing
 from muybridge_protocol.emulator.text.answer import Answer, answer
@@ -13,7 +14,6 @@ from muybridge_protocol.emulator.text.chat import Chat
 from muybridge_protocol.emulator.text.markers import TextMarker, read_marker
 from muybridge_protocol.emulator.text.messages import Messages
 from muybridge_protocol.emulator.text.native import Native
-from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.emulator.text.wire import JSON_TYPE, TextProtocol, write
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.rules.values import ModelName, either, shown
@@ -83,24 +83,16 @@ def _answer(
     new_id: str,
 ) -> Answer:
     if access is None:
-        raise Refused(
-            401,
-            "send the header Authorization: Bearer <API_KEY> with a valid key",
-            headers=(("WWW-Authenticate", "Bearer"),),
-        )
+        raise unauthorized()
     if not protocol.exists:
         raise Refused(404, "there is no such endpoint")
     if not access.text:
-        raise Refused(403, "the key is not provisioned for text")
+        raise forbidden("the key is not provisioned for text")
     if request.method != "POST":
-        raise Refused(405, "use POST", headers=(("Allow", "POST"),))
-    try:
-        body = read_body(request)
-    except UnreadableBody as error:
-        raise Refused(error.status, str(error)) from None
+        raise wrong_method("POST")
+    body = read_body(request)
     model = protocol.model(body)
-    if not access.allows_model(model):
-        raise Refused(403, "the account plan does not include the requested model", field="model")
+    check_model(access, model)
     known = model in TEXT_MODELS or (not strict and ModelName().complaint(model) is None)
     if not known:
         message = f"{shown(model)} is not a text model; use {either(list(TEXT_MODELS))}"

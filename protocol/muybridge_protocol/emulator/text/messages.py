@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import attrs
 
+from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending
 from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
-from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.emulator.text.wire import TextProtocol, write
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.values import either

@@ -11,11 +11,11 @@ from urllib.parse import parse_qsl
 
 import attrs
 
+from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending
 from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
-from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.emulator.text.wire import EVENT_STREAM, JSON_TYPE, TextProtocol, write
 from muybridge_protocol.records.convert import partial
 from muybridge_protocol.records.json import JsonObject

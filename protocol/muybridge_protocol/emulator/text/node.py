@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
-from muybridge_protocol.emulator.text.refused import Refused
+from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.values import is_array
 from muybridge_protocol.text.content import decode_base64

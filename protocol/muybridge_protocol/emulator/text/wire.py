@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 
+from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.emulator.text.answer import Answer
 from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import Prompt
-from muybridge_protocol.emulator.text.refused import Refused
 from muybridge_protocol.records.json import JsonObject
 
 JSON_TYPE = "application/json; charset=UTF-8"
