@@ -23,9 +23,11 @@ ALONE = {
     "muybridge": {
         "requests": {"RequestsTransport"},
         "urllib3": {"RequestsTransport"},
-        "certifi": {"Httpx2Transport", "RequestsTransport", "TrioTransport"},
+        "certifi": {
+            "AsyncioTransport", "Httpx2Transport", "RequestsTransport", "TrioTransport",
+        },
         "trio": {"TrioClient", "TrioOutcomes", "TrioTransport"},
-        "httptools": {"TrioTransport"},
+        "httptools": {"AsyncioTransport", "TrioTransport"},
         "httpcore2": {"Httpx2Transport"},
     },
     "muybridge.local": {

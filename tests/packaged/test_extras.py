@@ -147,6 +147,12 @@ def test_with_trio(
     check(environments.get(extra).run(program, str(tmp_path), **service), tmp_path)
 
 
+@pytest.mark.parametrize("extra", ["asyncio", "all"])
+def test_with_asyncio(extra: str, environments: Environments, service: dict[str, str]) -> None:
+    """The transport for asyncio works, also where another extra brings it."""
+    assert environments.get(extra).run(JOBS / "with_asyncio.py", **service) == "200\n"
+
+
 def test_with_httpx2(environments: Environments, service: dict[str, str], tmp_path: Path) -> None:
     """The client for ordinary code works on httpx2 alone."""
     program = JOBS / "with_httpx2.py"

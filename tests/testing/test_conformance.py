@@ -15,7 +15,8 @@ from muybridge.testing.conformance import (
     Capabilities,
     TransportConformance,
 )
-from muybridge.testing.conformance.blocking import BlockingTransport, TrioThread
+from muybridge.testing.conformance.blocking import BlockingTransport
+from muybridge.testing.conformance.event_loops import TrioThread
 from muybridge.wire.httpx2_transport import Httpx2Transport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport

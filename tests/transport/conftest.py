@@ -8,7 +8,9 @@ from typing import Any, Protocol
 import pytest
 import trustme
 
-from muybridge.testing.conformance.blocking import BlockingTransport, TrioThread
+from muybridge.testing.conformance.blocking import BlockingTransport
+from muybridge.testing.conformance.event_loops import AsyncioThread, EventLoopThread, TrioThread
+from muybridge.wire.asyncio_transport import AsyncioTransport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge.wire.trio_transport import TrioTransport
@@ -49,14 +51,21 @@ class MakeTransport(Protocol):
 
 
 @pytest.fixture(scope="session")
-def trio_thread() -> Iterator[TrioThread]:
-    with TrioThread() as thread:
-        yield thread
+def event_loops() -> Iterator[dict[str, EventLoopThread]]:
+    """A thread with each event loop."""
+    threads: dict[str, EventLoopThread] = {"trio": TrioThread(), "asyncio": AsyncioThread()}
+    with ExitStack() as ending:
+        for thread in threads.values():
+            ending.enter_context(thread)
+        yield threads
 
 
-@pytest.fixture(params=["requests", "trio"])
+ASYNC_TRANSPORTS = {"trio": TrioTransport, "asyncio": AsyncioTransport}
+
+
+@pytest.fixture(params=["requests", *ASYNC_TRANSPORTS])
 def make_transport(
-    request: pytest.FixtureRequest, trio_thread: TrioThread
+    request: pytest.FixtureRequest, event_loops: dict[str, EventLoopThread]
 ) -> Iterator[MakeTransport]:
     """What makes transports of each kind in turn; they are closed at the end."""
     with ExitStack() as closing:
@@ -65,7 +74,9 @@ def make_transport(
             made: Transport = (
                 RequestsTransport(**settings)
                 if request.param == "requests"
-                else BlockingTransport(trio_thread, TrioTransport(**settings))
+                else BlockingTransport(
+                    event_loops[request.param], ASYNC_TRANSPORTS[request.param](**settings)
+                )
             )
             closing.callback(made.close)
             return made

@@ -11,12 +11,12 @@ import pytest
 
 from muybridge.wire import _requests_connections as requests_connections  # pyright: ignore[reportPrivateUsage]  # the moment has no public name
 from muybridge.wire.http1.connections import Connection
+from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.tls import TLSStream
-from muybridge.wire.trio_transport import TrioStream
 
 
 def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], object]) -> None:
-    """Let both transports call *until* with the socket before they send a request on a new one."""
+    """Let every transport call *until* with the socket before they send a request on a new one."""
     connect = requests_connections.Connection.connect
     refuse = Connection.refuse_early_bytes
     held: weakref.WeakSet[socket.socket] = weakref.WeakSet()
@@ -37,10 +37,10 @@ def hold(monkeypatch: pytest.MonkeyPatch, until: Callable[[socket.socket], objec
 
 
 def socket_of(connection: Connection) -> socket.socket:
-    """Return the socket of a connection under trio."""
+    """Return the socket of a connection under an event loop."""
     stream = connection.stream
     carrier = stream.carrier if isinstance(stream, TLSStream) else stream
-    assert isinstance(carrier, TrioStream)
+    assert isinstance(carrier, SocketStream)
     return carrier.sock
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from muybridge.files.text_parts import load_part as load_part
     from muybridge.text_client import ContentStream as ContentStream, TextStream as TextStream
     from muybridge.trio_client import TrioClient as TrioClient, TrioOutcomes as TrioOutcomes
+    from muybridge.wire.asyncio_transport import AsyncioTransport as AsyncioTransport
     from muybridge.wire.httpx2_transport import Httpx2Transport as Httpx2Transport
     from muybridge.wire.requests_transport import RequestsTransport as RequestsTransport
     from muybridge.wire.trio_transport import TrioTransport as TrioTransport
@@ -106,6 +107,9 @@ _HOMES: Final = {
     "muybridge.files.text_parts": Home("load_part"),
     "muybridge.text_client": Home("ContentStream TextStream"),
     "muybridge.trio_client": Home("TrioClient TrioOutcomes", extra="trio", needs="trio"),
+    "muybridge.wire.asyncio_transport": Home(
+        "AsyncioTransport", extra="asyncio", needs="httptools certifi"
+    ),
     "muybridge.wire.httpx2_transport": Home(
         "Httpx2Transport", extra="httpx2", needs="httpcore2 certifi"
     ),

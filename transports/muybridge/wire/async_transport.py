@@ -39,7 +39,8 @@ class AsyncTransport(Protocol):
     exception: if the request is `shielded` (`HttpRequest.shielded`), the exchange is shielded,
     within its timeout, from the first byte of the request to the last byte of the response, with
     no unshielded checkpoint in between or afterwards. So a cancellation that leaves it means that
-    nothing was sent.
+    nothing was sent. Under asyncio, this includes `Task.cancel`: the task is cancelled at its next
+    suspension after the exchange.
     """
 
     def stream(

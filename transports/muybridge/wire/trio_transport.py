@@ -9,51 +9,33 @@ from typing import TypeVar
 import trio
 
 from muybridge.wire.http1.byte_streams import Address
+from muybridge.wire.http1.socket_stream import SocketStream, open_socket
 from muybridge.wire.http1.transport import Http1Transport
 
 T = TypeVar("T")
 
 
-class TrioStream:
-    """A TCP connection under trio.
+class TrioStream(SocketStream):
+    """A TCP connection under trio."""
 
-    trio's own `SocketStream` does not report how much of a request was sent before it failed.
+    __slots__ = ()
 
-    Args:
-        sock: The connected socket, which does not block.
-    """
-
-    __slots__ = ("sock",)
-
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock: socket.socket = sock
-
-    async def send(self, data: memoryview) -> int:
-        """Send some of *data*, and return how many bytes the operating system took."""
-        while True:
-            try:
-                return self.sock.send(data)
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(self.sock)
-
-    async def receive(self, size: int) -> bytes:
-        """Wait for bytes, and return up to *size* of them, or none once the peer has closed."""
-        # With many exchanges, the response has often arrived once the others have had their turn.
+    async def let_others_run(self) -> None:
+        """Execute a checkpoint."""
         await trio.lowlevel.checkpoint()
-        while True:
-            try:
-                return self.sock.recv(size)
-            except BlockingIOError:
-                await trio.lowlevel.wait_readable(self.sock)
 
-    def receive_nowait(self, size: int) -> bytes:
-        """Return what has already arrived, up to *size* bytes."""
-        return self.sock.recv(size)
+    async def wait_readable(self) -> None:
+        """Wait until something has arrived."""
+        await trio.lowlevel.wait_readable(self.sock)
+
+    async def wait_writable(self) -> None:
+        """Wait until bytes can be sent."""
+        await trio.lowlevel.wait_writable(self.sock)
 
     def close(self) -> None:
         """Close it at once."""
         trio.lowlevel.notify_closing(self.sock)
-        self.sock.close()
+        super().close()
 
 
 class TrioLoop:
@@ -86,12 +68,9 @@ class TrioLoop:
 
     async def connect(self, address: Address) -> TrioStream:
         """Connect to *address*."""
-        family, kind, protocol, _, place = address
-        sock = socket.socket(family, kind, protocol)
+        sock = open_socket(address)
         try:
-            await trio.socket.from_stdlib_socket(sock).connect(place)
-            # Sends a request at once, however small its last part is.
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await trio.socket.from_stdlib_socket(sock).connect(address[4])
         except BaseException:
             sock.close()
             raise

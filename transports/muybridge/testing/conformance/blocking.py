@@ -3,50 +3,22 @@
 from __future__ import annotations
 
 import copy
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-import trio
-
+from muybridge.testing.conformance.event_loops import EventLoopThread
 from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport
 from muybridge_protocol.http import HttpHead, HttpRequest
 
-T = TypeVar("T")
 Inner = TypeVar("Inner")
-
-
-class TrioThread:
-    """Runs trio in a thread of its own, as long as the context lasts."""
-
-    def __enter__(self) -> Self:
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=trio.run, args=(self._main,), daemon=True)
-        self._thread.start()
-        self._started.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        trio.from_thread.run_sync(self._ended.set, trio_token=self._token)
-        self._thread.join()
-
-    async def _main(self) -> None:
-        self._ended = trio.Event()
-        self._token = trio.lowlevel.current_trio_token()
-        self._started.set()
-        await self._ended.wait()
-
-    def run(self, function: Callable[[], Awaitable[T]]) -> T:
-        """Call *function* there and return what it comes to."""
-        return trio.from_thread.run(function, trio_token=self._token)
 
 
 class _Face(Generic[Inner]):
     """The blocking face of an asynchronous thing, which is what the checks are about."""
 
-    def __init__(self, thread: TrioThread, inner: Inner) -> None:
+    def __init__(self, thread: EventLoopThread, inner: Inner) -> None:
         self.thread = thread
         self.inner = inner
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from muybridge.testing.conformance import EveryTransport
-from muybridge.testing.conformance.blocking import BlockingTransport, TrioThread
+from muybridge.testing.conformance.blocking import BlockingTransport
 from muybridge.testing.conformance.cancelling import Cancelling
+from muybridge.testing.conformance.event_loops import TrioThread
 from muybridge.wire.async_transport import AsyncTransport
 
 

@@ -10,6 +10,7 @@ import pickle
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -26,6 +27,7 @@ from muybridge.testing.conformance.calling import (
     post,
     serving,
 )
+from muybridge.testing.conformance.event_loops import EventLoopThread
 from muybridge.testing.conformance.lessons import KEY as MONEY
 from muybridge.testing.conformance.lessons import WHOLE, Lesson, promises
 from muybridge.testing.scripted_server import (
@@ -230,7 +232,8 @@ def _holder_of_key(roots: list[object]) -> str | None:
     waiting = list(roots)
     while waiting and len(seen) < _MOST_OBJECTS:
         thing = waiting.pop()
-        if id(thing) in seen or isinstance(thing, type) or callable(thing):
+        beyond = isinstance(thing, type | ModuleType | EventLoopThread)
+        if id(thing) in seen or beyond or callable(thing):
             continue
         seen.add(id(thing))
         text = isinstance(thing, str) and KEY in thing

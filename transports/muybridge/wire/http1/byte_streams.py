@@ -1,8 +1,9 @@
 """The port: everything that the async transport needs from an event loop.
 
 HTTP, TLS, proxies, connections and their pool are written once, on these two protocols. No module
-in this folder imports an event loop's library; `trio_transport` binds the port to trio. A binding
-to another event loop, or to a simulated network, implements the same few methods:
+in this folder imports an event loop's library; `trio_transport` and `asyncio_transport` bind the
+port to one. A binding to another event loop, or to a simulated network, implements the same few
+methods:
 
 - A `ByteStream` reports how many bytes the operating system took, because whether a paid request
   may be sent again depends on whether its first byte was handed over.

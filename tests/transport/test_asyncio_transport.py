@@ -1,0 +1,349 @@
+"""What only the transport on asyncio does: it absorbs cancellations that asyncio cannot shield."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import pytest
+
+from muybridge.wire.async_transport import exchange
+from muybridge.wire.asyncio_transport import AsyncioLoop, AsyncioStream, AsyncioTransport
+from muybridge.wire.transport import TransportError
+from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason
+
+from .calls import AUTHORIZATION, get, post
+from .scripted_server import (
+    Peer,
+    ScriptedServer,
+    closed_port,
+    hang,
+    read_request,
+    reply_bytes,
+    serve,
+)
+
+T = TypeVar("T")
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+
+class WithoutReaders(asyncio.SelectorEventLoop):
+    """As far as streams can tell, Windows' proactor loop."""
+
+    def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
+        raise NotImplementedError
+
+    def add_writer(self, fd: Any, callback: Any, *args: Any) -> None:
+        raise NotImplementedError
+
+    async def sock_recv(self, sock: socket.socket, n: int) -> bytes:
+        assert n == 0
+        ready = self.create_future()
+        super().add_reader(sock, lambda: ready.done() or ready.set_result(None))
+        try:
+            await ready
+        finally:
+            self.remove_reader(sock)
+        return b""
+
+
+def uvloops() -> asyncio.AbstractEventLoop:
+    uvloop = pytest.importorskip("uvloop")
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+@pytest.fixture(params=[asyncio.SelectorEventLoop, uvloops, WithoutReaders])
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, T]], T]:
+    """Runs a coroutine on each event loop in turn."""
+
+    def run(coroutine: Coroutine[Any, Any, T]) -> T:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            return runner.run(coroutine)
+
+    return run
+
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+class CancelledAt(Awaitable[T]):
+    """Awaits a coroutine in the current task, and cancels the task at one suspension.
+
+    Args:
+        coroutine: What to await.
+        nth: The suspension, counted from 1.
+        again: Whether to cancel the task at each suspension from there on.
+    """
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], nth: int, *, again: bool = False) -> None:
+        self._coroutine = coroutine
+        self._nth = nth
+        self._again = again
+        self.suspensions = 0
+        self.requests = 0
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        task = asyncio.current_task()
+        assert task is not None
+        resume = partial(self._coroutine.send, None)
+        while True:
+            try:
+                waiting = resume()
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            self.suspensions += 1
+            if self.suspensions == self._nth or (self._again and self.suspensions > self._nth):
+                task.cancel("from outside")
+                self.requests += 1
+            try:
+                yield waiting
+                resume = partial(self._coroutine.send, None)
+            except BaseException as error:  # noqa: BLE001  # the coroutine's to handle
+                resume = partial(self._coroutine.throw, error)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["once", "again and again"])
+def test_cancelled_at_each_suspension(
+    run: Run, tls: ssl.SSLContext | None, client_tls: ssl.SSLContext, *, again: bool
+) -> None:
+    """Wherever a paid exchange is cancelled, nothing was sent, or its response is complete."""
+
+    async def cancelled_at(nth: int) -> tuple[CancelledAt[HttpResponse], HttpResponse | None]:
+        transport, response = AsyncioTransport(ssl_context=client_tls), None
+        paid = exchange(transport, post(server.url), timeout=5, authorization=AUTHORIZATION)
+        calling = CancelledAt(paid, nth, again=again)
+        with suppress(asyncio.CancelledError):
+            response = await calling
+            await asyncio.sleep(0)
+            assert not calling.requests
+        await asyncio.sleep(0)  # it is cancelled once
+        await transport.close()
+        return calling, response
+
+    def script(peer: Peer) -> None:
+        """Respond in four pieces: the exchange waits for each of them."""
+        peer.read_request()
+        whole = reply_bytes(200, b"whole")
+        peer.send(whole[:-3])
+        peer.drip(whole[-3:], every=0.003)
+        peer.hang()
+
+    complete: list[bool] = []
+    calling = None
+    with ScriptedServer(script, tls=tls) as server:
+        while calling is None or calling.requests or sum(complete) < 3:
+            calling, response = run(cancelled_at(len(complete) + 1))
+            complete.append(response is not None)
+            assert response is None or response.body == b"whole"
+    print(f"cancelled at each of {len(complete) - 1} suspensions")  # noqa: T201  # for the report: pytest -s
+    assert complete[:2] == [False, False]  # while it connects, and right before the first byte
+    assert server.posts == sum(complete)
+
+
+def test_free_request_is_cancelled_at_once(run: Run) -> None:
+    """A request that costs nothing, or may be interrupted, ends where it is cancelled."""
+
+    async def cancelled_at(request: HttpRequest, nth: int) -> bool:
+        transport = AsyncioTransport()
+        calling = CancelledAt(exchange(transport, request, timeout=5), nth)
+        with suppress(asyncio.CancelledError):
+            await calling
+            assert not calling.requests
+        await transport.close()
+        return calling.suspensions == nth and calling.requests == 1
+
+    with ScriptedServer(serve(200, b"whole")) as server:
+        for request in (get(server.url), post(server.url, interruptible=True)):
+            count = next(nth for nth in range(1, 100) if not run(cancelled_at(request, nth)))
+            assert count > 3
+
+
+async def call(request: HttpRequest, limit: float = 20) -> HttpResponse:
+    transport = AsyncioTransport()
+    done = await exchange(transport, request, timeout=limit)
+    await transport.close()  # which does not suspend
+    return done
+
+
+def hold_back(arrived: threading.Event, release: threading.Event) -> Callable[[Peer], None]:
+    """Return a script that responds to a request once it may."""
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        arrived.set()
+        release.wait(5)
+        peer.send(reply_bytes(200, b"whole"))
+        peer.hang()
+
+    return script
+
+
+def test_cancelled_while_the_event_loop_shuts_down(run: Run) -> None:
+    """A paid exchange that the event loop's shutdown cancels finishes, and keeps its result."""
+    arrived, release = threading.Event(), threading.Event()
+
+    async def background() -> None:
+        paid.append(asyncio.create_task(call(post(server.url))))
+        await asyncio.to_thread(arrived.wait, 5)
+        threading.Timer(0.05, release.set).start()
+
+    paid: list[asyncio.Task[HttpResponse]] = []
+    with ScriptedServer(hold_back(arrived, release)) as server:
+        run(background())
+    assert not paid[0].cancelled()
+    assert paid[0].result().body == b"whole"
+
+
+def test_withdrawn_cancellation(run: Run) -> None:
+    """A cancellation that was withdrawn meanwhile is not delivered after the exchange."""
+    arrived, release = threading.Event(), threading.Event()
+
+    async def main() -> None:
+        limit = asyncio.timeout(None)
+
+        def expire() -> None:
+            limit.reschedule(0)
+            asyncio.get_running_loop().call_later(0.02, release.set)
+
+        async with limit:
+            asyncio.get_running_loop().call_later(0.02, expire)
+            done = await call(post(server.url))
+        assert limit.expired()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        assert done.body == b"whole"
+
+    with ScriptedServer(hold_back(arrived, release)) as server:
+        run(main())
+
+
+@pytest.mark.parametrize("shielded", [False, True])
+def test_cancelled_as_the_time_ends(run: Run, *, shielded: bool) -> None:
+    """A cancellation in the very turn of the timeout is raised, by a shielded wait afterwards."""
+
+    async def main() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.settimeout(0)
+            stream = AsyncioStream(ours)
+
+            async def wait() -> bytes:
+                loop.call_later(0.011, task.cancel)
+                loop.call_soon(time.sleep, 0.05)  # so that both moments pass in one turn
+                return await stream.receive(1)
+
+            waiting = AsyncioLoop().run(wait, 0.01, "late", shielded=shielded)
+            with pytest.raises(TimeoutError if shielded else asyncio.CancelledError) as caught:
+                await waiting
+            if shielded:
+                assert str(caught.value) == "late"
+                with pytest.raises(asyncio.CancelledError):
+                    await asyncio.sleep(0)
+            assert task.cancelling() == 1
+            task.uncancel()
+
+    run(main())
+
+
+def test_timeout_within_a_timeout(run: Run) -> None:
+    """Whichever of two shielded waits runs out of time ends with its own message."""
+
+    async def within(outer: float, inner: float) -> str:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.settimeout(0)
+            receive = partial(AsyncioStream(ours).receive, 1)
+            loop = AsyncioLoop()
+            narrow = partial(loop.run, receive, inner, "inner", shielded=True)
+            with pytest.raises(TimeoutError) as caught:
+                await loop.run(narrow, outer, "outer", shielded=True)
+        await asyncio.sleep(0)
+        return str(caught.value)
+
+    assert run(within(0.02, 5)) == "outer"
+    assert run(within(5, 0.02)) == "inner"
+
+
+def test_numeric_address_needs_no_thread(run: Run) -> None:
+    """Numeric addresses are read at once, names in a thread; what has no address says so."""
+
+    async def look_up(host: str) -> tuple[list[str], int]:
+        loop = AsyncioLoop()
+        looking = CancelledAt(loop.look_up(host, 80), nth=0)
+        return sorted({str(address[0]) for *_, address in await looking}), looking.suspensions
+
+    assert run(look_up("127.0.0.1")) == (["127.0.0.1"], 0)
+    assert run(look_up("::1")) == (["::1"], 0)
+    found, suspensions = run(look_up("localhost"))
+    assert set(found) <= {"127.0.0.1", "::1"}
+    assert suspensions > 0
+    with pytest.raises(socket.gaierror):
+        run(look_up("nowhere.invalid"))
+
+
+def test_failures_say_what_was_sent(run: Run) -> None:
+    """A refused connection sent nothing; a response that never comes leaves the request sent."""
+
+    async def fail(url: str) -> tuple[Phase, bool, Reason]:
+        with pytest.raises(TransportError) as caught:
+            await call(post(url), 0.2)
+        failure = caught.value.failure
+        return failure.phase, failure.sent, failure.reason
+
+    unused = f"http://127.0.0.1:{closed_port()}"
+    assert run(fail(unused)) == (Phase.CONNECT, False, Reason.REFUSED)
+    with ScriptedServer([read_request, hang]) as server:
+        assert run(fail(server.url)) == (Phase.HEAD, True, Reason.TIMED_OUT)
+
+
+def test_large_request(run: Run) -> None:
+    """A body that fills the buffers of the operating system is sent whole."""
+
+    def script(peer: Peer) -> None:
+        released.wait(0.2)
+        peer.read_request()
+        peer.send(reply_bytes(200, b"whole"))
+
+    async def send() -> bytes:
+        body = b"x" * 20_000_000
+        return (await call(post(server.url, body))).body
+
+    released = threading.Event()
+    with ScriptedServer(script) as server:
+        assert run(send()) == b"whole"
+        assert len(server.received) > 20_000_000
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="needs eager tasks")
+def test_eager_tasks(run: Run) -> None:
+    """A task that runs before `create_task` returns can be cancelled up to its first byte."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined,unused-ignore]
+        task = asyncio.create_task(call(post(server.url)))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        task = asyncio.create_task(call(post(server.url)))
+        await asyncio.to_thread(arrived.wait, 5)
+        task.cancel()
+        release.set()
+        assert (await task).body == b"whole"
+
+    arrived, release = threading.Event(), threading.Event()
+    with ScriptedServer(hold_back(arrived, release)) as server:
+        run(main())
+    assert server.posts == 1

@@ -1,0 +1,213 @@
+"""The async transport on asyncio: binds the port of `http1.byte_streams` to asyncio.
+
+asyncio has no shield that holds: `Task.cancel` throws `CancelledError` into whatever the task waits
+for, and `asyncio.shield` only leaves work behind. So a shielded exchange absorbs the cancellation
+where it waits (`_suspend`) and waits again. No byte is lost or sent twice, because a wait neither
+reads nor sends. After the exchange the task is cancelled again (`_cancel`), at its next suspension;
+a task that ends before that keeps its result.
+
+A timeout is a cancellation, too, but not one that is absorbed. `asyncio.timeout` tells the two
+apart by counting, so what is cancelled again must not be counted again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import attrs
+
+from muybridge.wire.http1.byte_streams import Address
+from muybridge.wire.http1.socket_stream import SocketStream, open_socket
+from muybridge.wire.http1.transport import Http1Transport
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class _Shield:
+    """What keeps a task from being cancelled.
+
+    Args:
+        limit: The timeout within which it does so.
+        outer: The shield around this one.
+
+    Attributes:
+        absorbed: The arguments of the last `CancelledError` that it absorbed, or None.
+    """
+
+    limit: asyncio.Timeout
+    outer: _Shield | None
+    absorbed: tuple[Any, ...] | None = attrs.field(default=None, init=False)
+
+    @property
+    def expired(self) -> bool:
+        """Whether a timeout has expired."""
+        return self.limit.expired() or (self.outer is not None and self.outer.expired)
+
+
+_SHIELDS: dict[asyncio.Task[Any], _Shield] = {}
+"""The innermost shield of each task that has one."""
+
+
+class AsyncioStream(SocketStream):
+    """A TCP connection under asyncio."""
+
+    __slots__ = ()
+
+    async def let_others_run(self) -> None:
+        """Suspend once."""
+        await _suspend(asyncio.sleep(0))
+
+    async def wait_readable(self) -> None:
+        """Wait until something has arrived."""
+        loop = asyncio.get_running_loop()
+        if not await self._wait(loop.add_reader, loop.remove_reader):
+            # Receiving no bytes completes when there are some.
+            await _suspend(loop.sock_recv(self.sock, 0))
+
+    async def wait_writable(self) -> None:
+        """Wait until bytes can be sent."""
+        loop = asyncio.get_running_loop()
+        if not await self._wait(loop.add_writer, loop.remove_writer):
+            await _suspend(asyncio.sleep(0.01))
+
+    async def _wait(self, add: Callable[..., object], remove: Callable[..., object]) -> bool:
+        """Wait for the socket, or return False on an event loop that cannot: Windows' proactor."""
+        ready = asyncio.get_running_loop().create_future()
+        try:
+            add(self.sock, _complete, ready)
+        except NotImplementedError:
+            return False
+        try:
+            await _suspend(ready)
+        finally:
+            remove(self.sock)
+        return True
+
+
+class AsyncioLoop:
+    """asyncio's event loop, or one that takes its place, such as uvloop's."""
+
+    def now(self) -> float:
+        """Return the event loop's time."""
+        return asyncio.get_running_loop().time()
+
+    async def checkpoint(self) -> None:
+        """Raise the caller's cancellation, if there is one."""
+        await asyncio.sleep(0)
+
+    async def run(
+        self,
+        work: Callable[[], Awaitable[T]],
+        seconds: float,
+        late: str,
+        *,
+        shielded: bool = False,
+    ) -> T:
+        """Return what *work* returns, within so many *seconds*."""
+        limit = asyncio.timeout(seconds)
+        with _shield(limit, wanted=shielded) as shield:
+            try:
+                async with limit:
+                    return await work()
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+            except asyncio.CancelledError as error:
+                if shield is None or not limit.expired():
+                    raise
+                shield.absorbed = error.args  # it came together with the timeout
+        raise TimeoutError(late)
+
+    async def look_up(self, host: str, port: int) -> Sequence[Address]:
+        """Return the addresses of *host*."""
+        kind = socket.SOCK_STREAM
+        with suppress(socket.gaierror):  # a name; its lookup takes a thread
+            return socket.getaddrinfo(host, port, 0, kind, 0, socket.AI_NUMERICHOST)
+        return await asyncio.get_running_loop().getaddrinfo(host, port, type=kind)
+
+    async def connect(self, address: Address) -> AsyncioStream:
+        """Connect to *address*."""
+        sock = open_socket(address)
+        try:
+            await asyncio.get_running_loop().sock_connect(sock, address[4])
+        except BaseException:
+            sock.close()
+            raise
+        return AsyncioStream(sock)
+
+
+class AsyncioTransport(Http1Transport):
+    """An `AsyncTransport` on asyncio or uvloop, for any number of tasks of one event loop.
+
+    It works as `TrioTransport` does: timeouts, proxies, certificates and the addresses that are
+    checked are the same. Names are looked up in the threads of the event loop. A lookup that
+    outlasts its exchange keeps a thread busy until the operating system gives up.
+
+    A shielded exchange (`HttpRequest.shielded`) cannot be cancelled, within its timeout, from the
+    first byte of the request to the last byte of the response: not by `Task.cancel`, nor
+    by the shutdown of the event loop. The task is cancelled at its next suspension after the
+    exchange. An exchange can be cancelled before its first byte; the last suspension comes right
+    before it.
+
+    Args:
+        ssl_context: The context for TLS connections, used unchanged. By default, one is made from
+            the CA certificates that the environment names, or certifi's.
+        connect_timeout: Seconds to try each address of a host.
+        pool_size: The most idle connections to keep for one host. It does not limit how many may
+            be in use.
+        allow_plain_http_proxy: Whether requests with a key may go over plain http through a
+            proxy, which can then read the key.
+    """
+
+    _loop = AsyncioLoop()
+
+
+def _complete(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+@contextmanager
+def _shield(limit: asyncio.Timeout, *, wanted: bool) -> Generator[_Shield | None]:
+    """Shield the current task within *limit*, if that is *wanted*."""
+    task = asyncio.current_task()
+    if task is None or not wanted:
+        yield None
+        return
+    outer = _SHIELDS.get(task)
+    shield = _SHIELDS[task] = _Shield(limit, outer)
+    try:
+        yield shield
+    finally:
+        del _SHIELDS[task]
+        if outer is not None:
+            _SHIELDS[task] = outer
+        if shield.absorbed is not None:
+            task.get_loop().call_soon(_cancel, task, shield.absorbed)
+
+
+async def _suspend(waiting: Awaitable[object]) -> None:
+    """Await *waiting*; return early if the task is cancelled and has a shield."""
+    try:
+        await waiting
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        shield = None if task is None else _SHIELDS.get(task)
+        if shield is None or shield.expired:
+            raise
+        shield.absorbed = error.args
+
+
+def _cancel(task: asyncio.Task[Any], absorbed: tuple[Any, ...]) -> None:
+    """Cancel *task* as it has been, unless that was withdrawn (`Task.uncancel`)."""
+    if not task.cancelling():
+        return
+    if task in _SHIELDS:  # the same exchange, at its next wait
+        _SHIELDS[task].absorbed = absorbed
+    elif task.cancel(*absorbed):
+        task.uncancel()  # it was counted when it was requested
