@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from muybridge_protocol.rules.media_urls import IMAGE_BEGINNINGS, LEAST_BASE64, MediaUrl
+from muybridge_protocol.rules.media_urls import ASSET, BARE_BASE64, DATA_URI, SPACE, URL, MediaUrl
 from muybridge_protocol.rules.values import PixelSize
 
-# The characters for which `str.isspace` is true.
-_SPACE: Final = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_CONTROL: Final = "\x00-\x1f\x7f"
-
-NOT_BLANK: Final = f"[^{_SPACE}]"
+NOT_BLANK: Final = f"[^{SPACE}]"
 
 
 def any_case(text: str) -> str:
@@ -42,25 +38,11 @@ def pixel_size(rule: PixelSize) -> str:
 
 def media_url(rule: MediaUrl) -> str:
     """Return the pattern of a reference to media, judged by its form alone."""
-    forms = [_URL]
+    forms = [URL]
     if rule.assets:
-        forms.append(_ASSET)
+        forms.append(ASSET)
     if rule.base64:
-        forms.append(_DATA_URI)
+        forms.append(DATA_URI)
     if rule.bare_base64:
-        forms.append(_BARE_BASE64)
+        forms.append(BARE_BASE64)
     return whole("|".join(forms))
-
-
-_URL: Final = f"{any_case('http')}[Ss]?://[^{_SPACE}{_CONTROL}/?#][^{_SPACE}{_CONTROL}]*"
-_ASSET: Final = f"asset://[^{_SPACE}{_CONTROL}]{{1,1024}}"
-_DATA_URI: Final = (
-    f"{any_case('data')}:[A-Za-z]+/[A-Za-z0-9.+-]+;{any_case('base64')},[A-Za-z0-9+/_-]+={{0,2}}"
-)
-_BARE_BASE64: Final = (
-    "(?:"
-    + "|".join(
-        f"{first}[A-Za-z0-9+/]{{{LEAST_BASE64 - len(first)},}}" for first in IMAGE_BEGINNINGS
-    )
-    + ")={0,2}"
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 import attrs
@@ -11,16 +11,25 @@ import attrs
 from muybridge_protocol.hosts import is_public_host
 from muybridge_protocol.rules.values import either, is_array, shown
 
-# Not compiled here, because that takes 1 ms of the start; `re` caches them.
-_ABSOLUTE_URL = r"(?ai:https?)://[^\s/?#\x00-\x1f\x7f]+[^\s\x00-\x1f\x7f]*"
-_ASSET = r"asset://[^\s\x00-\x1f\x7f]{1,1024}"
-_DATA_URI = r"(?ai:data:[a-z]+/[a-z0-9.+-]+;base64,[A-Za-z0-9+/_-]+={0,2})"
+# Without flags and classes such as `\s`, so that the OpenAPI document can have the same patterns.
+# They are not compiled here, because that takes 1 ms of the start; `re` caches them.
+SPACE: Final = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""The characters for which `str.isspace` is true, for use in a set."""
+_CONTROL = "\x00-\x1f\x7f"
+_MARK = f"[^{SPACE}{_CONTROL}]"
+URL: Final = f"[Hh][Tt][Tt][Pp][Ss]?://[^{SPACE}{_CONTROL}/?#]{_MARK}*"
+ASSET: Final = f"asset://{_MARK}{{1,1024}}"
+DATA_URI: Final = (
+    "[Dd][Aa][Tt][Aa]:[A-Za-z]+/[A-Za-z0-9.+-]+;[Bb][Aa][Ss][Ee]64,[A-Za-z0-9+/_-]+={0,2}"
+)
 LEAST_BASE64 = 64
 """Shortest text that is recognized as plain base64, in characters."""
-_BARE_BASE64 = rf"[A-Za-z0-9+/]{{{LEAST_BASE64},}}={{0,2}}"
 # How base64 of PNG, JPEG, GIF, WebP (RIFF), BMP and TIFF begins. Without this check, a path of
 # letters and slashes would be taken for base64.
 IMAGE_BEGINNINGS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk", "SUkq", "TU0A")
+BARE_BASE64: Final = "(?:{})={{0,2}}".format(
+    "|".join(f"{first}[A-Za-z0-9+/]{{{LEAST_BASE64 - len(first)},}}" for first in IMAGE_BEGINNINGS)
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -68,20 +77,20 @@ class MediaUrl:
         if url[:8].lower() == "asset://":
             if not self.assets:
                 return f"{shown(url)}: assets are not accepted here"
-            return None if re.fullmatch(_ASSET, url) else f"{shown(url)} is not asset://<id>"
+            return None if re.fullmatch(ASSET, url) else f"{shown(url)} is not asset://<id>"
         if url[:5].lower() == "data:":
             if not self.base64:
                 return "base64 media is not accepted here"
-            found = re.fullmatch(_DATA_URI, url)
+            found = re.fullmatch(DATA_URI, url)
             return None if found else f"{shown(url)} is not a base64 data: URI"
-        if re.fullmatch(_ABSOLUTE_URL, url):
+        if re.fullmatch(URL, url):
             host = _host_of(url)
             if host is None:
                 return f"{shown(url)} names no host"
             if self.public and not is_public_host(host):
                 return f"{shown(url)} is not a public address"
             return None
-        if url.startswith(IMAGE_BEGINNINGS) and re.fullmatch(_BARE_BASE64, url):
+        if re.fullmatch(BARE_BASE64, url):
             return None if self.bare_base64 else "plain base64 is not accepted here"
         return f"{shown(url)} is not a URL"
 
