@@ -64,6 +64,10 @@ class WillRetry:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
     cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
+    def sentence(self) -> str:
+        """Return what happens, for people."""
+        return f"retrying {self.what} in {self.delay:.0f} s: {self.reason}"
+
 
 @attrs.frozen
 class ServiceSilent:
@@ -85,6 +89,11 @@ class ServiceSilent:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
     cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
+    def sentence(self) -> str:
+        """Return what happens, for people."""
+        silence = f"no valid response for {self.silent / 60:.0f} minutes"
+        return f"{silence}, the task is safe; next poll in {self.delay:.0f} s: {self.reason}"
+
 
 @attrs.frozen
 class Throttled:
@@ -99,6 +108,10 @@ class Throttled:
     what: str
     delay: float
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
+
+    def sentence(self) -> str:
+        """Return what happens, for people."""
+        return f"the service asks to slow down: {self.what} resumes in {self.delay:.0f} s"
 
 
 @attrs.frozen

@@ -244,16 +244,8 @@ class ItemWork:
         match event:
             case Polled(result, changed=True):
                 self._run.event(self.entry, What.STATUS, str(result.status), task=result.id)
-            case WillRetry(what, reason, delay):
-                detail = f"retrying {what} in {delay:.0f} s: {reason}"
-                self._run.event(self.entry, What.RETRY, detail)
-            case ServiceSilent(silent, reason, delay):
-                silence = f"no valid response for {silent / 60:.0f} minutes"
-                detail = f"{silence}; next poll in {delay:.0f} s: {reason}"
-                self._run.event(self.entry, What.RETRY, detail)
-            case Throttled(what, delay):
-                detail = f"the service asks to slow down: {what} resumes in {delay:.0f} s"
-                self._run.event(self.entry, What.RETRY, detail)
+            case WillRetry() | ServiceSilent() | Throttled():
+                self._run.event(self.entry, What.RETRY, event.sentence())
             case _:
                 pass
 

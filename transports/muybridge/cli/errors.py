@@ -91,6 +91,7 @@ _ARGUMENTS: Mapping[str, str] = {
     "raise max_output_tokens": "raise --max-output-tokens",
     "is in the error's `chunks`": "is on stdout",
     "give api_key": "give --api-key-file",
+    "give mime_type, such as image/png": "use a picture or video",
     "say allow_plain_http=True": "say --allow-plain-http",
     "say allow_insecure_downloads=True": "say --allow-insecure-downloads",
     "say RequestsTransport(allow_plain_http_proxy=True)": "say --allow-plain-http-proxy",

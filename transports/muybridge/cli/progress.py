@@ -50,13 +50,8 @@ class Progress:
                 self._began = time.monotonic()
             case Polled(result, changed=True):
                 self.say(f"{readable(result.status, 40)} after {self.elapsed}")
-            case WillRetry(what, reason, delay):
-                self.say(f"retrying {what} in {delay:.0f} s: {reason}")
-            case ServiceSilent(silent, reason, delay):
-                silence = f"no valid response for {silent / 60:.0f} minutes"
-                self.say(f"{silence}, the task is safe; next poll in {delay:.0f} s: {reason}")
-            case Throttled(what, delay):
-                self.say(f"the service asks to slow down: {what} resumes in {delay:.0f} s")
+            case WillRetry() | ServiceSilent() | Throttled():
+                self.say(event.sentence())
             case _:
                 pass
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muybridge.cli.errors import in_options
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
     JSON,
@@ -166,7 +167,7 @@ def _load(path: str) -> Part:
     except OSError as error:
         reason = error.strerror or str(error)
     except ValueError as error:
-        reason = str(error).replace("give mime_type, such as image/png", "use a picture or video")
+        reason = in_options(str(error))
     raise click.UsageError(f"--image {path}: {reason}. Nothing was sent.")
 
 
