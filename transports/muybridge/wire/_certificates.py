@@ -1,4 +1,4 @@
-"""The CA certificates for TLS connections."""
+"""The default context for TLS connections: the CA certificates that it trusts, and ALPN."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def default_context() -> ssl.SSLContext:
     place = ca_location() or certifi.where()
     # A client context checks certificates and their hosts by default.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # Some gateways refuse a handshake that names no protocol.
+    context.set_alpn_protocols(["http/1.1"])
     try:
         if os.path.isdir(place):  # noqa: PTH112  # a string from the environment
             context.load_verify_locations(capath=place)

@@ -26,7 +26,13 @@ from urllib3.connection import HTTPConnection
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire._addressing import Origin, Proxy, check_addresses, request_head
 from muybridge.wire._response_body import Framing
-from muybridge.wire.exchange import PIECE, Exchange, Fault, refuse_early_bytes
+from muybridge.wire.exchange import (
+    PIECE,
+    Exchange,
+    Fault,
+    refuse_early_bytes,
+    refuse_other_protocol,
+)
 from muybridge.wire.network import Reusable, Route
 from muybridge_protocol.http import HttpHead, Phase, Reason, TransportFailure
 
@@ -379,6 +385,7 @@ def _open(exchange: RequestsExchange) -> Link:
             )
             sock.settimeout(exchange.remaining())
             sock.do_handshake()
+            refuse_other_protocol(sock)
     except BaseException:
         sock.close()
         raise

@@ -285,6 +285,25 @@ def early_fault(early: bytes) -> Fault:
     return Fault(Reason.CLOSED, "the connection was closed before the request was sent")
 
 
+def refuse_other_protocol(tls: ssl.SSLSocket | ssl.SSLObject) -> None:
+    """Refuse to send a request if the handshake has agreed on another protocol, such as HTTP/2.
+
+    This is possible with a context of the user's own. The response could not be read.
+
+    Args:
+        tls: What made the handshake.
+
+    Raises:
+        Fault: The two sides agreed on a protocol other than HTTP/1.
+    """
+    protocol = tls.selected_alpn_protocol()
+    if protocol is not None and not protocol.startswith("http/1."):
+        detail = (
+            f"the ssl_context offers {protocol} (ALPN), and the server chose it: offer http/1.1"
+        )
+        raise Fault(Reason.TLS, detail)
+
+
 def took_nothing(carrier: object, error: Exception) -> bool:
     """Whether *error* proves that a call to send handed nothing to the network.
 

@@ -96,8 +96,9 @@ class TrioTransport(Http1Transport):
     `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, else certifi's.
 
     Args:
-        ssl_context: The context for TLS connections, used unchanged. By default, one is made from
-            the CA certificates above.
+        ssl_context: The context for TLS connections, used unchanged: ALPN, too, is up to you, and
+            must not offer HTTP/2. By default, one that offers http/1.1 is made from the CA
+            certificates above.
         connect_timeout: Seconds to try each address of a host.
         pool_size: The most idle connections to keep for one host. It does not limit how many may
             be in use.

@@ -11,7 +11,7 @@ import attrs
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire._addressing import Origin, Proxy, check_addresses, request_head
 from muybridge.wire._tunnel import TunnelReply
-from muybridge.wire.exchange import Exchange, Fault, early_fault
+from muybridge.wire.exchange import Exchange, Fault, early_fault, refuse_other_protocol
 from muybridge.wire.http1.byte_streams import Address, ByteStream, EventLoop
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Reusable, Route
@@ -84,6 +84,7 @@ async def connect(
             exchange.phase = Phase.TLS
             secured = TLSStream(stream, ssl_context, host.rstrip("."))
             await secured.handshake()
+            refuse_other_protocol(secured.engine)
             return Connection(public, secured)
     except BaseException:
         stream.close()
