@@ -489,6 +489,15 @@ def test_an_encoded_body(encoding: str) -> None:
     check_whole(drive(download(), whole(Content_Encoding="")))
 
 
+@pytest.mark.parametrize(("length", "shown"), [(40, "x" * 40), (41, "x" * 40 + "...")])
+def test_the_name_of_an_encoding_is_truncated(length: int, shown: str) -> None:
+    """The message shows forty characters of an encoding's name, which may be of any length."""
+    run = drive(download(), whole(Content_Encoding="x" * length))
+    assert type(run.outcome) is DownloadFailed
+    assert f"encoded as {shown}" in str(run.outcome)
+    assert "x" * 41 not in str(run.outcome)
+
+
 @pytest.mark.parametrize("status", [201, 202, 203, 204, 205, 207, 226, 299])
 def test_a_success_without_a_file(status: int) -> None:
     """A success other than 200 and 206 brings no file."""

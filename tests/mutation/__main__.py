@@ -15,12 +15,15 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from .groups import EQUIVALENT, GROUPS, Group
 from .mutants import Mutant, mutants
-from .trial import Outcome, load_what_all_need, tried
+from .reach import Test, chosen
+from .trial import Outcome, load_what_all_need, reached, tried
 
 GOAL = 95.0
 """Percent of the mutants that tests must kill, of those that behave otherwise at all."""
@@ -48,14 +51,14 @@ def main() -> None:
     unknown = [name for name in options.groups if name not in GROUPS]
     if unknown:
         parser.error(f"no group is called {unknown[0]}; there are {', '.join(GROUPS)}")
-    chosen = [GROUPS[name] for name in options.groups or GROUPS]
+    groups = [GROUPS[name] for name in options.groups or GROUPS]
     if options.list:
-        for group in chosen:
+        for group in groups:
             for module, mutant in _all(group, options.only, options.seed):
                 _say(f"{module}:{mutant.line}: {mutant.before}  ->  {mutant.after}")
         return
     load_what_all_need()
-    shares = [_run(group, options.only, options.seed, options.jobs) for group in chosen]
+    shares = [_run(group, options.only, options.seed, options.jobs) for group in groups]
     sys.exit(any(share < GOAL for share in shares))
 
 
@@ -64,11 +67,11 @@ def _all(group: Group, only: str, seed: int) -> list[tuple[str, Mutant]]:
     found: list[tuple[str, Mutant]] = []
     for module in group.modules:
         made = list(mutants(_path(module).read_text(encoding="utf-8")))
-        chosen = [mutant for mutant in made if only in mutant.before]
-        if group.sample is not None and not only and len(chosen) > group.sample:
+        some = [mutant for mutant in made if only in mutant.before]
+        if group.sample is not None and not only and len(some) > group.sample:
             source = random.Random(f"{seed} {module}")  # noqa: S311  a sample, not a secret
-            chosen = sorted(source.sample(chosen, group.sample), key=lambda mutant: mutant.line)
-        found += [(module, mutant) for mutant in chosen]
+            some = sorted(source.sample(some, group.sample), key=lambda mutant: mutant.line)
+        found += [(module, mutant) for mutant in some]
     return found
 
 
@@ -80,28 +83,29 @@ def _path(module: str) -> Path:
 def _run(group: Group, only: str, seed: int, jobs: int) -> float:
     """Try every mutant of *group*, print what survives, and return the percentage killed."""
     began = time.monotonic()
-    limits: dict[str, int] = {}
-    for module, tests in group.modules.items():
-        source, started = _path(module).read_text(encoding="utf-8"), time.monotonic()
-        if tried(module, _path(module), source, tests, 600) is not Outcome.SURVIVED:
-            sys.exit(f"these fail as they are: {' '.join(tests)}")
-        limits[module] = 10 + int(5 * (time.monotonic() - started))
     counts: Counter[Outcome | str] = Counter()
     argued = {key for key in EQUIVALENT if key[0] in group.modules}
-    chosen: list[tuple[str, Mutant]] = []
+    mutated: list[tuple[str, Mutant]] = []
     for module, mutant in _all(group, only, seed):
         key = (module, mutant.before, mutant.after)
         if key in EQUIVALENT:
             counts["equivalent"] += 1
             argued.discard(key)
         else:
-            chosen.append((module, mutant))
+            mutated.append((module, mutant))
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+        reach = partial(reached, [_path(module) for module in group.modules])
+        found = dict(zip(group.tests, pool.map(reach, group.tests), strict=True))
+        # A test with a real deadline may fail beside others: each has a second attempt, alone.
+        found |= {test: reach(test) for test, those in found.items() if those is None}
+        failing = [test for test, those in found.items() if those is None]
+        if failing:
+            sys.exit(f"these fail as they are: {' '.join(failing)}")
         running = [
-            pool.submit(tried, name, _path(name), one.source, group.modules[name], limits[name])
-            for name, one in chosen
+            pool.submit(tried, name, _path(name), one.source, _tests(found, name, one))
+            for name, one in mutated
         ]
-        for (module, mutant), ended in zip(chosen, running, strict=True):
+        for (module, mutant), ended in zip(mutated, running, strict=True):
             outcome = ended.result()
             counts[outcome] += 1
             if outcome is Outcome.SURVIVED:
@@ -118,6 +122,16 @@ def _run(group: Group, only: str, seed: int, jobs: int) -> float:
         f"{f'; the sample of seed {seed}' if group.sample is not None else ''}"
     )
     return share
+
+
+def _tests(
+    found: Mapping[str, dict[str, Test] | None], module: str, mutant: Mutant
+) -> dict[str, dict[str, float]]:
+    """Return the tests that execute the mutant's lines, those of the quickest file first."""
+    lines = range(mutant.line, mutant.last + 1)
+    those = {name: chosen(tests or {}, _path(module), lines) for name, tests in found.items()}
+    names = sorted(those, key=lambda name: sum(those[name].values()))
+    return {name: those[name] for name in names if those[name]}
 
 
 def _say(text: str) -> None:

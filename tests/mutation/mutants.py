@@ -48,12 +48,14 @@ class Mutant:
 
     Args:
         line: The line of the mistake, from 1.
+        last: The line where what was replaced ended.
         before: What stood there, on one line.
         after: What stands there now, on one line.
         source: The module's whole text with the mistake.
     """
 
     line: int
+    last: int
     before: str
     after: str
     source: str
@@ -77,6 +79,7 @@ def mutants(source: str) -> Iterator[Mutant]:
         first, last = offsets[node.lineno - 1], offsets[node.end_lineno]
         yield Mutant(
             node.lineno,
+            node.end_lineno,
             " ".join(data[first:last].decode().split()),
             " ".join((data[first:start] + text.encode() + data[end:last]).decode().split()),
             (data[:start] + text.encode() + data[end:]).decode(),

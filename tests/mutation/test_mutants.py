@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -73,7 +74,7 @@ from mutation.trial import tried
 
 source, folder = sys.argv[1:]
 path, test = Path(folder, "trial_subject.py"), str(Path(folder, "test_subject.py"))
-print(tried("trial_subject", path, source, [test], 30).name)
+print(tried("trial_subject", path, source, {test: None}).name)
 """
 
 
@@ -97,6 +98,65 @@ def test_a_trial(source: str, outcome: str, tmp_path: Path) -> None:
     )
     assert (done.stdout.strip(), done.stderr) == (outcome, "")
     assert module.read_text() == "answer = None"
+
+
+REACH = """
+import json, sys
+from pathlib import Path
+from mutation.reach import chosen
+from mutation.trial import reached
+
+folder = Path(sys.argv[1])
+path = folder / "reach_subject.py"
+tests = reached([path], str(folder / "test_subject.py"))
+print(json.dumps([
+    [name.partition("::")[2] for name in chosen(tests, path, range(line, line + 1))]
+    for line in (1, 3, 5)
+]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_reach(tmp_path: Path) -> None:
+    """A mutant is tried under the tests that execute its line, or the module if none does."""
+    module = tmp_path / "reach_subject.py"
+    module.write_text("""FACTOR = 2
+def twice(number):
+    return FACTOR * number
+def once(number):
+    return number
+""")
+    test = tmp_path / "test_subject.py"
+    test.write_text("""import os, threading
+def test_twice():
+    import reach_subject
+    assert reach_subject.twice(1) == 2
+def test_once_in_a_thread():
+    import reach_subject
+    thread = threading.Thread(target=reach_subject.once, args=(1,))
+    thread.start()
+    thread.join()
+def test_nothing():
+    pass
+def test_child():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+""")
+    done = subprocess.run(  # noqa: S603  our own script
+        [sys.executable, "-c", REACH, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stderr == ""
+    imported, twice, once = (set(names) for names in json.loads(done.stdout))
+    assert imported == {"test_twice", "test_once_in_a_thread", "test_child"}
+    assert twice == {"test_twice", "test_child"}
+    assert once == {"test_once_in_a_thread", "test_child"}
 
 
 def test_the_command() -> None:

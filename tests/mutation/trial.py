@@ -7,17 +7,27 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import pickle
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum, auto
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import CodeType, ModuleType
 from typing import NoReturn
 
 import pytest
+import syrupy
+
+from .reach import Recorder, Test
 
 _PASSED, _FAILED_TO_START, _NOT_LOADED = 0, 98, 99
+_SHORTEST_LIMIT = 15
+"""Seconds that a test may take at least before it is ended."""
+_LONGEST_START = 120
+"""Seconds that pytest may take to find the tests."""
 
 
 class Outcome(Enum):
@@ -58,14 +68,39 @@ def load_what_all_need() -> None:
         "hypothesis.strategies",
         "requests",
         "sqlite3",
-        "syrupy",
         "trio.testing",
     ):
         importlib.import_module(name)
     gc.freeze()  # pytest collects garbage at its end, and nothing of this is any
 
 
-def tried(module: str, path: Path, source: str, tests: Sequence[str], limit: int) -> Outcome:
+def reached(paths: Sequence[Path], test: str) -> dict[str, Test] | None:
+    """Run *test* on the modules as they are, and return what each of its tests executes.
+
+    Args:
+        paths: The modules' files.
+        test: What pytest is to run.
+
+    Returns:
+        The tests by their ids, or None if one fails.
+    """
+    with TemporaryFile() as told:
+        child = os.fork()
+        if child == 0:
+            with _alone(_FAILED_TO_START):
+                recorder = Recorder(paths)
+                _pytest(test, recorder)
+                pickle.dump(None if recorder.failed else recorder.tests, told)
+                told.flush()
+        os.waitpid(child, 0)
+        told.seek(0)
+        found: dict[str, Test] | None = pickle.load(told)  # noqa: S301  our own child wrote it
+    return found
+
+
+def tried(
+    module: str, path: Path, source: str, tests: Mapping[str, Mapping[str, float] | None]
+) -> Outcome:
     """Run *tests*, one after the other, while *module* is made from *source*.
 
     It happens in children of this process, which must not have imported the module.
@@ -74,23 +109,27 @@ def tried(module: str, path: Path, source: str, tests: Sequence[str], limit: int
         module: The module's name.
         path: Its file, which is not touched.
         source: What to take in place of the file's text.
-        tests: What pytest is to run; the first failure ends it.
-        limit: Seconds after which one of them is given up.
+        tests: What pytest is to run; the first failure ends it. For each, the ids to run, in this
+            order, and how long each took; or None for all.
     """
     assert module not in sys.modules
     # Tests that look at tracebacks tell our frames by whole paths.
     code = compile(source, str(path.resolve()), "exec", dont_inherit=True)
-    for test in tests:
-        outcome = _tried(module, _Loader(path, code), test, limit)
+    for test, ids in tests.items():
+        outcome = _tried(module, _Loader(path, code), test, ids)
         if outcome is not Outcome.SURVIVED:
             return outcome
     return Outcome.SURVIVED
 
 
-def _tried(module: str, loader: _Loader, test: str, limit: int) -> Outcome:
+def _tried(module: str, loader: _Loader, test: str, ids: Mapping[str, float] | None) -> Outcome:
     child = os.fork()
     if child == 0:
-        _be_tried(module, loader, test, limit)
+        with _alone(_FAILED_TO_START):
+            signal.alarm(_LONGEST_START)
+            sys.meta_path.insert(0, _Finder(module, loader))
+            code = _pytest(test, _Choice(ids))
+            os._exit(_NOT_LOADED if code == _PASSED and not loader.used else code)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         return Outcome.TIMED_OUT if os.WTERMSIG(status) == signal.SIGALRM else Outcome.KILLED
@@ -103,23 +142,50 @@ def _tried(module: str, loader: _Loader, test: str, limit: int) -> Outcome:
             return Outcome.KILLED
 
 
-def _be_tried(module: str, loader: _Loader, test: str, limit: int) -> NoReturn:
-    """Run the tests, and end this process."""
-    code = _FAILED_TO_START
+class _Choice:
+    """A plugin of pytest that runs some tests in the order given, each with a time limit.
+
+    Args:
+        ids: The tests, and how long each took; or None for all.
+    """
+
+    def __init__(self, ids: Mapping[str, float] | None) -> None:
+        self._ids = ids
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave the chosen tests, in their order."""
+        signal.alarm(0)
+        if self._ids is not None:
+            order = {name: place for place, name in enumerate(self._ids)}
+            items[:] = sorted(
+                (item for item in items if item.nodeid in order),
+                key=lambda item: order[item.nodeid],
+            )
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """End the process if the test takes much longer than on the unchanged module."""
+        seconds = 0.0 if self._ids is None else self._ids[item.nodeid]
+        signal.alarm(_SHORTEST_LIMIT + int(5 * seconds))
+
+
+@contextmanager
+def _alone(code: int) -> Generator[None, None, NoReturn]:
+    """Give this child its own signals and no terminal, and end it with *code* at the end."""
     try:
-        signal.alarm(limit)
         # Some tests press Ctrl-C, which a shell lets jobs in the background ignore.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         silence = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(silence, stream)
-        sys.meta_path.insert(0, _Finder(module, loader))
-        # Plugins that happen to be installed are slow to load, and no test here needs one.
-        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-        # The project's own options need such a plugin.
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "not nightly"]
-        code = int(pytest.main([*options, test]))
-        if code == _PASSED and not loader.used:
-            code = _NOT_LOADED
+        yield
     finally:
         os._exit(code)
+
+
+def _pytest(test: str, plugin: object) -> int:
+    """Run *test* with *plugin*, until one fails, and return pytest's exit code."""
+    # Plugins that happen to be installed are slow to load; the tests here need one.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    # The project's own options need another.
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts="]
+    return int(pytest.main([*options, "-m", "not nightly", test], plugins=[plugin, syrupy]))
