@@ -195,29 +195,6 @@ def test_the_sheet_replaces_only_sheets(server: BillingServer, run: Run, tmp_pat
     assert not [path for path in page.parent.iterdir() if path.name.endswith(".new")]
 
 
-OLD_SHEET = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>out</title>
-<style>
-:root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif; }
-body { margin: 2rem auto; max-width: 90rem; padding: 0 1rem; }
-h1 { font-size: 1.3rem; }
-main { display: grid; gap: 1.5rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); }
-figure { margin: 0; border: 1px solid #8885; border-radius: .5rem; overflow: hidden; }
-"""
-
-
-def test_a_sheet_without_a_mark_is_known(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """A sheet that was written before sheets had a mark is replaced like any other."""
-    run(server, horses(1))
-    sheet = tmp_path / "out" / "index.html"
-    sheet.write_text(OLD_SHEET, encoding="utf-8")
-    assert batch.status(tmp_path / "out").sheet == sheet
-    assert 'id="item-1"' in sheet.read_text(encoding="utf-8")
-
-
 def test_the_command_in_a_folder_of_pictures(
     server: BillingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

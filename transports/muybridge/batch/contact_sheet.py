@@ -27,9 +27,6 @@ _HEAD = (
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
 )
 _MARK = '<meta name="generator" content="muybridge batch">'
-_OLDER_MARK = "minmax(17rem, 1fr)); }\nfigure { margin: 0; border: 1px solid #8885"
-
-"""Identifies sheets that were written before there was a mark."""
 _MARKED_WITHIN = 4096
 
 _STYLE = """
@@ -80,7 +77,7 @@ def _is_sheet(path: Path) -> bool:
         if raised_by_handler(error):
             raise
         return False
-    return beginning.startswith(_HEAD) and (_MARK in beginning or _OLDER_MARK in beginning)
+    return beginning.startswith(_HEAD) and _MARK in beginning
 
 
 def _page(report: Report) -> Iterator[str]:
