@@ -16,36 +16,54 @@ if TYPE_CHECKING:
     from muybridge_protocol.observations import CallInfo
 
 
+@attrs.frozen(kw_only=True)
+class CallEvent:
+    """What every event has.
+
+    Args:
+        call: The call that it belongs to, or None if no driver has added it.
+    """
+
+    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen(kw_only=True)
+class FailureEvent(CallEvent):
+    """What every event about a failure has in addition.
+
+    Args:
+        cause: The reason without any text from outside, safe for every log. The driver adds it.
+    """
+
+    cause: str = attrs.field(default="", eq=False, repr=False)
+
+
 @attrs.frozen
-class Submitted:
+class Submitted(CallEvent):
     """The service has accepted a task: its id is known, and it may be charged.
 
     Args:
         task: The task.
-        call: The call that it belongs to, or None if no driver has added it.
     """
 
     task: Task
-    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen
-class Polled:
+class Polled(CallEvent):
     """A poll got a valid response.
 
     Args:
         result: The result record.
         changed: Whether the status differs from the previous one.
-        call: The call that it belongs to, or None if no driver has added it.
     """
 
     result: Result
     changed: bool
-    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen
-class WillRetry:
+class WillRetry(FailureEvent):
     """An exchange failed and will be retried.
 
     Args:
@@ -53,16 +71,12 @@ class WillRetry:
         reason: What happened, in words.
         delay: Seconds until the retry.
         attempt: How many attempts have failed in a row.
-        call: The call that it belongs to, or None if no driver has added it.
-        cause: The reason without any text from outside, safe for every log. The driver adds it.
     """
 
     what: str
     reason: str
     delay: float
     attempt: int
-    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
-    cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
     def sentence(self) -> str:
         """Return what happens, for people."""
@@ -70,7 +84,7 @@ class WillRetry:
 
 
 @attrs.frozen
-class ServiceSilent:
+class ServiceSilent(FailureEvent):
     """Polls have got no valid response for a long time. Polling continues.
 
     It replaces `WillRetry` then.
@@ -79,15 +93,11 @@ class ServiceSilent:
         silent: Seconds without a valid response.
         reason: The last failure, in words.
         delay: Seconds until the next poll.
-        call: The call that it belongs to, or None if no driver has added it.
-        cause: The reason without any text from outside, safe for every log. The driver adds it.
     """
 
     silent: float
     reason: str
     delay: float
-    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
-    cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
     def sentence(self) -> str:
         """Return what happens, for people."""
@@ -96,18 +106,16 @@ class ServiceSilent:
 
 
 @attrs.frozen
-class Throttled:
+class Throttled(CallEvent):
     """The service asks to slow down (status 429).
 
     Args:
         what: What was throttled, such as `create` or `poll`.
         delay: Seconds until the retry.
-        call: The call that it belongs to, or None if no driver has added it.
     """
 
     what: str
     delay: float
-    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
     def sentence(self) -> str:
         """Return what happens, for people."""
@@ -115,33 +123,27 @@ class Throttled:
 
 
 @attrs.frozen
-class Ambiguous:
+class Ambiguous(FailureEvent):
     """A paid request may or may not have been accepted.
 
     Args:
         reason: What happened, in words.
-        call: The call that it belongs to, or None if no driver has added it.
-        cause: The reason without any text from outside, safe for every log. The driver adds it.
     """
 
     reason: str
-    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
-    cause: str = attrs.field(default="", eq=False, repr=False, kw_only=True)
 
 
 @attrs.frozen
-class DownloadProgress:
+class DownloadProgress(CallEvent):
     """More bytes of a download have been saved.
 
     Args:
         received: Bytes so far.
         total: Bytes in all, or None if the server does not say.
-        call: The call that it belongs to, or None if no driver has added it.
     """
 
     received: int
     total: int | None
-    call: CallInfo | None = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
 
 Event = Submitted | Polled | WillRetry | ServiceSilent | Throttled | Ambiguous | DownloadProgress

@@ -127,9 +127,7 @@ class FleetOutcome(Generic[K]):
         Raises:
             ServiceError: The operation ended with it.
         """
-        if isinstance(self.outcome, ServiceError):
-            raise self.outcome
-        return self.outcome
+        return Settled(self.outcome).unwrap()
 
 
 @attrs.frozen(kw_only=True)

@@ -217,14 +217,13 @@ def _details(error: ServiceError) -> dict[str, Any]:
 
 
 def _report_problems(error: InvalidRequest, code: int, invocation: Invocation) -> int:
-    count = len(error.problems)
-    heading = f"{count} problem{'' if count == 1 else 's'} in the {error.family} request"
+    heading = str(error).partition("\n")[0]
     problems = [_problem_record(error.family, problem) for problem in error.problems]
     lines = [
         f"  {where(error.family, problem.field)}: {record['message']}; {record['accepted']}"
         for problem, record in zip(error.problems, problems, strict=True)
     ]
-    say("\n".join([f"error: {heading} (nothing was sent):", *lines]))
+    say("\n".join([f"error: {heading}", *lines]))
     if invocation.json:
         told = {"type": "InvalidRequest", "message": str(error), "exit_code": code}
         _document({"ok": False, "error": {**told, "family": error.family, "problems": problems}})
