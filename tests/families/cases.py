@@ -14,6 +14,7 @@ import itertools
 import json
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -392,10 +393,43 @@ class Records:
     record_too: bool = False
 
 
+MOST_SHOWN = 10
+"""Cases of a table that are shown where more fail."""
+
+
+def for_each(test: Callable[[Any, Any], None]) -> Callable[[Any], None]:
+    """Make one test, of each case of a table, from *test* of one case.
+
+    A table has a thousand cases, each of which takes less time than pytest takes for a test.
+
+    Args:
+        test: Its second parameter is named after the table: `good` for `good_table`.
+    """
+    _, name = inspect.signature(test).parameters
+
+    def over_the_table(self: Any) -> None:
+        failed: list[Exception] = []
+        for case in getattr(self, f"{name}_table")():
+            try:
+                test(self, case)
+            except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  shown below
+                failure = AssertionError(f"{name}: {case}")
+                failure.__cause__ = error
+                failed.append(failure)
+                if len(failed) == MOST_SHOWN:
+                    break
+        if failed:
+            raise ExceptionGroup("cases fail", failed)
+
+    over_the_table.__name__ = test.__name__
+    over_the_table.__doc__ = test.__doc__
+    return over_the_table
+
+
 class OpenContract:
     """What holds for every family, even for one of which the specification shows next to nothing.
 
-    Subclass it as `Test...` with a family's tables, and each case becomes tests.
+    Subclass it as `Test...` with a family's tables, and each case is tested.
     """
 
     request: ClassVar[Any]
@@ -409,7 +443,7 @@ class OpenContract:
     accepted: ClassVar[list[Accepted]]
     rejected: ClassVar[list[Rejected]]
 
-    # What `conftest.py` parametrises with.
+    # The tables that `for_each` goes through.
 
     @classmethod
     def good_table(cls) -> list[Accepted]:
@@ -454,6 +488,7 @@ class OpenContract:
 
     # Accepted.
 
+    @for_each
     def test_check_accepts(self, good: Accepted) -> None:
         """A legal body has no problem, and a notice for each setting without effect."""
         report = self.request.family.check(good.body)
@@ -462,6 +497,7 @@ class OpenContract:
         assert {notice.field for notice in report.notices} == good.notices
         assert len(report.notices) == len(good.notices)
 
+    @for_each
     def test_mapping_accepts(self, good: Accepted) -> None:
         """A legal body makes a request, which is sent as it was given."""
         before = json.dumps(good.body)
@@ -474,6 +510,7 @@ class OpenContract:
         assert json.dumps(good.body) == before
         assert_warned(caught, good.notices)
 
+    @for_each
     def test_constructor_accepts(self, good: Accepted) -> None:
         """The typed constructor accepts what a legal body says, and means the same by it."""
         with warnings.catch_warnings(record=True) as caught:
@@ -494,6 +531,7 @@ class OpenContract:
 
     # Rejected.
 
+    @for_each
     def test_mapping_rejects(self, bad: Rejected) -> None:
         """An illegal body makes no request: exactly the wrong fields are blamed."""
         report = self.request.family.check(bad.body)
@@ -504,6 +542,7 @@ class OpenContract:
         assert repr(caught.value.problems) == repr(report.problems)
         assert str(caught.value)
 
+    @for_each
     def test_constructor_rejects(self, bad_typed: Rejected) -> None:
         """The typed constructor rejects what an illegal body says, and names the same fields."""
         with pytest.raises(InvalidRequest) as caught:
@@ -539,6 +578,7 @@ class OpenContract:
         assert same_json(request.to_body(), {**self.smallest, **extra})
         assert self.request.from_body(request.to_body(), keep_unknown=True) == request
 
+    @for_each
     def test_known_field_in_extra(self, wire: str) -> None:
         """A field that the family knows does not belong in `extra`."""
         with pytest.raises(InvalidRequest) as caught:
@@ -571,6 +611,7 @@ class FamilyContract(OpenContract):
     def missing_table(cls) -> list[str]:
         return list(cls.required)
 
+    @for_each
     def test_missing_field(self, missing: str) -> None:
         """A missing required field is a problem with that field."""
         body = {wire: value for wire, value in self.smallest.items() if wire != missing}
@@ -579,6 +620,7 @@ class FamilyContract(OpenContract):
             self.request.from_body(body)
         assert [problem.field for problem in caught.value.problems] == [missing]
 
+    @for_each
     def test_missing_typed(self, missing: str) -> None:
         """The typed constructor takes no request without a required field, nor None for it."""
         body = {wire: value for wire, value in self.smallest.items() if wire != missing}
@@ -594,6 +636,7 @@ class FamilyContract(OpenContract):
             self.request.from_body({})
         assert sorted(problem.field for problem in caught.value.problems) == sorted(self.required)
 
+    @for_each
     def test_unlisted_accepted(self, good_unlisted: Accepted) -> None:
         """An unlisted model can be sent on purpose, free of the limits of single models."""
         name = good_unlisted.body["model"]
@@ -604,6 +647,7 @@ class FamilyContract(OpenContract):
         assert same_json(kept.to_body(), good_unlisted.body)
         assert kept == request
 
+    @for_each
     def test_unlisted_by_accident(self, good_unlisted: Accepted) -> None:
         """A model that the specification does not list is a mistake unless it is marked."""
         with pytest.raises(InvalidRequest) as caught:
@@ -613,6 +657,7 @@ class FamilyContract(OpenContract):
             self.typed(good_unlisted.body)
         assert {problem.field for problem in caught.value.problems} == {"model"}
 
+    @for_each
     def test_unlisted_rejected(self, bad_unlisted: Rejected) -> None:
         """The rules that hold for every model hold for an unlisted one too."""
         with pytest.raises(InvalidRequest) as caught:
