@@ -12,7 +12,7 @@ from pathlib import Path
 
 TRANSPORTS = Path(__file__).parent.parent / "transports" / "muybridge"
 FACES = {
-    ("async_client.py", "AsyncClient"): ("client.py", "Client"),
+    ("base_client.py", "BaseClient"): ("client.py", "Client"),
     ("async_text_client.py", "AsyncTextClient"): ("text_client.py", "TextClient"),
     ("drivers/text_calls.py", "AsyncContentStream"): ("text_client.py", "ContentStream"),
 }
@@ -21,7 +21,6 @@ WORDS = {
     "async with ": "with ",
     "async for ": "for ",
     "AsyncOutcomes": "Outcomes",
-    "TrioOutcomes": "Outcomes",
     "AsyncContentStream": "ContentStream",
     "AsyncTextStream": "TextStream",
 }

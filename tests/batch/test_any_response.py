@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from any_json import EXTREMES, responses
 from client.drivers import DRIVERS
+from client.event_loops import TrioClock
 from client.fleets import run_all
 from client.in_process import AsyncFace, InProcessTransport
-from client.on_trio import TrioClock
 from muybridge import Client, ImgbRequest, TrioClient, batch
 from muybridge.batch import Report, State
 from muybridge.cli.batch_progress import entry_record

@@ -24,8 +24,8 @@ from muybridge_protocol.text.content import Content, GenerationConfig
 from muybridge_protocol.text.request import Contents
 from muybridge_protocol.text.responses import GenerateContentChunk, GenerateContentResponse
 
+from .event_loops import BlockingAsyncClient, Run, asyncio_runs, trio_runs
 from .in_process import KEY, AsyncFace, InProcessTransport, World
-from .on_trio import BlockingTrioClient
 
 C = TypeVar("C", covariant=True)  # noqa: PLC0105  the name is that of type checkers
 
@@ -184,8 +184,18 @@ def requests_client(closing: ExitStack) -> MakeClient:
     return make
 
 
-def trio_client(closing: ExitStack) -> MakeClient:
-    """Return what makes clients for trio, as `requests_client` does."""
+def async_client(
+    closing: ExitStack,
+    make_async: Callable[..., muybridge.AsyncClient],
+    runs: Callable[[Clock, ExitStack], Run],
+) -> MakeClient:
+    """Return what makes clients for an event loop, as `requests_client` does.
+
+    Args:
+        closing: Closes the clients.
+        make_async: Makes the client to be wrapped.
+        runs: Returns what runs its calls by a clock.
+    """
 
     def make(where: str | World, **options: Any) -> AnyClient:
         clock: Clock = options.pop("clock", None) or (
@@ -200,14 +210,26 @@ def trio_client(closing: ExitStack) -> MakeClient:
             settings |= {"base_url": where.url, "text_base_url": where.url}
         if transport is not None:
             settings["transport"] = AsyncFace(transport)
-        client = BlockingTrioClient(muybridge.TrioClient(**{**settings, **options}), clock)
+        made = make_async(**{**settings, **options})
+        client = BlockingAsyncClient(made, runs(clock, closing))
         closing.callback(client.close)
         return client
 
     return make
 
 
+def trio_client(closing: ExitStack) -> MakeClient:
+    """Return what makes clients for trio, as `requests_client` does."""
+    return async_client(closing, muybridge.TrioClient, lambda clock, _: trio_runs(clock))
+
+
+def asyncio_client(closing: ExitStack) -> MakeClient:
+    """Return what makes clients for asyncio, as `requests_client` does."""
+    return async_client(closing, muybridge.AsyncClient, asyncio_runs)
+
+
 DRIVERS: dict[str, Callable[[ExitStack], MakeClient]] = {
     "requests": requests_client,
     "trio": trio_client,
+    "asyncio": asyncio_client,
 }

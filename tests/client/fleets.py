@@ -1,4 +1,4 @@
-"""`run_all` of either driver behind one face."""
+"""`run_all` of every driver behind one face."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import muybridge
 from muybridge.drivers.fleet_run import Outcome, Work
 
 from .drivers import AnyClient
-from .on_trio import BlockingTrioClient
+from .event_loops import BlockingAsyncClient
 
 
 def run_all(
@@ -19,12 +19,12 @@ def run_all(
     """Run *work*, and return its outcomes, at most so many: then the run is left.
 
     Args:
-        client: A client of either driver.
+        client: A client of any driver.
         work: What to do.
         most: How many outcomes to take, or None for all.
         options: Those of `run_all`.
     """
-    if isinstance(client, BlockingTrioClient):
+    if isinstance(client, BlockingAsyncClient):
         return client.run_all(work, most=most, **options)
     assert isinstance(client, muybridge.Client)
     with client.run_all(work, **options) as outcomes:

@@ -5,16 +5,18 @@ Hours of polling take milliseconds, and every query is recorded with its time.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote
 
 import attrs
 import trio
+from trio.lowlevel import in_trio_task
 
 from muybridge.testing import FakeTransport
 from muybridge.testing.fake_transport import BrokenOff, FakeReply, Sent
@@ -178,6 +180,14 @@ class InProcessTransport(FakeTransport):
         return self._world.exchange(sent.request, sent.authorization)
 
 
+async def sleep(seconds: float) -> None:
+    """Wait, under trio or asyncio."""
+    if in_trio_task():
+        await trio.sleep(seconds)
+    else:
+        await asyncio.sleep(seconds)
+
+
 class AsyncFace:
     """The asynchronous face of a blocking transport, with checkpoints as a real one has them.
 
@@ -220,11 +230,11 @@ class _AsyncReply:
         self._shielded = shielded
 
     async def _pass(self, seconds: float) -> None:
-        with trio.CancelScope(shield=self._shielded):
-            await trio.sleep(seconds)
+        with trio.CancelScope(shield=self._shielded) if in_trio_task() else nullcontext():
+            await sleep(seconds)
 
     async def __aenter__(self) -> Self:
-        await trio.sleep(self._connecting)
+        await sleep(self._connecting)
         self._reply = self._context.__enter__()
         await self._pass(self._replying)
         return self

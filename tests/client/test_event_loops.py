@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
-from weakref import WeakSet
 
 import pytest
 
 from muybridge.async_client import AsyncClient
-from muybridge.credentials import Credentials
-from muybridge.drivers.calls import Calls
-from muybridge.drivers.driver import Driver
-from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.records.tasks import Task
-from muybridge_protocol.service import Service
 from transport.scripted_server import (
     Peer,
     Script,
@@ -28,73 +20,15 @@ from transport.scripted_server import (
     reply_bytes,
     send,
 )
-from transport.test_event_loops import AsyncioTransport
 
 from .in_process import KEY
 from .requests_made import image
 
-T = TypeVar("T")
-
 CREATED = reply_bytes(200, b'{"id": "task-1", "status": "queued", "created": 1}')
 
 
-class AsyncioRuntime:
-    """As much of a binding to asyncio as these tests need: single calls."""
-
-    cancelled = asyncio.CancelledError
-
-    def __init__(self) -> None:
-        self._held_back: WeakSet[asyncio.Task[Any]] = WeakSet()
-
-    def now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def wall(self) -> float:
-        return time.time()
-
-    async def sleep_until(self, moment: float) -> None:
-        await asyncio.sleep(max(0.0, moment - self.now()))
-
-    async def checkpoint(self) -> None:
-        await asyncio.sleep(0)
-
-    async def unbroken(self, exchange: Awaitable[T], sent: Callable[[], bool]) -> T:
-        running, caller = asyncio.ensure_future(exchange), asyncio.current_task()
-        assert caller is not None
-        while not running.done():
-            try:
-                await asyncio.wait([running])
-            except asyncio.CancelledError:
-                if sent():
-                    self._held_back.add(caller)
-                else:
-                    running.cancel()
-        return running.result()
-
-    async def raise_cancellation(self) -> None:
-        caller = asyncio.current_task()
-        if caller is not None and caller in self._held_back:
-            self._held_back.discard(caller)
-            raise asyncio.CancelledError
-
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        raise NotImplementedError
-
-    def team(self, size: int) -> Any:
-        raise NotImplementedError
-
-
 def client_of(url: str, told: list[Task]) -> AsyncClient:
-    service = Service(base_url=url)
-    calls = Calls(service=service, timeout=5, poll_interval=None)
-    driver = Driver(
-        AsyncioTransport(),
-        Credentials(KEY, service),
-        Listeners(told.append, None),
-        AsyncioRuntime(),
-        calls.next_polls,
-    )
-    return AsyncClient(calls, driver, owns_transport=True)
+    return AsyncClient(KEY, url, timeout=5, on_submitted=told.append)
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,12 @@ class Impatient(io.StringIO):
         return super().write(text)
 
 
-def test_ctrl_c_twice(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_twice(
+    make_client: MakeClient, driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A second Ctrl-C interrupts a create at once, and says that it may have been accepted."""
+    if driver == "asyncio":
+        pytest.skip("it ends the event loop, and the create goes on if somebody runs it again")
     monkeypatch.setattr(sys, "stderr", Impatient())
     # The byte wakes the client, should the signal have come just before it began to wait.
     with ScriptedServer([read_request, ctrl_c, send(b"H"), hang]) as server:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 import muybridge
-from muybridge import ImgaRequest, TrioClient
+from muybridge import AsyncClient, ImgaRequest, TrioClient
 from muybridge.batch import run_trio
 
 from .drivers import MakeClient
+from .event_loops import ClockEventLoop
 from .fleets import run_all
-from .in_process import InProcessTransport, World
+from .in_process import AsyncFace, InProcessTransport, World
 
 WRONG: dict[str, tuple[object, str]] = {
     "a mapping": (
@@ -159,18 +160,32 @@ def test_outside_of_trio(
 
     with pytest.raises(RuntimeError, match="TrioClient needs trio") as caught:
         begin()
-    assert "Under asyncio, use Client in asyncio.to_thread." in str(caught.value)
+    assert "Under asyncio, use AsyncClient." in str(caught.value)
     assert str(caught.value).endswith("Nothing was sent.")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_blocking_client_under_asyncio(world: World) -> None:
-    """The advice works: `Client` runs in a thread under asyncio."""
+def test_the_async_client_under_asyncio(world: World) -> None:
+    """The advice works: `AsyncClient` runs under asyncio."""
 
     async def main() -> muybridge.Result:
+        transport = AsyncFace(InProcessTransport(world))
+        async with AsyncClient(
+            world.key, world.url, transport=transport, wall=world.clock.wall
+        ) as client:
+            return await client.run(image())
+
+    with asyncio.Runner(loop_factory=lambda: ClockEventLoop(world.clock)) as runner:
+        assert runner.run(main()).status == "completed"
+
+
+def test_the_blocking_client_in_a_coroutine(world: World) -> None:
+    """`Client` works inside of a running event loop, and in a thread beside one."""
+
+    async def main() -> tuple[muybridge.Result, muybridge.Result]:
         with muybridge.Client(
             world.key, world.url, transport=InProcessTransport(world), clock=world.clock
         ) as client:
-            return await asyncio.to_thread(client.run, image())
+            return client.run(image()), await asyncio.to_thread(client.run, image())
 
-    assert asyncio.run(main()).status == "completed"
+    assert [result.status for result in asyncio.run(main())] == ["completed", "completed"]

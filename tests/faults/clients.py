@@ -14,7 +14,7 @@ import trio
 
 import muybridge
 from client.drivers import AnyClient
-from client.on_trio import BlockingTrioClient, TrioClock
+from client.event_loops import BlockingAsyncClient, TrioClock, trio_runs
 from muybridge import batch
 from muybridge.batch import Report
 from muybridge.testing import SkippingClock
@@ -108,7 +108,7 @@ def trio_driver(
             return trio.run(run, clock=TrioClock(clock))
 
         return Driven(
-            client=BlockingTrioClient(client, clock),
+            client=BlockingAsyncClient(client, trio_runs(clock)),
             clock=clock,
             batch=run_batch,
             hang_up=hang_up,

@@ -16,8 +16,8 @@ import pytest
 import trio
 
 import muybridge
+from client.event_loops import TrioClock
 from client.in_process import Answer, AsyncFace, InProcessTransport, World
-from client.on_trio import TrioClock
 from client.requests_made import image
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 

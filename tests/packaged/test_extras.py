@@ -147,10 +147,13 @@ def test_with_trio(
     check(environments.get(extra).run(program, str(tmp_path), **service), tmp_path)
 
 
-@pytest.mark.parametrize("extra", ["asyncio", "all"])
-def test_with_asyncio(extra: str, environments: Environments, service: dict[str, str]) -> None:
-    """The transport for asyncio works, also where another extra brings it."""
-    assert environments.get(extra).run(JOBS / "with_asyncio.py", **service) == "200\n"
+@pytest.mark.parametrize("extra", ["asyncio", "trio", "all"])
+def test_with_asyncio(
+    extra: str, environments: Environments, service: dict[str, str], tmp_path: Path
+) -> None:
+    """The client for asyncio works, also where another extra brings what it needs."""
+    program = JOBS / "with_asyncio.py"
+    check(environments.get(extra).run(program, str(tmp_path), **service), tmp_path)
 
 
 def test_with_httpx2(environments: Environments, service: dict[str, str], tmp_path: Path) -> None:

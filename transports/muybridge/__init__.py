@@ -1,7 +1,7 @@
 """Muybridge: a client for asynchronous image and video generation.
 
-It never pays twice and never loses a paid result. Use `Client` in ordinary code and `TrioClient` in
-programs that run under trio. To write a client of your own, use the pure core,
+It never pays twice and never loses a paid result. Use `Client` in ordinary code and `AsyncClient`
+in programs that run under asyncio or trio. To write a client of your own, use the pure core,
 `muybridge_protocol`.
 """
 
@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final
 from muybridge.lazy_names import Home, LazyNames
 
 if TYPE_CHECKING:
+    from muybridge.async_client import AsyncClient as AsyncClient
     from muybridge.client import Client as Client, Outcomes as Outcomes
+    from muybridge.drivers.outcomes import AsyncOutcomes as AsyncOutcomes
     from muybridge.drivers.text_calls import (
         AsyncContentStream as AsyncContentStream,
         AsyncTextStream as AsyncTextStream,
@@ -102,7 +104,9 @@ __version__: Final = "0.1.0"
 
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
+    "muybridge.async_client": Home("AsyncClient"),
     "muybridge.client": Home("Client Outcomes", extra="requests"),
+    "muybridge.drivers.outcomes": Home("AsyncOutcomes"),
     "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
     "muybridge.files.text_parts": Home("load_part"),
     "muybridge.text_client": Home("ContentStream TextStream"),

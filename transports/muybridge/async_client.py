@@ -1,406 +1,154 @@
-"""`AsyncClient`: everything a client does, written once as coroutines.
-
-`Client` runs them in blocking code and `TrioClient` under trio. Both are thin faces without logic.
-"""
+"""`AsyncClient`: the service for asyncio and trio."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
-from functools import partial
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from muybridge.async_text_client import AsyncTextClient
-from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
-from muybridge.drivers.driver import Drive, Driver
-from muybridge.drivers.interrupts import raised_by_handler
-from muybridge.drivers.notes import Ledger, note_task
-from muybridge_protocol.errors import TaskEnded
-from muybridge_protocol.events import Event, Polled
-from muybridge_protocol.families.request import MediaRequest
-from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.operations import Poll
-from muybridge_protocol.operations.defaults import CONCURRENCY, DOWNLOAD_TIMEOUT, SIZE_LIMIT
-from muybridge_protocol.operations.poll import WAIT_TIMEOUT
-from muybridge_protocol.records.tasks import Result, Task
-from muybridge_protocol.service import Service
+from muybridge.base_client import BaseClient
+from muybridge.configuration import hidden, read_service
+from muybridge.drivers.calls import Calls
+from muybridge.drivers.driver import Driver
+from muybridge.drivers.listeners import Listeners
+from muybridge.payment_guard import guarded
+from muybridge.wire.async_transport import AsyncTransport
+from muybridge_protocol.operations.operation import API_TIMEOUT
+from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
-    from muybridge.drivers.fleet_run import FleetRun, Work
+    from muybridge.drivers.fleet_run import FleetRun
     from muybridge.drivers.outcomes import AsyncOutcomes
+    from muybridge.drivers.runtime import Runtime
+    from muybridge_protocol.observations import AnyEvent
 
 
-class AsyncClient(AsyncTextClient):
-    """Everything a client does, as coroutines. A face binds it to blocking code or an event loop.
+class AsyncClient(BaseClient):
+    """The service for programs that run under asyncio or trio, for any number of tasks at once.
+
+    Use it as an async context manager, or await `close` at the end. It may be made anywhere, even
+    as a module's global: its first call finds out which event loop it runs under. From then on it
+    belongs to that event loop.
+
+    Any call may be cancelled, by `asyncio.timeout`, `trio.move_on_after` or otherwise, and leaves
+    nothing behind. Before the first byte of a paid call it is cancelled at once, and nothing was
+    sent. From then on the cancellation waits, within the call's timeout, until the response has
+    been read and `on_submitted` was called. Under asyncio, the call then raises it, with the
+    task's id in its notes. Under trio, the call returns, without a checkpoint in between. A text
+    request has no id to lose: it can be cancelled at any time, and may have been charged.
 
     Args:
-        calls: Begins operations.
-        driver: Drives them.
-        owns_transport: Whether closing the client closes the connections.
+        api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
+        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
+            is not needed for text alone. "" means none, whatever is set.
+        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" means none.
+        allow_plain_http: Whether base_url may be plain http on a host that is not this machine. The
+            key then travels in clear text.
+        allow_insecure_downloads: Whether results may be downloaded by plain http and from private
+            hosts. Otherwise they must be https on public hosts, except for base_url's own host.
+        timeout: Seconds that one exchange with the service may take. Keep it generous: a create
+            that times out may have been accepted.
+        poll_interval: Seconds between result queries, or None for the specification's pace.
+        on_submitted: Called with each task as soon as its id is known.
+        on_event: Called with each event, for progress, metrics and traces.
+        transport: Sends requests, or None for the one of the event loop: `AsyncioTransport` or
+            `TrioTransport`.
+        wall: Returns Unix seconds. The other clock is the event loop's own.
+
+    Raises:
+        InvalidKey: There is no key, or it cannot be sent as it is.
+        InvalidAddress: There is no base URL, or it cannot be used.
     """
 
-    def __init__(self, calls: Calls, driver: Driver, *, owns_transport: bool) -> None:
-        self._calls = calls
-        self._driver = driver
-        self._owns_transport = owns_transport
-
-    def __repr__(self) -> str:
-        # A traceback that shows variables also shows a client whose constructor failed.
-        calls: Calls | None = getattr(self, "_calls", None)
-        return f"{type(self).__name__}({str(calls.service) if calls is not None else '?'!r})"
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a client is not pickled or copied: it holds the API key and connections")
-
-    async def __aenter__(self) -> Self:
-        self._now()  # raises if the client cannot be used here
-        return self
-
-    async def __aexit__(
+    def __init__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        text_base_url: str | None = None,
+        *,
+        allow_plain_http: bool = False,
+        allow_insecure_downloads: bool = False,
+        timeout: float = API_TIMEOUT,
+        poll_interval: float | None = None,
+        on_submitted: Callable[[Task], None] | None = None,
+        on_event: Callable[[AnyEvent], None] | None = None,
+        transport: AsyncTransport | None = None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
-        await self.close()
+        api_key = hidden(api_key)
+        service, self._credentials = read_service(
+            api_key,
+            base_url,
+            text_base_url,
+            allow_plain_http=allow_plain_http,
+            allow_insecure_downloads=allow_insecure_downloads,
+        )
+        calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
+        super().__init__(calls, owns_transport=transport is None)
+        self._listeners = Listeners(on_submitted, on_event)
+        self._transport = transport
+        self._wall = wall
+        self._event_loop: object = None
+        self._bound: Driver | None = None
 
     @property
-    def service(self) -> Service:
-        """Where the service is."""
-        return self._calls.service
+    def _driver(self) -> Driver:
+        library, event_loop = self._find_event_loop()
+        if self._bound is None:
+            self._bound, self._event_loop = self._bind(library), event_loop
+        elif event_loop is not self._event_loop:
+            raise RuntimeError(
+                f"this {type(self).__name__} belongs to the event loop that it was first used "
+                "under, and this is another one. Make a client for each event loop. Nothing was "
+                "sent."
+            )
+        return self._bound
 
-    async def close(self) -> None:
-        """Close every idle connection. After that nothing can be sent."""
-        self._closed = True
-        if self._owns_transport:
-            await self._driver.transport.close()
-
-    async def create(self, request: MediaRequest) -> Task:
-        """Create a task and return it as soon as its id is known.
-
-        The request is sent at most once, unless it certainly did not reach the service or the
-        response was 429. A task that the service refuses in its record has the status `failed`.
-
-        Args:
-            request: What to generate.
-
-        Raises:
-            NotSent: The service was not reached; nothing was charged.
-            Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
-            CreateAmbiguous: It may have been accepted; it was not sent again.
-        """
-        ledger = Ledger()
+    def _find_event_loop(self) -> tuple[str, object]:
+        """Return the library of the event loop that runs the caller, and what identifies it."""
+        # A library that is not imported runs nothing.
+        trio, asyncio = sys.modules.get("trio"), sys.modules.get("asyncio")
+        if trio is not None and trio.lowlevel.in_trio_task():
+            return "trio", trio.lowlevel.current_trio_token()
         try:
-            return await self._driver.finish(self._calls.create(request, **self._moment()), ledger)
-        except BaseException as error:
-            ledger.leave_note(error)
-            raise
-
-    async def get(self, task: Task | Result | str) -> Result:
-        """Query a task once and return its current result.
-
-        The query is sent at once. If it fails, it is repeated twice at the family's pace.
-
-        Args:
-            task: A task, a result, a token or an id.
-
-        Raises:
-            TaskNotFound: The service does not know it.
-            ServiceUnreachable: There was no valid response in three tries.
-            Refused: The service refused.
-            ProtocolViolation: The response violates the protocol.
-        """
-        return await self._driver.finish(self._calls.query(task, **self._moment()))
-
-    async def wait(
-        self,
-        task: Task | Result | str,
-        *,
-        timeout: float | None = WAIT_TIMEOUT,
-        on_update: Callable[[Result], None] | None = None,
-    ) -> Result:
-        """Wait until a task is completed, and return its result.
-
-        All waits of one client for the same task share its poll interval, so a short timeout in a
-        loop polls no more often than a long one.
-
-        Args:
-            task: A task, a result, a token or an id.
-            timeout: Seconds to wait in all, or None for no limit.
-            on_update: Called with each valid response.
-
-        Raises:
-            TaskFailed: The task failed; the error carries the result.
-            TaskCancelled: The task was cancelled.
-            WaitTimeout: It did not end in time, even if the service was down. It is still running;
-                wait again.
-            ServiceUnreachable: Retrying cannot help: the service's certificate is invalid, for
-                example.
-            TaskNotFound: The service does not know it; `ResultExpired` if it no longer does.
-            ResultIncomplete: It is completed, but its result has no URL.
-            Refused: The service refused.
-            ProtocolViolation: The response violates the protocol.
-        """
-        poll = self._calls.wait(task, timeout=timeout, **self._moment())
-        drive = Drive(self._driver, poll)
-        try:
-            while await drive.step():
-                for event in drive.events:
-                    if on_update is not None and isinstance(event, Polled):
-                        on_update(event.result)
-            result: Result = drive.outcome()
-        except BaseException as error:
-            note_task(error, poll.task)
-            raise
-        finally:
-            drive.leave()
-        return result
-
-    def watch(
-        self, task: Task | Result | str, *, timeout: float | None = WAIT_TIMEOUT
-    ) -> AbstractAsyncContextManager[AsyncIterator[Result]]:
-        """Return a context that gives the task's results, one for each change of its status.
-
-            async with client.watch(task) as results:
-                async for result in results:
-                    print(result.status)
-
-        A failed or cancelled task is given like any other, and a link that comes later than its
-        status is reported as well. Both loop and context may be left at any time.
-
-        Args:
-            task: A task, a result, a token or an id.
-            timeout: Seconds to wait in all, or None for no limit.
-
-        Raises:
-            ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
-        """
-        return _Watch(
-            self._driver, lambda: self._calls.wait(task, timeout=timeout, **self._moment())
+            if asyncio is not None:
+                return "asyncio", asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        raise RuntimeError(
+            "AsyncClient needs asyncio or trio, and was called outside of them. Call it from a "
+            "function that asyncio.run or trio.run runs. In blocking code, use Client. Nothing was "
+            "sent."
         )
 
-    async def run(
-        self,
-        request: MediaRequest,
-        *,
-        timeout: float | None = WAIT_TIMEOUT,
-        on_update: Callable[[Result], None] | None = None,
-    ) -> Result:
-        """Create a task and wait until it is completed.
+    def _bind(self, library: str) -> Driver:
+        """Return the driver for the event loop of *library*."""
+        runtime: Runtime
+        transport = self._transport
+        if library == "trio":
+            from muybridge.drivers.on_trio import TrioRuntime  # noqa: PLC0415  the other needs no trio
 
-        Args:
-            request: What to generate.
-            timeout: Seconds to wait after the creation, or None for no limit.
-            on_update: Called with each valid response.
+            runtime = TrioRuntime(self._wall)
+            if transport is None:
+                from muybridge import TrioTransport  # noqa: PLC0415  an extra, whose absence it explains
 
-        Raises:
-            ServiceError: As `create` and `wait`. An error after the creation carries the task;
-                an interruption carries its id in its notes.
-            ValueError: The timeout is not a number. Nothing was sent.
-        """
-        check_wait(timeout)
-        ledger = Ledger()
-        try:
-            create = self._calls.create(request, **self._moment())
-            task = await self._driver.finish(create, ledger)
-            return await self.wait(task, timeout=timeout, on_update=on_update)
-        except BaseException as error:
-            ledger.leave_note(error)
-            raise
+                transport = TrioTransport()
+        else:
+            from muybridge.drivers.on_asyncio import AsyncioRuntime  # noqa: PLC0415  as above
 
-    def run_all(
-        self,
-        work: Iterable[Work],
-        *,
-        concurrency: int = CONCURRENCY,
-        per_family: int | Mapping[str, int] | None = None,
-        timeout: float | None = WAIT_TIMEOUT,
-    ) -> AsyncOutcomes:
-        """Return a context that creates and awaits many tasks, and gives their outcomes.
+            runtime = AsyncioRuntime(self._wall)
+            if transport is None:
+                from muybridge import AsyncioTransport  # noqa: PLC0415  as above
 
-            async with client.run_all(requests) as outcomes:
-                async for outcome in outcomes:
-                    print(outcome.key, outcome.result or outcome.error)
-
-        They come in the order in which they settle; `key` is the place in *work*. Nothing is
-        sent before the context is entered. See `TrioOutcomes` for what happens when it is left
-        early.
-
-        Args:
-            work: Requests to create, and tasks, results, tokens or ids to wait for.
-            concurrency: Most exchanges with the service at once.
-            per_family: Most of them for one family: one number for all, or by name.
-            timeout: Seconds to wait for each task after its creation, or None for no limit.
-
-        Raises:
-            ValueError: A limit is below one.
-            InvalidIdentifier: A bare id contains characters that ids cannot have.
-            InvalidToken: A token cannot be read.
-        """
-        from muybridge.drivers.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
-
-        run = FleetRun(
-            self._calls,
-            self._driver.listeners,
-            self._driver.runtime.now,
-            work,
-            concurrency=concurrency,
-            per_family=per_family,
-            timeout=timeout,
-            **self._moment(),
+                transport = AsyncioTransport()
+        return Driver(
+            guarded(transport), self._credentials, self._listeners, runtime, self._calls.next_polls
         )
-        return self._outcomes(run, concurrency)
-
-    async def download(
-        self,
-        source: Result | Task | str,
-        path: str | os.PathLike[str],
-        *,
-        timeout: float = DOWNLOAD_TIMEOUT,
-        size_limit: int | None = SIZE_LIMIT,
-    ) -> Path:
-        """Save a result and return where it is.
-
-        The file appears whole or not at all. Interrupted downloads resume. The key is not sent.
-        If the link has expired and the task is known, the client queries a fresh one.
-
-        Args:
-            source: A result, a task, an id, a token or a URL.
-            path: A file, or a folder: there the name is made from the task's id and its type.
-            timeout: Seconds that the download may take.
-            size_limit: Most bytes, or None for no limit.
-
-        Raises:
-            DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired.
-            InvalidAddress: The URL is not one that results are downloaded from.
-        """
-        from muybridge.files.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
-
-        now = self._now()
-        url, task = link_of(source)
-        if url is not None:
-            self._calls.service.check_download(url)  # before a folder is made for it
-        try:
-            target = SaveTarget.choose(path, url, task)
-            with PartFile(target, source=task.id if task is not None else str(url)) as part:
-                operation = self._calls.download(
-                    url,
-                    task,
-                    part.found,
-                    timeout=timeout,
-                    size_limit=size_limit,
-                    now=now,
-                )
-                saved = await self._driver.download(operation, part)
-                # In a thread, because it waits for the disk.
-                return await self._driver.runtime.in_thread(
-                    partial(part.finish, saved.content_type)
-                )
-        except OSError as error:
-            if raised_by_handler(error):
-                raise
-            raise unsaved(path, error, task) from error
-
-    async def delete_asset(self, asset_id: str) -> None:
-        """Delete an asset for good.
-
-        Args:
-            asset_id: The asset's id, with or without `asset://`.
-
-        Raises:
-            AssetDeleteFailed: The service did not delete it.
-            AssetDeleteUnknown: It is unknown whether it was deleted.
-            NotSent: The service was not reached.
-            Refused: The service refused.
-        """
-        operation = self._calls.delete_asset(asset_id, now=self._now())
-        await self._driver.finish(operation)
-
-    async def call(self, method: str, path: str, json: object = None) -> HttpResponse:
-        """Call any endpoint of the service and return its response, whatever its status.
-
-        For endpoints that the specification names but does not describe. Any method but GET is
-        treated as paid: a request that may have been accepted is never resent.
-
-        Args:
-            method: The HTTP method, in capital letters.
-            path: The path below the base URL, beginning with one slash.
-            json: The JSON value to send, or None for a request without a body.
-
-        Raises:
-            InvalidAddress: The path leaves the service's origin.
-            NotSent: The service was not reached.
-            CreateAmbiguous: It may have been accepted; it was not sent again.
-        """
-        ledger = Ledger()
-        try:
-            operation = self._calls.call(method, path, json, now=self._now())
-            return await self._driver.finish(operation, ledger)
-        except BaseException as error:
-            ledger.leave_note(error)
-            raise
 
     def _outcomes(self, run: FleetRun, workers: int) -> AsyncOutcomes:
-        from muybridge.drivers.outcomes import AsyncOutcomes  # noqa: PLC0415  as above
+        if self._find_event_loop()[0] == "trio":
+            from muybridge import TrioOutcomes  # noqa: PLC0415  as above
 
-        return AsyncOutcomes(run, self._driver, workers)
-
-    def _moment(self) -> Moment:
-        return {"now": self._now(), "wall": self._driver.runtime.wall()}
-
-
-class _Watch:
-    """The results of a watched task, as long as the context lasts."""
-
-    def __init__(self, driver: Driver, begin: Callable[[], Poll]) -> None:
-        self._driver = driver
-        self._begin = begin
-        self._last: Result | None = None
-        self._results: deque[Result] = deque()
-        self._drive: Drive[Poll] | None = None
-
-    async def __aenter__(self) -> Self:
-        poll = self._begin()
-        if poll.settled is not None:  # the task ended when it was created
-            self._results.append(poll.task.to_result())
-        self._drive = Drive(self._driver, poll)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        drive, self._drive = self._drive, None
-        self._results.clear()
-        if drive is not None:
-            drive.leave()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Result:
-        while not self._results:
-            if self._drive is None:
-                raise StopAsyncIteration
-            if await self._drive.step():
-                self._take(self._drive.events)
-            else:
-                drive, self._drive = self._drive, None
-                with contextlib.suppress(TaskEnded):  # its last record was yielded
-                    drive.outcome()
-        return self._results.popleft()
-
-    def _take(self, events: tuple[Event, ...]) -> None:
-        """Keep the results whose status or link is new."""
-        for event in events:
-            if isinstance(event, Polled):
-                last, self._last = self._last, event.result
-                if last is None or event.changed or last.url != event.result.url:
-                    self._results.append(event.result)
+            return TrioOutcomes(run, self._driver, workers)
+        return super()._outcomes(run, workers)

@@ -25,16 +25,24 @@ if TYPE_CHECKING:
 
 
 class AsyncTextClient:
-    """The text endpoints of an `AsyncClient` (spec, "Text endpoints").
+    """The text endpoints of a `BaseClient` (spec, "Text endpoints").
 
     A text request costs money. So it is sent at most once, unless it certainly did not reach the
     service or was answered 429. A cancellation aborts it at once.
     """
 
-    _driver: Driver
     _calls: Calls
     _closed: bool = False
     _text_calls: TextCalls | None = None
+
+    @property
+    def _driver(self) -> Driver:
+        """Drives operations on the caller's event loop, or in blocking code.
+
+        Raises:
+            RuntimeError: The client cannot be used here. Nothing was sent.
+        """
+        raise NotImplementedError
 
     def _check_open(self) -> None:
         if self._closed:
@@ -49,10 +57,11 @@ class AsyncTextClient:
     def _text(self) -> TextCalls:
         """What sends text requests, as long as the client is open."""
         self._check_open()
+        driver = self._driver  # raises if the client cannot be used here
         if self._text_calls is None:
             from muybridge.drivers.text_calls import TextCalls  # noqa: PLC0415  it takes a while
 
-            self._text_calls = TextCalls(self._calls.service, self._driver)
+            self._text_calls = TextCalls(self._calls.service, driver)
         return self._text_calls
 
     async def generate_content(

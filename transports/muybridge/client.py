@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from muybridge.async_client import AsyncClient
+from muybridge.base_client import DrivenClient
 from muybridge.clock import Clock, SystemClock
 from muybridge.configuration import hidden, read_service
 from muybridge.drivers.blocking import (
@@ -98,7 +98,7 @@ class Client(TextClient):
         )
         self._calls = calls
         self._driver = driver
-        self._client = AsyncClient(calls, driver, owns_transport=transport is None)
+        self._client = DrivenClient(calls, driver, owns_transport=transport is None)
 
     def __repr__(self) -> str:
         # A traceback that shows variables also shows a client whose constructor failed.

@@ -1,6 +1,6 @@
 """Imports a package's public names on first use (PEP 562), and says which extra a name needs.
 
-    _LAZY = LazyNames(__name__, {"muybridge.batch.run_batch": Home("run_trio", extra="trio")})
+    _LAZY = LazyNames(__name__, {"muybridge.trio_client": Home("TrioClient", extra="trio")})
 
     def __getattr__(name):
         return _LAZY.get(name)

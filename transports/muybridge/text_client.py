@@ -16,7 +16,7 @@ from muybridge_protocol.text.defaults import (
 )
 
 if TYPE_CHECKING:
-    from muybridge.async_client import AsyncClient
+    from muybridge.base_client import BaseClient
     from muybridge.drivers.text_calls import AsyncContentStream, AsyncTextStream
     from muybridge_protocol.text.content import Content, GenerationConfig
     from muybridge_protocol.text.request import Contents
@@ -69,7 +69,7 @@ class TextClient:
     service or was answered 429. Ctrl-C aborts it at once.
     """
 
-    _client: AsyncClient
+    _client: BaseClient
 
     def generate_content(
         self,

@@ -1,19 +1,18 @@
-"""A request to the service, under asyncio."""
+"""A picture and a text, under asyncio. It is given a folder."""
 
 import asyncio
-import os
+import sys
 
 import muybridge
-from muybridge.wire.async_transport import exchange
 
 
 async def main() -> None:
-    """Print the status of the service's OpenAPI document."""
-    transport = muybridge.AsyncioTransport()
-    url = f"{os.environ['MUYBRIDGE_BASE_URL']}/openapi.json"
-    request = muybridge.HttpRequest(method="GET", url=url, body_limit=None)
-    print((await exchange(transport, request, timeout=60)).status)
-    await transport.close()
+    """Print where the picture is, and the text."""
+    async with muybridge.AsyncClient(poll_interval=0.01) as client:
+        result = await client.run(muybridge.ImgaRequest(model="imga", prompt="a horse"))
+        print(await client.download(result, sys.argv[1]))
+        print((await client.generate_content("textg-2.5-pro", "Why?")).text)
 
 
 asyncio.run(main())
+assert "trio" not in sys.modules

@@ -8,19 +8,13 @@ with Client() as client:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from muybridge.batch.ambiguous_items import CannotResolve, abandon, adopt, resubmit
 from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import WrongService, status
-from muybridge.batch.run_batch import run
-from muybridge.lazy_names import Home, LazyNames
-
-if TYPE_CHECKING:
-    from muybridge.batch.run_batch import run_trio
+from muybridge.batch.run_batch import run, run_async, run_trio
 
 __all__ = [
     "BatchEvent",
@@ -39,20 +33,7 @@ __all__ = [
     "read_items",
     "resubmit",
     "run",
+    "run_async",
     "run_trio",
     "status",
 ]
-# Type checkers read the whole list; at run time `__getattr__` gives it, without what needs trio.
-_LAZY: Final = LazyNames(
-    __name__,
-    {"muybridge.batch.run_batch": Home("run_trio")},
-    globals().pop("__all__"),
-)
-
-
-def __getattr__(name: str) -> object:
-    return _LAZY.get(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY.offered()})

@@ -1,4 +1,4 @@
-"""`run` and `run_trio`: a batch from its beginning, or from where it stopped, to its end."""
+"""`run` and `run_async`: a batch from its beginning, or from where it stopped, to its end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from muybridge.async_client import AsyncClient
+from muybridge.base_client import BaseClient
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items import Source
 from muybridge.batch.journal import PATIENCE
@@ -20,7 +20,7 @@ from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 
 if TYPE_CHECKING:
-    from muybridge.trio_client import TrioClient
+    from muybridge.async_client import AsyncClient
 
 
 def run(
@@ -77,8 +77,8 @@ def run(
     return blocking.run(_run, face, source, out, settings)
 
 
-async def run_trio(
-    client: TrioClient,
+async def run_async(
+    client: AsyncClient,
     source: Source | None,
     out: str | os.PathLike[str],
     *,
@@ -89,13 +89,13 @@ async def run_trio(
     local: bool = False,
     patience: float = PATIENCE,
 ) -> Report:
-    """Do under trio what `run` does, with the same arguments and errors.
+    """Do under asyncio or trio what `run` does, with the same arguments and errors.
 
     If it is cancelled, paid requests in flight run to their responses, which are recorded in the
-    journal; the same call resumes. The journal is written in this thread, because there must be no
-    checkpoint between a response and its place on the disk. This takes some milliseconds each time.
+    journal; the same call resumes. The journal is written in this thread, because nothing may come
+    between a response and its place on the disk. This takes some milliseconds each time.
     However often Ctrl-C is pressed, the run waits for paid responses: trio delivers an interruption
-    to its main task only.
+    to its main task only, and `asyncio.run` turns it into a cancellation.
 
     Args:
         client: The client to use.
@@ -125,8 +125,11 @@ async def run_trio(
     return await _run(client, source, out, settings)
 
 
+run_trio = run_async
+
+
 async def _run(
-    client: AsyncClient, source: Source | None, out: str | os.PathLike[str], settings: Settings
+    client: BaseClient, source: Source | None, out: str | os.PathLike[str], settings: Settings
 ) -> Report:
     calls = client._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  a batch works as
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the client does

@@ -30,7 +30,7 @@ from typing import Final
 
 import attrs
 
-from muybridge.async_client import AsyncClient
+from muybridge.base_client import DrivenClient
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_entries import State
@@ -264,7 +264,7 @@ class Scheduler:
         with self._concerning(work):
             incoming = self._run.journal.folder / FOLDER / INCOMING
             driver = attrs.evolve(self._driver, listeners=work.listeners)
-            client = AsyncClient(self._calls, driver, owns_transport=False)
+            client = DrivenClient(self._calls, driver, owns_transport=False)
             try:
                 incoming.mkdir(exist_ok=True)
                 saved = await client.download(source, incoming, timeout=self._run.download_timeout)

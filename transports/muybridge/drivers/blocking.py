@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from contextvars import copy_context
 from queue import SimpleQueue
@@ -76,7 +76,7 @@ class BlockingRuntime:
     async def checkpoint(self) -> None:
         """Do nothing: other threads run at any time."""
 
-    async def unbroken(self, exchange: Awaitable[T], sent: Callable[[], bool]) -> T:  # noqa: ARG002  as said
+    async def unbroken(self, exchange: Coroutine[Any, Any, T], sent: Callable[[], bool]) -> T:  # noqa: ARG002  as said
         """Await *exchange*: threads are not cancelled."""
         return await exchange
 

@@ -20,7 +20,7 @@ checkpoint until the outcome is returned, so no cancellation can come between an
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -123,7 +123,7 @@ class Driver:
         self,
         request: HttpRequest,
         deadline: float,
-        read: Callable[[Stream], Awaitable[T]],
+        read: Callable[[Stream], Coroutine[Any, Any, T]],
     ) -> T | TransportFailure | BrokenOff:
         """Send *request* and return the result of *read*, or how the exchange failed.
 
@@ -244,7 +244,7 @@ class Drive(Generic[Op]):
         self,
         request: HttpRequest,
         deadline: float,
-        read: Callable[[Stream], Awaitable[HttpResponse | None]] | None = None,
+        read: Callable[[Stream], Coroutine[Any, Any, HttpResponse | None]] | None = None,
     ) -> Op:
         """Send *request* and return the operation after the exchange."""
         before = self._operation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast
 
@@ -36,7 +36,7 @@ class TrioRuntime:
         except RuntimeError:
             raise RuntimeError(
                 "TrioClient needs trio, and was called outside of it. Call it from a function that "
-                "trio.run runs. Under asyncio, use Client in asyncio.to_thread. Nothing was sent."
+                "trio.run runs. Under asyncio, use AsyncClient. Nothing was sent."
             ) from None
 
     async def sleep_until(self, moment: float) -> None:
@@ -47,7 +47,7 @@ class TrioRuntime:
         """Let other tasks run, and be cancelled if the caller has been."""
         await trio.lowlevel.checkpoint()
 
-    async def unbroken(self, exchange: Awaitable[T], sent: Callable[[], bool]) -> T:  # noqa: ARG002  as said
+    async def unbroken(self, exchange: Coroutine[Any, Any, T], sent: Callable[[], bool]) -> T:  # noqa: ARG002  as said
         """Await *exchange*: under trio the transport shields it, from its very first byte on."""
         return await exchange
 

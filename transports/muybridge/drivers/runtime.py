@@ -6,6 +6,7 @@ and this port. So they are written once, and a binding decides what waiting mean
 - `muybridge.drivers.blocking` runs them with I/O that blocks. They never suspend, so that one
   `send(None)` runs a coroutine to its end, and workers are threads.
 - `muybridge.drivers.on_trio` lets trio run them, and workers are tasks of a nursery.
+- `muybridge.drivers.on_asyncio` lets asyncio run them, and workers are tasks.
 
 To use it, take a `Runtime` as an argument and never import `trio`, `asyncio` or `threading`:
 
@@ -26,7 +27,7 @@ may suspend, because a cancellation could arrive there.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -67,7 +68,7 @@ class Runtime(Protocol):
         """Let others run, and be cancelled if the caller has been."""
         ...
 
-    async def unbroken(self, exchange: Awaitable[T], sent: Callable[[], bool]) -> T:
+    async def unbroken(self, exchange: Coroutine[Any, Any, T], sent: Callable[[], bool]) -> T:
         """Await *exchange* to its end, whoever is cancelled, once any of it is *sent*.
 
         Under trio the transport shields it. An event loop whose shields do not hold runs it in a

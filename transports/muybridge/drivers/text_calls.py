@@ -119,8 +119,6 @@ class AsyncTextStream(Generic[T]):
                 return chunk
         except (TransportError, ServiceError) as error:
             interruption = self._interruption(error)
-        except self._driver.runtime.cancelled:
-            raise
         except BaseException as error:
             error.add_note(TEXT_UNDER_WAY)
             hide_frames(error)

@@ -1,10 +1,13 @@
-"""`TrioClient` behind the blocking face that the tests know, on the tests' own clocks."""
+"""Async clients behind the blocking face that the tests know, on the tests' own clocks."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+import selectors
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -48,18 +51,44 @@ class TrioClock(trio.abc.Clock):
         return left
 
 
-class _Run(Protocol):
-    """Runs an asynchronous function in an event loop of its own."""
+class _ClockSelector(selectors.DefaultSelector):
+    """Waits by one of the tests' clocks, unless it waits for a socket."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        # One socket is asyncio's own.
+        if timeout is not None and timeout > 0 and len(self.get_map()) <= 1:
+            self._clock.sleep(timeout)
+            timeout = 0
+        return super().select(timeout)
+
+
+class ClockEventLoop(asyncio.SelectorEventLoop):
+    """An event loop of asyncio that goes by one of the tests' clocks, as `TrioClock` lets trio."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._tests_clock = clock
+        super().__init__(_ClockSelector(clock))
+
+    def time(self) -> float:
+        return self._tests_clock.monotonic()
+
+
+class Run(Protocol):
+    """Runs an asynchronous function in an event loop."""
 
     def __call__(
-        self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
+        self, function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
     ) -> T: ...
 
 
-class BlockingTrioStream(Generic[T]):
-    """Runs each step of a stream in an event loop of its own."""
+class BlockingAsyncStream(Generic[T]):
+    """Runs each step of a stream in an event loop."""
 
-    def __init__(self, stream: muybridge.AsyncTextStream[T], run: _Run) -> None:
+    def __init__(self, stream: muybridge.AsyncTextStream[T], run: Run) -> None:
         self._stream = stream
         self._run = run
 
@@ -91,10 +120,10 @@ class BlockingTrioStream(Generic[T]):
         return self._stream.received()
 
 
-class BlockingTrioContentStream(BlockingTrioStream[GenerateContentChunk]):
+class BlockingAsyncContentStream(BlockingAsyncStream[GenerateContentChunk]):
     """The same in the native protocol."""
 
-    def __init__(self, stream: muybridge.AsyncContentStream, run: _Run) -> None:
+    def __init__(self, stream: muybridge.AsyncContentStream, run: Run) -> None:
         super().__init__(stream, run)
         self._content = stream
 
@@ -102,22 +131,23 @@ class BlockingTrioContentStream(BlockingTrioStream[GenerateContentChunk]):
         return self._run(self._content.collect)
 
 
-class BlockingTrioClient:
-    """Runs each call of a `TrioClient` in an event loop of its own."""
+class BlockingAsyncClient:
+    """Runs each call of an async client in an event loop.
 
-    def __init__(self, client: muybridge.TrioClient, clock: Clock) -> None:
+    Args:
+        client: The client.
+        run: Runs its calls.
+    """
+
+    def __init__(self, client: muybridge.AsyncClient, run: Run) -> None:
         self._client = client
-        self._clock = clock
+        self._run = run
 
     def __repr__(self) -> str:
         return repr(self._client)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         self._client.__reduce_ex__(protocol)
-
-    def _run(self, function: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs) -> T:
-        bound = partial(function, *arguments, **named)
-        return trio.run(bound, clock=TrioClock(self._clock))
 
     def close(self) -> None:
         self._run(self._client.close)
@@ -132,8 +162,11 @@ class BlockingTrioClient:
         return self._run(self._client.wait, task, **options)
 
     def watch(self, task: Task | Result | str, **options: Any) -> Iterator[Result]:
-        context = self._client.watch(task, **options)
-        results = self._run(context.__aenter__)
+        async def enter() -> tuple[Any, AsyncIterator[Result]]:
+            context = self._client.watch(task, **options)
+            return context, await context.__aenter__()
+
+        context, results = self._run(enter)
 
         async def step() -> Result | None:
             return await anext(results, None)
@@ -179,24 +212,69 @@ class BlockingTrioClient:
 
     def stream_generate_content(
         self, model: str | Unlisted, contents: Contents, **options: Any
-    ) -> BlockingTrioContentStream:
-        stream = self._client.stream_generate_content(model, contents, **options)
-        return BlockingTrioContentStream(stream, self._run)
+    ) -> BlockingAsyncContentStream:
+        stream = self._made(self._client.stream_generate_content, model, contents, **options)
+        return BlockingAsyncContentStream(stream, self._run)
 
     def chat_completions(self, body: Mapping[str, Any], **options: Any) -> JsonObject:
         return self._run(self._client.chat_completions, body, **options)
 
     def stream_chat_completions(
         self, body: Mapping[str, Any], **options: Any
-    ) -> BlockingTrioStream[JsonObject]:
-        stream = self._client.stream_chat_completions(body, **options)
-        return BlockingTrioStream(stream, self._run)
+    ) -> BlockingAsyncStream[JsonObject]:
+        stream = self._made(self._client.stream_chat_completions, body, **options)
+        return BlockingAsyncStream(stream, self._run)
 
     def messages(self, body: Mapping[str, Any], **options: Any) -> JsonObject:
         return self._run(self._client.messages, body, **options)
 
     def stream_messages(
         self, body: Mapping[str, Any], **options: Any
-    ) -> BlockingTrioStream[JsonObject]:
-        stream = self._client.stream_messages(body, **options)
-        return BlockingTrioStream(stream, self._run)
+    ) -> BlockingAsyncStream[JsonObject]:
+        stream = self._made(self._client.stream_messages, body, **options)
+        return BlockingAsyncStream(stream, self._run)
+
+    def _made(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        async def made() -> T:
+            return function(*arguments, **named)
+
+        return self._run(made)
+
+
+def trio_runs(clock: Clock) -> Run:
+    """Return what runs each call in an event loop of its own, by *clock*."""
+
+    def run(
+        function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        return trio.run(partial(function, *arguments, **named), clock=TrioClock(clock))
+
+    return run
+
+
+def asyncio_runs(clock: Clock, closing: ExitStack) -> Run:
+    """Return what runs each call in one event loop, by *clock*, until *closing*.
+
+    `asyncio.run` turns Ctrl-C into a cancellation. Here it is raised where it arrives. If that is
+    in the event loop itself, the call is cancelled afterwards, and its notes are handed on.
+    """
+    loop = ClockEventLoop(clock)
+    closing.callback(loop.close)
+
+    def run(
+        function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        call = loop.create_task(function(*arguments, **named))
+        try:
+            return loop.run_until_complete(call)
+        except BaseException as error:
+            if not call.done():
+                call.cancel()
+                try:
+                    loop.run_until_complete(call)
+                except asyncio.CancelledError as cancelled:
+                    for note in getattr(cancelled, "__notes__", ()):
+                        error.add_note(note)
+            raise
+
+    return run

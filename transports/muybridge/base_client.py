@@ -1,0 +1,423 @@
+"""`BaseClient`: everything a client does, written once as coroutines.
+
+`Client` runs them in blocking code, `AsyncClient` on the event loop that it is used under. Both are
+thin faces without logic.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn, Self
+
+from muybridge.async_text_client import AsyncTextClient
+from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
+from muybridge.drivers.driver import Drive, Driver
+from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.drivers.notes import Ledger, note_task
+from muybridge_protocol.errors import TaskEnded
+from muybridge_protocol.events import Event, Polled
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.http import HttpResponse
+from muybridge_protocol.operations import Poll
+from muybridge_protocol.operations.defaults import CONCURRENCY, DOWNLOAD_TIMEOUT, SIZE_LIMIT
+from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+from muybridge_protocol.records.tasks import Result, Task
+from muybridge_protocol.service import Service
+
+if TYPE_CHECKING:
+    from muybridge.drivers.fleet_run import FleetRun, Work
+    from muybridge.drivers.outcomes import AsyncOutcomes
+
+
+class BaseClient(AsyncTextClient):
+    """Everything a client does, as coroutines. A subclass says what drives them.
+
+    Args:
+        calls: Begins operations.
+        owns_transport: Whether closing the client closes the connections.
+    """
+
+    def __init__(self, calls: Calls, *, owns_transport: bool) -> None:
+        self._calls = calls
+        self._owns_transport = owns_transport
+
+    def __repr__(self) -> str:
+        # A traceback that shows variables also shows a client whose constructor failed.
+        calls: Calls | None = getattr(self, "_calls", None)
+        return f"{type(self).__name__}({str(calls.service) if calls is not None else '?'!r})"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("a client is not pickled or copied: it holds the API key and connections")
+
+    async def __aenter__(self) -> Self:
+        self._now()  # raises if the client cannot be used here
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def service(self) -> Service:
+        """Where the service is."""
+        return self._calls.service
+
+    async def close(self) -> None:
+        """Close every idle connection. After that nothing can be sent."""
+        self._closed = True
+        if self._owns_transport:
+            await self._driver.transport.close()
+
+    async def create(self, request: MediaRequest) -> Task:
+        """Create a task and return it as soon as its id is known.
+
+        The request is sent at most once, unless it certainly did not reach the service or the
+        response was 429. A task that the service refuses in its record has the status `failed`.
+
+        Args:
+            request: What to generate.
+
+        Raises:
+            NotSent: The service was not reached; nothing was charged.
+            Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
+            CreateAmbiguous: It may have been accepted; it was not sent again.
+        """
+        ledger = Ledger()
+        try:
+            return await self._driver.finish(self._calls.create(request, **self._moment()), ledger)
+        except BaseException as error:
+            ledger.leave_note(error)
+            raise
+
+    async def get(self, task: Task | Result | str) -> Result:
+        """Query a task once and return its current result.
+
+        The query is sent at once. If it fails, it is repeated twice at the family's pace.
+
+        Args:
+            task: A task, a result, a token or an id.
+
+        Raises:
+            TaskNotFound: The service does not know it.
+            ServiceUnreachable: There was no valid response in three tries.
+            Refused: The service refused.
+            ProtocolViolation: The response violates the protocol.
+        """
+        return await self._driver.finish(self._calls.query(task, **self._moment()))
+
+    async def wait(
+        self,
+        task: Task | Result | str,
+        *,
+        timeout: float | None = WAIT_TIMEOUT,
+        on_update: Callable[[Result], None] | None = None,
+    ) -> Result:
+        """Wait until a task is completed, and return its result.
+
+        All waits of one client for the same task share its poll interval, so a short timeout in a
+        loop polls no more often than a long one.
+
+        Args:
+            task: A task, a result, a token or an id.
+            timeout: Seconds to wait in all, or None for no limit.
+            on_update: Called with each valid response.
+
+        Raises:
+            TaskFailed: The task failed; the error carries the result.
+            TaskCancelled: The task was cancelled.
+            WaitTimeout: It did not end in time, even if the service was down. It is still running;
+                wait again.
+            ServiceUnreachable: Retrying cannot help: the service's certificate is invalid, for
+                example.
+            TaskNotFound: The service does not know it; `ResultExpired` if it no longer does.
+            ResultIncomplete: It is completed, but its result has no URL.
+            Refused: The service refused.
+            ProtocolViolation: The response violates the protocol.
+        """
+        poll = self._calls.wait(task, timeout=timeout, **self._moment())
+        drive = Drive(self._driver, poll)
+        try:
+            while await drive.step():
+                for event in drive.events:
+                    if on_update is not None and isinstance(event, Polled):
+                        on_update(event.result)
+            result: Result = drive.outcome()
+        except BaseException as error:
+            note_task(error, poll.task)
+            raise
+        finally:
+            drive.leave()
+        return result
+
+    def watch(
+        self, task: Task | Result | str, *, timeout: float | None = WAIT_TIMEOUT
+    ) -> AbstractAsyncContextManager[AsyncIterator[Result]]:
+        """Return a context that gives the task's results, one for each change of its status.
+
+            async with client.watch(task) as results:
+                async for result in results:
+                    print(result.status)
+
+        A failed or cancelled task is given like any other, and a link that comes later than its
+        status is reported as well. Both loop and context may be left at any time.
+
+        Args:
+            task: A task, a result, a token or an id.
+            timeout: Seconds to wait in all, or None for no limit.
+
+        Raises:
+            ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
+        """
+        return _Watch(
+            self._driver, lambda: self._calls.wait(task, timeout=timeout, **self._moment())
+        )
+
+    async def run(
+        self,
+        request: MediaRequest,
+        *,
+        timeout: float | None = WAIT_TIMEOUT,
+        on_update: Callable[[Result], None] | None = None,
+    ) -> Result:
+        """Create a task and wait until it is completed.
+
+        Args:
+            request: What to generate.
+            timeout: Seconds to wait after the creation, or None for no limit.
+            on_update: Called with each valid response.
+
+        Raises:
+            ServiceError: As `create` and `wait`. An error after the creation carries the task;
+                an interruption carries its id in its notes.
+            ValueError: The timeout is not a number. Nothing was sent.
+        """
+        check_wait(timeout)
+        ledger = Ledger()
+        try:
+            create = self._calls.create(request, **self._moment())
+            task = await self._driver.finish(create, ledger)
+            return await self.wait(task, timeout=timeout, on_update=on_update)
+        except BaseException as error:
+            ledger.leave_note(error)
+            raise
+
+    def run_all(
+        self,
+        work: Iterable[Work],
+        *,
+        concurrency: int = CONCURRENCY,
+        per_family: int | Mapping[str, int] | None = None,
+        timeout: float | None = WAIT_TIMEOUT,
+    ) -> AsyncOutcomes:
+        """Return a context that creates and awaits many tasks, and gives their outcomes.
+
+            async with client.run_all(requests) as outcomes:
+                async for outcome in outcomes:
+                    print(outcome.key, outcome.result or outcome.error)
+
+        They come in the order in which they settle; `key` is the place in *work*. Nothing is
+        sent before the context is entered. See `AsyncOutcomes` for what happens when it is left
+        early.
+
+        Args:
+            work: Requests to create, and tasks, results, tokens or ids to wait for.
+            concurrency: Most exchanges with the service at once.
+            per_family: Most of them for one family: one number for all, or by name.
+            timeout: Seconds to wait for each task after its creation, or None for no limit.
+
+        Raises:
+            ValueError: A limit is below one.
+            InvalidIdentifier: A bare id contains characters that ids cannot have.
+            InvalidToken: A token cannot be read.
+        """
+        from muybridge.drivers.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
+
+        run = FleetRun(
+            self._calls,
+            self._driver.listeners,
+            self._driver.runtime.now,
+            work,
+            concurrency=concurrency,
+            per_family=per_family,
+            timeout=timeout,
+            **self._moment(),
+        )
+        return self._outcomes(run, concurrency)
+
+    async def download(
+        self,
+        source: Result | Task | str,
+        path: str | os.PathLike[str],
+        *,
+        timeout: float = DOWNLOAD_TIMEOUT,
+        size_limit: int | None = SIZE_LIMIT,
+    ) -> Path:
+        """Save a result and return where it is.
+
+        The file appears whole or not at all. Interrupted downloads resume. The key is not sent.
+        If the link has expired and the task is known, the client queries a fresh one.
+
+        Args:
+            source: A result, a task, an id, a token or a URL.
+            path: A file, or a folder: there the name is made from the task's id and its type.
+            timeout: Seconds that the download may take.
+            size_limit: Most bytes, or None for no limit.
+
+        Raises:
+            DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired.
+            InvalidAddress: The URL is not one that results are downloaded from.
+        """
+        from muybridge.files.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
+
+        now = self._now()
+        url, task = link_of(source)
+        if url is not None:
+            self._calls.service.check_download(url)  # before a folder is made for it
+        try:
+            target = SaveTarget.choose(path, url, task)
+            with PartFile(target, source=task.id if task is not None else str(url)) as part:
+                operation = self._calls.download(
+                    url,
+                    task,
+                    part.found,
+                    timeout=timeout,
+                    size_limit=size_limit,
+                    now=now,
+                )
+                saved = await self._driver.download(operation, part)
+                # In a thread, because it waits for the disk.
+                return await self._driver.runtime.in_thread(
+                    partial(part.finish, saved.content_type)
+                )
+        except OSError as error:
+            if raised_by_handler(error):
+                raise
+            raise unsaved(path, error, task) from error
+
+    async def delete_asset(self, asset_id: str) -> None:
+        """Delete an asset for good.
+
+        Args:
+            asset_id: The asset's id, with or without `asset://`.
+
+        Raises:
+            AssetDeleteFailed: The service did not delete it.
+            AssetDeleteUnknown: It is unknown whether it was deleted.
+            NotSent: The service was not reached.
+            Refused: The service refused.
+        """
+        operation = self._calls.delete_asset(asset_id, now=self._now())
+        await self._driver.finish(operation)
+
+    async def call(self, method: str, path: str, json: object = None) -> HttpResponse:
+        """Call any endpoint of the service and return its response, whatever its status.
+
+        For endpoints that the specification names but does not describe. Any method but GET is
+        treated as paid: a request that may have been accepted is never resent.
+
+        Args:
+            method: The HTTP method, in capital letters.
+            path: The path below the base URL, beginning with one slash.
+            json: The JSON value to send, or None for a request without a body.
+
+        Raises:
+            InvalidAddress: The path leaves the service's origin.
+            NotSent: The service was not reached.
+            CreateAmbiguous: It may have been accepted; it was not sent again.
+        """
+        ledger = Ledger()
+        try:
+            operation = self._calls.call(method, path, json, now=self._now())
+            return await self._driver.finish(operation, ledger)
+        except BaseException as error:
+            ledger.leave_note(error)
+            raise
+
+    def _outcomes(self, run: FleetRun, workers: int) -> AsyncOutcomes:
+        from muybridge.drivers.outcomes import AsyncOutcomes  # noqa: PLC0415  as above
+
+        return AsyncOutcomes(run, self._driver, workers)
+
+    def _moment(self) -> Moment:
+        return {"now": self._now(), "wall": self._driver.runtime.wall()}
+
+
+class DrivenClient(BaseClient):
+    """A client on a given driver.
+
+    Args:
+        calls: Begins operations.
+        driver: Drives them.
+        owns_transport: Whether closing the client closes the connections.
+    """
+
+    def __init__(self, calls: Calls, driver: Driver, *, owns_transport: bool) -> None:
+        super().__init__(calls, owns_transport=owns_transport)
+        self._given = driver
+
+    @property
+    def _driver(self) -> Driver:
+        return self._given
+
+
+class _Watch:
+    """The results of a watched task, as long as the context lasts."""
+
+    def __init__(self, driver: Driver, begin: Callable[[], Poll]) -> None:
+        self._driver = driver
+        self._begin = begin
+        self._last: Result | None = None
+        self._results: deque[Result] = deque()
+        self._drive: Drive[Poll] | None = None
+
+    async def __aenter__(self) -> Self:
+        poll = self._begin()
+        if poll.settled is not None:  # the task ended when it was created
+            self._results.append(poll.task.to_result())
+        self._drive = Drive(self._driver, poll)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        drive, self._drive = self._drive, None
+        self._results.clear()
+        if drive is not None:
+            drive.leave()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Result:
+        while not self._results:
+            if self._drive is None:
+                raise StopAsyncIteration
+            if await self._drive.step():
+                self._take(self._drive.events)
+            else:
+                drive, self._drive = self._drive, None
+                with contextlib.suppress(TaskEnded):  # its last record was yielded
+                    drive.outcome()
+        return self._results.popleft()
+
+    def _take(self, events: tuple[Event, ...]) -> None:
+        """Keep the results whose status or link is new."""
+        for event in events:
+            if isinstance(event, Polled):
+                last, self._last = self._last, event.result
+                if last is None or event.changed or last.url != event.result.url:
+                    self._results.append(event.result)

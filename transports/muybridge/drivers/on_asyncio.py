@@ -1,0 +1,227 @@
+"""The runtime of asyncio: workers are tasks, and paid exchanges have a task of their own.
+
+asyncio has no shield that holds. `Task.cancel` raises `CancelledError` at whatever the task awaits,
+and `asyncio.timeout`, `wait_for`, `TaskGroup` and Ctrl-C all use it. anyio's scopes call it
+at each turn of the event loop. So whatever must not be cut short runs in a task or a thread of its
+own, which nobody else cancels, and the caller waits for its end, however often it is cancelled
+meanwhile (`_outlast`). The first cancellation is kept and raised afterwards, unchanged. It is never
+uncounted (`Task.uncancel`): whoever asked for it recognizes it by that count.
+
+A task that is cancelled before its first step never runs, and asyncio stops the whole event loop if
+a task ends with `KeyboardInterrupt` or `SystemExit`. Both would lose what a worker knows about
+money. So a team cancels only workers that have begun, and passes on what ends one itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext, suppress
+from contextvars import copy_context
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import attrs
+
+from muybridge.drivers.interrupts import hold_interrupts
+from muybridge.drivers.notes import interruption_of
+from muybridge.wire.transport import TransportError
+
+from .runtime import FOREVER, Work
+
+T = TypeVar("T")
+_Tasks = set["asyncio.Task[Any]"]
+
+
+@attrs.frozen
+class AsyncioRuntime:
+    """Waits in the caller's task.
+
+    Args:
+        wall: Returns Unix seconds. The other clock is the event loop's own.
+    """
+
+    wall: Callable[[], float]
+    cancelled: type[BaseException] = asyncio.CancelledError
+    # The event loop itself keeps only weak references to tasks.
+    _exchanges: _Tasks = attrs.field(factory=_Tasks, init=False, repr=False)
+    _held_back: WeakKeyDictionary[asyncio.Task[Any], asyncio.CancelledError] = attrs.field(
+        factory=WeakKeyDictionary[Any, asyncio.CancelledError], init=False, repr=False
+    )
+
+    def now(self) -> float:
+        """Return the event loop's time."""
+        return asyncio.get_running_loop().time()
+
+    async def sleep_until(self, moment: float) -> None:
+        """Wait until *moment*, which may be in the past."""
+        await asyncio.sleep(moment - self.now())
+
+    async def checkpoint(self) -> None:
+        """Let other tasks run, and be cancelled if the caller has been."""
+        await asyncio.sleep(0)
+
+    async def unbroken(self, exchange: Coroutine[Any, Any, T], sent: Callable[[], bool]) -> T:
+        """Await *exchange* in a task of its own, which is only cancelled before it is *sent*."""
+        caller = _current_task()
+        self._held_back.pop(caller, None)
+        running = asyncio.create_task(_whole(exchange))
+        self._exchanges.add(running)
+        running.add_done_callback(self._exchanges.discard)
+
+        def cancel() -> None:
+            if not sent():
+                running.cancel()
+
+        held = await _outlast({running}, cancel)
+        if running.cancelled():
+            exchange.close()  # in case that the task was cancelled before its first step
+            if not sent():
+                raise held or asyncio.CancelledError
+        if held is not None:
+            self._held_back[caller] = held
+        if running.cancelled():
+            # By somebody else: an event loop cancels every task when it shuts down.
+            raise TransportError(interruption_of(asyncio.CancelledError(), sent=True))
+        result, error = running.result()
+        if error is not None:
+            raise error
+        return result
+
+    async def raise_cancellation(self) -> None:
+        """Raise the cancellation that `unbroken` has held back in this task."""
+        held = self._held_back.pop(_current_task(), None)
+        if held is not None:
+            raise held
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do *work* in a thread, and wait for its end even if the caller is cancelled."""
+        loop = asyncio.get_running_loop()
+        running = loop.run_in_executor(None, copy_context().run, work)
+        held = await _outlast({running}, lambda: None)
+        if held is not None:
+            raise held from running.exception()
+        return running.result()
+
+    def team(self, size: int) -> AsyncioTeam:  # noqa: ARG002  tasks cost next to nothing
+        """Return tasks, as many as are started."""
+        return AsyncioTeam()
+
+
+class AsyncioTeam:
+    """Tasks beside the one that opened the team. Shared state needs no lock."""
+
+    def __init__(self) -> None:
+        self.lock: AbstractContextManager[Any] = nullcontext()
+        self._changed = asyncio.Event()
+        self._opener: asyncio.Task[Any]
+        self._workers: _Tasks = set()
+        self._begun: _Tasks = set()
+        self._closing = False
+        self._has_interrupted = False
+        self._broken: BaseException | None = None
+
+    async def open(self) -> None:
+        """Remember the task to cancel if a worker breaks the team."""
+        self._opener = _current_task()
+
+    def start(self, work: Work, *, paid: bool = False) -> None:
+        """Start a task that does *work*."""
+        self._start(work, paid=paid)
+
+    async def run(self, work: Work) -> None:
+        """Start a task that does *work*, and wait for it to end."""
+        await asyncio.wait([self._start(work, paid=False)])
+
+    def notify(self) -> None:
+        """Wake every task that waits."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def wait(self, until: float = FOREVER) -> None:
+        """Wait for `notify`, or *until* a moment."""
+        changed = self._changed
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(None if until == FOREVER else until):
+                await changed.wait()
+
+    async def close(self, error: BaseException | None) -> None:
+        """Cancel the workers, and wait for all of them. A sent paid exchange is not cancelled."""
+        self._closing = True
+        for worker in self._begun:
+            worker.cancel()
+        late = await _outlast(self._workers, lambda: None)
+        if self._has_interrupted:
+            self._opener.uncancel()
+        if self._broken is not None:
+            raise self._broken from None
+        if late is not None and not isinstance(error, asyncio.CancelledError):
+            raise late
+
+    def _start(self, work: Work, *, paid: bool) -> asyncio.Task[None]:
+        worker = asyncio.create_task(self._work(work, paid=paid))
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
+        return worker
+
+    async def _work(self, work: Work, *, paid: bool) -> None:
+        worker = _current_task()
+        if self._closing:
+            worker.cancel()
+        self._begun.add(worker)
+        try:
+            # Ctrl-C must not come between a response and its place in the shared state.
+            with hold_interrupts(when=paid) as held:
+                await work()
+            if held.seen:
+                raise held.interrupt()  # noqa: TRY301  ends the team like any other
+        except BaseException as error:  # noqa: BLE001  `close` raises it
+            self._break(error)
+        finally:
+            self._begun.discard(worker)
+
+    def _break(self, error: BaseException) -> None:
+        """End the team because of *error*, unless the team has cancelled the worker itself."""
+        if self._closing and isinstance(error, asyncio.CancelledError):
+            return
+        if self._broken is None:
+            self._broken = error
+            if not self._closing:
+                self._has_interrupted = self._opener.cancel()
+
+
+async def _outlast(
+    running: AbstractSet[asyncio.Future[Any]], cancelled: Callable[[], None]
+) -> asyncio.CancelledError | None:
+    """Wait until all of *running* are done. Return the first cancellation that came meanwhile.
+
+    Args:
+        running: Tasks or other futures.
+        cancelled: Called for each cancellation.
+    """
+    held: asyncio.CancelledError | None = None
+    while pending := {one for one in running if not one.done()}:
+        try:
+            await asyncio.wait(pending)
+        except asyncio.CancelledError as error:
+            # Without the frames of the exchange.
+            held = held or error.with_traceback(None)
+            cancelled()
+    return held
+
+
+async def _whole(exchange: Coroutine[Any, Any, T]) -> tuple[T, BaseException | None]:
+    """Return the result of *exchange*, or what a task must not raise: it would end the loop."""
+    try:
+        return await exchange, None
+    except (KeyboardInterrupt, SystemExit) as error:
+        nothing: Any = None
+        return nothing, error
+
+
+def _current_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("call this from a task of asyncio. Nothing was sent.")
+    return task
