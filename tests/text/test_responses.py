@@ -291,7 +291,7 @@ raws = st.fixed_dictionaries(
 
 
 def slow_text(response: GenerateContentResponse) -> str:
-    return response.candidates[0].content.text if response.candidates else ""
+    return response.candidates[0].text if response.candidates else ""
 
 
 ODD_PARTS: list[list[Any]] = [
@@ -316,6 +316,8 @@ def test_odd_parts(parts: list[Any], text: str) -> None:
 
 @example(candidate(*ODD_PARTS[0]))
 @example(candidate(*ODD_PARTS[3]))
+@example(candidate({"text": "\ud800"}))
+@example(candidate({"text": "\ud83d"}, {"text": "\ude00"}))
 @given(raws)
 def test_any_object_is_a_response(raw: dict[str, Any]) -> None:
     """Whatever a reply holds, each property has its type, and nothing is raised but NoText."""
@@ -323,7 +325,7 @@ def test_any_object_is_a_response(raw: dict[str, Any]) -> None:
     for kind in (GenerateContentResponse, GenerateContentChunk):
         response = kind(raw)
         for found in response.candidates:
-            assert isinstance(found.text, str)
+            assert isinstance(found.text.encode(), bytes)
             assert isinstance(found.index, int)
             assert isinstance(found.finish_reason, str | None)
             assert isinstance(found.finish_message, str | None)

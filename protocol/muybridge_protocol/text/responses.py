@@ -108,7 +108,7 @@ class Candidate:
     @property
     def text(self) -> str:
         """Its text without the model's thoughts, or ""."""
-        return self.content.text
+        return _whole_characters(self.content.text)
 
 
 @attrs.frozen
