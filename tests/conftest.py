@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Generator
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -44,3 +46,21 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take this library's settings and proxies out of the environment."""
     for name in (*_SETTINGS, *_PROXIES, *(proxy.lower() for proxy in _PROXIES)):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable(report: object) -> Generator[None, Any, Any]:
+    """Escape lone surrogates in what a failed test shows: xdist ends the whole run on them."""
+    data = yield
+    return _encodable(data) if getattr(report, "failed", False) else data
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {name: _encodable(field) for name, field in fields.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in cast("list[Any]", value)]
+    return value
