@@ -127,7 +127,11 @@ class Emulator:
         """
         access = authenticate(self._keys, request.headers)
         protocol = text_protocol(request.target)
-        if protocol is not None:
+        try:
+            if access is None:
+                raise unauthorized()
+            if protocol is None:
+                return json_reply(self._answer(request, access, now, new_id))
             return answer_text(
                 protocol,
                 request,
@@ -137,17 +141,13 @@ class Emulator:
                 now=now,
                 new_id=new_id,
             )
-        try:
-            return json_reply(self._answer(request, access, now, new_id))
         except Refused as refused:
-            return error_reply(refused)
+            return error_reply(refused) if protocol is None else protocol.refusal(refused)
 
     def _answer(
-        self, request: ServiceRequest, access: Access | None, now: float, new_id: str
+        self, request: ServiceRequest, access: Access, now: float, new_id: str
     ) -> Mapping[str, object]:
         """Return the record that answers a request for anything but text."""
-        if access is None:
-            raise unauthorized()
         path = request.target.partition("?")[0]
         family = _FAMILIES_BY_PATH.get(path)
         if family is not None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from muybridge_protocol.emulator.accounts import Access, check_model, forbidden, unauthorized
+from muybridge_protocol.emulator.accounts import Access, check_model, forbidden
 from muybridge_protocol.emulator.intake import ServiceRequest, read_body
 from muybridge_protocol.emulator.refused import Refused, wrong_method
 from muybridge_protocol.emulator.responses import StreamedResponse
 from muybridge_protocol.emulator.tasks import Timing
-from muybridge_protocol.emulator.text.answer import Answer, answer
+from muybridge_protocol.emulator.text.answer import answer
 from muybridge_protocol.emulator.text.chat import Chat
 from muybridge_protocol.emulator.text.markers import TextMarker, read_marker
 from muybridge_protocol.emulator.text.messages import Messages
@@ -40,7 +40,7 @@ def text_protocol(target: str) -> TextProtocol | None:
 def answer_text(
     protocol: TextProtocol,
     request: ServiceRequest,
-    access: Access | None,
+    access: Access,
     *,
     timing: Timing,
     strict: bool,
@@ -52,38 +52,15 @@ def answer_text(
     Args:
         protocol: The protocol of the request.
         request: The request, which may be invalid in any way.
-        access: What its key may use, or None without a valid key.
+        access: What its key may use.
         timing: How fast text streams.
         strict: Whether models that the specification does not list are refused.
         now: Unix seconds.
         new_id: The stem of the answer's identifier.
+
+    Raises:
+        Refused: It cannot be answered.
     """
-    try:
-        made = _answer(protocol, request, access, strict=strict, now=now, new_id=new_id)
-    except Refused as refused:
-        headers = (("Content-Type", JSON_TYPE), *refused.headers)
-        return HttpResponse(refused.status, headers, write(protocol.error(refused)))
-    if made.prompt.streaming:
-        return StreamedResponse.of(
-            200,
-            (("Content-Type", protocol.stream_type),),
-            protocol.stream(made),
-            interval=timing.between_pieces(),
-        )
-    return HttpResponse(200, (("Content-Type", JSON_TYPE),), write(protocol.reply(made)))
-
-
-def _answer(
-    protocol: TextProtocol,
-    request: ServiceRequest,
-    access: Access | None,
-    *,
-    strict: bool,
-    now: float,
-    new_id: str,
-) -> Answer:
-    if access is None:
-        raise unauthorized()
     if not protocol.exists:
         raise Refused(404, "there is no such endpoint")
     if not access.text:
@@ -103,4 +80,12 @@ def _answer(
         raise Refused(500, f"the marker {marker} asks for this error")
     if marker is TextMarker.THROTTLED:
         raise Refused(429, f"the marker {marker} asks for this", headers=(("Retry-After", "1"),))
-    return answer(prompt, marker, answer_id=new_id.removeprefix("task-"), now=now)
+    made = answer(prompt, marker, answer_id=new_id.removeprefix("task-"), now=now)
+    if not prompt.streaming:
+        return HttpResponse(200, (("Content-Type", JSON_TYPE),), write(protocol.reply(made)))
+    return StreamedResponse.of(
+        200,
+        (("Content-Type", protocol.stream_type),),
+        protocol.stream(made),
+        interval=timing.between_pieces(),
+    )

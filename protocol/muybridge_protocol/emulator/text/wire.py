@@ -9,6 +9,7 @@ from muybridge_protocol.emulator.refused import Refused
 from muybridge_protocol.emulator.text.answer import Answer
 from muybridge_protocol.emulator.text.node import Node
 from muybridge_protocol.emulator.text.prompt import Prompt
+from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.records.json import JsonObject
 
 JSON_TYPE = "application/json; charset=UTF-8"
@@ -56,6 +57,11 @@ class TextProtocol(ABC):
     @abstractmethod
     def stream(self, answer: Answer) -> tuple[bytes, ...]:
         """Return *answer* as the pieces of a streamed response."""
+
+    def refusal(self, refused: Refused) -> HttpResponse:
+        """Return the response that refuses a request."""
+        headers = (("Content-Type", JSON_TYPE), *refused.headers)
+        return HttpResponse(refused.status, headers, write(self.error(refused)))
 
     @abstractmethod
     def error(self, refused: Refused) -> JsonObject:
