@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from muybridge.batch.journal import Journal, sync_folders
+from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import TRANSITIONS, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
+from muybridge.files.durable import sync_folders
 
 SERVICE = "https://service.test"
 

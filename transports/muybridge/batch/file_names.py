@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from muybridge.batch.journal import sync_folders
+from muybridge.files.durable import sync_folders
 
 
 @attrs.frozen

@@ -43,6 +43,7 @@ from muybridge.batch.journal_errors import (
 )
 from muybridge.batch.sqlite_values import one_line, storable
 from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
+from muybridge.files.durable import sync_folders
 from muybridge_protocol.records.convert import structure, unstructure, wire_names
 from muybridge_protocol.records.json import InvalidJson
 
@@ -482,15 +483,3 @@ def _texts(item: NewItem) -> list[str]:
 
 def _entry(row: tuple[Any, ...]) -> Entry:
     return structure(dict(zip(_COLUMNS, row, strict=True)), Entry)
-
-
-def sync_folders(*folders: Path) -> None:
-    """Flush the names in *folders* to the disk, if the system can."""
-    if os.name != "posix":
-        return
-    for folder in folders:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

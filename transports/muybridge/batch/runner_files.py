@@ -23,6 +23,7 @@ import attrs
 from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_errors import unusable
 from muybridge.drivers.interrupts import ignoring_errors
+from muybridge.files.durable import write_all
 from muybridge.files.locks import lock
 from muybridge_protocol.records.convert import View, ours, structure, unstructure
 from muybridge_protocol.records.json import RAW_LIMIT
@@ -68,7 +69,7 @@ class ReplySlot:
         with unusable(path, "Make room on the disk, then run the batch again."):
             self._file = _create(path)
             try:
-                _write(self._file, bytes(_SIZE))
+                write_all(self._file, bytes(_SIZE))
                 os.fsync(self._file.fileno())
             except BaseException:
                 self._file.close()
@@ -85,7 +86,7 @@ class ReplySlot:
         body = reply.body[:RAW_LIMIT]
         facts = {**unstructure(reply, _FACTS), "size": len(body), "crc": zlib.crc32(body)}
         self._file.seek(0)
-        _write(self._file, json.dumps(facts).encode().ljust(_HEADER) + body)
+        write_all(self._file, json.dumps(facts).encode().ljust(_HEADER) + body)
         os.fsync(self._file.fileno())
         self.is_used = True
 
@@ -231,12 +232,6 @@ def _lock_path(place: Path, name: str) -> Path:
 
 def _create(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "r+b", buffering=0)
-
-
-def _write(file: BinaryIO, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
 
 
 def _read_slot(data: bytes) -> KeptReply | None:

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
+from muybridge.files.durable import sync_folders, write_all
 from muybridge.files.locks import lock
 from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families.family import Media
@@ -205,12 +206,12 @@ class PartFile:
         temporary = self._note_path.with_name(f"{self._note_path.name}.new")
         with _open_part(temporary) as file:
             file.truncate()
-            _write(file, json.dumps(note).encode())
+            write_all(file, json.dumps(note).encode())
         temporary.replace(self._note_path)
 
     def write(self, piece: bytes) -> None:
         """Save the next piece."""
-        _write(self._opened, piece)
+        write_all(self._opened, piece)
 
     def finish(self, content_type: str) -> Path:
         """Turn the part into the finished file, durably, and return its path.
@@ -227,7 +228,7 @@ class PartFile:
             self._opened.close()
             self._file = None
         self._path.replace(path)
-        _sync_folder(path.parent)
+        sync_folders(path.parent)
         self._remove(self._note_path)
         return path
 
@@ -272,25 +273,8 @@ def _refuse_odd(path: Path) -> None:
         raise OSError(errno.EEXIST, f"{path.name} is not a regular file")
 
 
-def _write(file: BinaryIO, data: bytes) -> None:
-    # A nearly full disk writes only the beginning, and raises nothing: only the count says so.
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
-
-
 def _is_at(file: BinaryIO, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:
         return False
-
-
-def _sync_folder(folder: Path) -> None:
-    if not _POSIX:
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
