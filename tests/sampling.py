@@ -7,8 +7,8 @@ import os
 from hypothesis import settings
 
 
-def examples(number: int) -> int:
-    """Return *number*, or the number of the nightly run's own profile if this is one."""
+def examples(number: int, *, nightly: int | None = None) -> int:
+    """Return *number*, or in the nightly run *nightly*, by default the number of its profile."""
     if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
-        return settings().max_examples
+        return nightly or settings().max_examples
     return number

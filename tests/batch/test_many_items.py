@@ -56,14 +56,21 @@ def peak(work: Callable[[Path], object], out: Path) -> int:
         tracemalloc.stop()
 
 
+@pytest.fixture(scope="module")
+def few_and_many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A batch of 1,000 items and one of 8,000."""
+    folder = tmp_path_factory.mktemp("batches")
+    return begun(folder, 1_000), begun(folder, 8_000)
+
+
 @pytest.mark.parametrize("work", [batch.status, checked])
 def test_memory_does_not_grow_with_the_batch(
-    work: Callable[[Path], object], tmp_path: Path
+    work: Callable[[Path], object], few_and_many: tuple[Path, Path]
 ) -> None:
     """Showing a batch and checking its file hold few items at a time, however many there are."""
-    few, many = begun(tmp_path, 2_000), begun(tmp_path, 20_000)
+    few, many = few_and_many
     work(few)  # what is loaded once
-    each = (peak(work, many) - peak(work, few)) / 18_000
+    each = (peak(work, many) - peak(work, few)) / 7_000
     assert each < 250  # the file name of each is known, and the first MiB of what was checked
 
 

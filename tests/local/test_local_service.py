@@ -30,6 +30,8 @@ from muybridge.local import LocalService, result_files
 from muybridge_protocol.emulator import REQUEST_BODY_LIMIT, Access
 from muybridge_protocol.families.family import DAY
 
+MORE_THAN_SOCKETS_HOLD = 32 * 1024 * 1024
+
 PNG = ("/v1/imga/images", {"model": "imga", "prompt": "a horse", "size": "4:3"})
 MP4 = ("/v1/vidsb/videos", {"model": "vidsb_2_0_pro", "prompt": "a horse", "duration": 4})
 
@@ -388,12 +390,18 @@ def test_an_unfinished_request_does_not_keep_a_service(unfinished: bytes) -> Non
     gc.collect()
 
 
-def test_a_client_who_stops_reading_does_not_keep_a_service() -> None:
+def test_a_client_who_stops_reading_does_not_keep_a_service(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Downloads that nobody reads on are cut off when the service ends."""
+
+    def write(_: Any, path: Path) -> None:
+        path.write_bytes(bytes(MORE_THAN_SOCKETS_HOLD))
+
+    monkeypatch.setattr(result_files, "render_png", write)
     with contextlib.ExitStack() as clients:
         with LocalService(speed=1000) as service:
-            body = {"model": "viddq3-pro", "prompt": "x", "duration": 16}
-            url = completed(service, "/v1/vidd/videos", body)["video_url"]
+            url = completed(service, *PNG)["image_url"]
             for _ in range(4):
                 clients.enter_context(_read_head_only(service, url))
             began = time.monotonic()
