@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
 
 from muybridge.batch.contact_sheet import write_sheet
-from muybridge.batch.events import SETTLED, BatchEvent, Report, What
+from muybridge.batch.events import SETTLED, Report, What
 from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items
 from muybridge.batch.journal import Entries, Journal
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.recovery import recover, release
-from muybridge.batch.run_state import Run, Stopped
+from muybridge.batch.run_state import Run, Settings, Stopped
 from muybridge.batch.runner_files import Runner
 from muybridge.drivers.calls import check_wait
 from muybridge.drivers.interrupts import ignoring_errors
@@ -36,18 +36,6 @@ class WrongService(JournalUnusable):
     """The batch's tasks are at another service."""
 
 
-@attrs.frozen(kw_only=True)
-class Settings:
-    """How a batch is run; see `run`."""
-
-    concurrency: int
-    timeout: float | None
-    download_timeout: float
-    on_event: Callable[[BatchEvent], None] | None
-    local: bool
-    patience: float
-
-
 @contextmanager
 def opened(
     service: Service, source: Source | None, out: str | os.PathLike[str], settings: Settings
@@ -63,13 +51,7 @@ def opened(
         raise ValueError(f"{service} is not on this machine, and so not an embedded service")
     folder = Path(out)
     with _journal(service, source, folder, settings) as journal, Runner(folder) as runner:
-        run = Run(
-            journal=journal,
-            runner=runner,
-            tell=settings.on_event if settings.on_event is not None else _ignore,
-            wait_timeout=settings.timeout,
-            download_timeout=settings.download_timeout,
-        )
+        run = Run(journal=journal, runner=runner, settings=settings)
         try:
             found = recover(journal, service, but=runner.name)
             if settings.local and not journal.owners():
@@ -179,10 +161,6 @@ def _leave(journal: Journal, service: Service, runner: Runner) -> None:
         release(journal, service, runner.name)
     except (JournalUnusable, ClaimLost):
         runner.leaves_something = True  # the error behind this is already on its way
-
-
-def _ignore(_: BatchEvent) -> None:
-    pass
 
 
 KEPT = (

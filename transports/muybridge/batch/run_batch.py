@@ -12,7 +12,8 @@ from muybridge.base_client import BaseClient
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items import Source
 from muybridge.batch.journal import PATIENCE
-from muybridge.batch.opening import CONCURRENCY, Settings, opened, status
+from muybridge.batch.opening import CONCURRENCY, opened, status
+from muybridge.batch.run_state import Settings
 from muybridge.batch.scheduler import Scheduler
 from muybridge.client import Client
 from muybridge.drivers import blocking

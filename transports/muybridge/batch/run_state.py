@@ -23,6 +23,18 @@ class Stopped(Exception):
     """The run has to stop. The next one continues its items."""
 
 
+@attrs.frozen(kw_only=True)
+class Settings:
+    """How a batch is run; see `run`."""
+
+    concurrency: int
+    timeout: float | None
+    download_timeout: float
+    on_event: Callable[[BatchEvent], None] | None
+    local: bool
+    patience: float
+
+
 @attrs.define(eq=False)
 class Run:
     """What the workers of a run share.
@@ -30,9 +42,7 @@ class Run:
     Args:
         journal: The batch's journal.
         runner: The runner that owns the items.
-        tell: Called with each event, by one worker at a time.
-        wait_timeout: Seconds to wait for a task, or None for no limit.
-        download_timeout: Seconds that a download may take.
+        settings: How it is run.
         stopping: Whether everything stops that costs nothing to stop.
         workers: Most items in progress at once.
         total: How many items there are.
@@ -46,9 +56,7 @@ class Run:
 
     journal: Journal
     runner: Runner
-    tell: Callable[[BatchEvent], None]
-    wait_timeout: float | None
-    download_timeout: float
+    settings: Settings
     stopping: bool = False
     workers: int = 0
     total: int = 0
@@ -84,7 +92,8 @@ class Run:
                 **more,
             )
             try:
-                self.tell(told)
+                if self.settings.on_event is not None:
+                    self.settings.on_event(told)
             except BaseException as error:
                 self._fail(error)
                 raise Stopped from error

@@ -87,7 +87,7 @@ class Scheduler:
             seed=random.getrandbits(32),
             concurrency=max(1, self._most),
             timeout=calls.timeout,
-            wait=run.wait_timeout,
+            wait=run.settings.timeout,
             poll_interval=calls.poll_interval,
             next_polls=calls.next_polls,
         )
@@ -267,7 +267,8 @@ class Scheduler:
             client = DrivenClient(self._calls, driver, owns_transport=False)
             try:
                 incoming.mkdir(exist_ok=True)
-                saved = await client.download(source, incoming, timeout=self._run.download_timeout)
+                limit = self._run.settings.download_timeout
+                saved = await client.download(source, incoming, timeout=limit)
                 with self._team.lock:
                     if self._left:
                         return
