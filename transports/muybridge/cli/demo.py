@@ -88,12 +88,7 @@ def _make(
 
 def _source(request: MediaRequest) -> str:
     """Return the Python that makes *request*."""
-    values = {
-        field.name: getattr(request, field.name)
-        for field in request.family.fields
-        if getattr(request, field.name) is not None
-    }
-    arguments = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    arguments = ", ".join(f"{name}={value!r}" for name, value in request.__rich_repr__())
     return f"{type(request).__name__}({arguments})"
 
 

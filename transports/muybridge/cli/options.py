@@ -78,9 +78,8 @@ def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
             body[field.wire] = _read_value(field, value)
     if body.get("prompt") == "-":
         body["prompt"] = read_stdin()
-    unlisted = values.get(UNLISTED)
-    if unlisted is not None:
-        problems += _put_unlisted(body, unlisted)
+    if (name := values.get(UNLISTED)) is not None:
+        problems += _put_unlisted(body, name)
     extra = _read_extra(values.get(EXTRA), problems)
     report = family.check(body, extra=extra)
     if problems or not report.ok:
@@ -266,12 +265,16 @@ def _put_unlisted(body: dict[str, object], name: str) -> list[Problem]:
                 "model", name, "alternatives", "is given beside --unlisted-model", "give only one"
             )
         ]
-    try:
-        body["model"] = Unlisted(name)
-    except ValueError:
-        # The check reports what is wrong with it, as with any model.
-        body["model"] = name
+    body["model"] = unlisted(name)
     return []
+
+
+def unlisted(name: str) -> Unlisted | str:
+    """Return a model that is not listed, or *name* itself if no model has such a name."""
+    try:
+        return Unlisted(name)
+    except ValueError:
+        return name  # the check says what is wrong with it, as with any model
 
 
 def _read_extra(text: str | None, problems: list[Problem]) -> dict[str, Any]:

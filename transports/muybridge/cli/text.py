@@ -20,6 +20,7 @@ from muybridge.cli.options import (
     read_number,
     read_stdin,
     timeout,
+    unlisted,
 )
 from muybridge.cli.records import answer_record
 from muybridge.cli.results import print_document
@@ -105,7 +106,7 @@ def text(
     With --json: {ok, text, finish_reason, usage, response: {the response's fields}}.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("text_base_url", "api_key_file")
-    asked = _unlisted(model) if unlisted_model else model
+    asked = unlisted(model) if unlisted_model else model
     files = tuple(map(_load, images))
     if prompt == "-":
         prompt = read_stdin()
@@ -150,13 +151,6 @@ def _check(model: str | Unlisted, prompt: str, settings: dict[str, Any]) -> None
         problems += error.problems
     if problems:
         raise InvalidRequest("text", problems)
-
-
-def _unlisted(model: str) -> str | Unlisted:
-    try:
-        return Unlisted(model)
-    except ValueError:
-        return model  # the check says what is wrong with it, as with any model
 
 
 def _load(path: str) -> Part:
