@@ -33,7 +33,6 @@ ALONE = {
     "muybridge.local": {
         library: {"LocalService", "serve"} for library in ("PIL", "av", "hypercorn", "trio")
     },
-    "muybridge.testing.conformance": {"trio": {"AsyncTransportConformance"}},
 }  # fmt: skip
 """What is not there, for want of each library."""
 LIBRARIES = sorted({library for missing in ALONE.values() for library in missing})

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 import re
 import ssl
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 import attrs
+import pytest
 
 from muybridge.testing.conformance import (
     AsyncTransportConformance,
@@ -17,6 +19,7 @@ from muybridge.testing.conformance import (
 )
 from muybridge.testing.conformance.blocking import BlockingTransport
 from muybridge.testing.conformance.event_loops import TrioThread
+from muybridge.wire.asyncio_transport import AsyncioTransport
 from muybridge.wire.httpx2_transport import Httpx2Transport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
@@ -48,6 +51,22 @@ class TestTrioTransport(AsyncTransportConformance):
 
     def make_async_transport(self, ssl_context: ssl.SSLContext) -> TrioTransport:
         return TrioTransport(ssl_context=ssl_context)
+
+
+class TestAsyncioTransport(AsyncTransportConformance):
+    """So does that of `AsyncClient` under asyncio."""
+
+    event_loop = "asyncio"
+
+    def make_async_transport(self, ssl_context: ssl.SSLContext) -> AsyncioTransport:
+        return AsyncioTransport(ssl_context=ssl_context)
+
+
+@pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
+class TestAsyncioTransportOnUvloop(TestAsyncioTransport):
+    """And so it does on uvloop."""
+
+    event_loop = "uvloop"
 
 
 class TestHttpx2Transport(TransportConformance):

@@ -8,13 +8,14 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import pytest
 
+from muybridge.testing.conformance.event_loops import CancelledAt
 from muybridge.wire.async_transport import exchange
 from muybridge.wire.asyncio_transport import AsyncioLoop, AsyncioStream, AsyncioTransport
 from muybridge.wire.transport import TransportError
@@ -75,41 +76,10 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, T]], T]
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
-class CancelledAt(Awaitable[T]):
-    """Awaits a coroutine in the current task, and cancels the task at one suspension.
-
-    Args:
-        coroutine: What to await.
-        nth: The suspension, counted from 1.
-        again: Whether to cancel the task at each suspension from there on.
-    """
-
-    def __init__(self, coroutine: Coroutine[Any, Any, T], nth: int, *, again: bool = False) -> None:
-        self._coroutine = coroutine
-        self._nth = nth
-        self._again = again
-        self.suspensions = 0
-        self.requests = 0
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        task = asyncio.current_task()
-        assert task is not None
-        resume = partial(self._coroutine.send, None)
-        while True:
-            try:
-                waiting = resume()
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            self.suspensions += 1
-            if self.suspensions == self._nth or (self._again and self.suspensions > self._nth):
-                task.cancel("from outside")
-                self.requests += 1
-            try:
-                yield waiting
-                resume = partial(self._coroutine.send, None)
-            except BaseException as error:  # noqa: BLE001  # the coroutine's to handle
-                resume = partial(self._coroutine.throw, error)
+def cancel() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel("from outside")
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["once", "again and again"])
@@ -121,7 +91,7 @@ def test_cancelled_at_each_suspension(
     async def cancelled_at(nth: int) -> tuple[CancelledAt[HttpResponse], HttpResponse | None]:
         transport, response = AsyncioTransport(ssl_context=client_tls), None
         paid = exchange(transport, post(server.url), timeout=5, authorization=AUTHORIZATION)
-        calling = CancelledAt(paid, nth, again=again)
+        calling = CancelledAt(nth, paid, cancel, again=again)
         with suppress(asyncio.CancelledError):
             response = await calling
             await asyncio.sleep(0)
@@ -155,7 +125,7 @@ def test_free_request_is_cancelled_at_once(run: Run) -> None:
 
     async def cancelled_at(request: HttpRequest, nth: int) -> bool:
         transport = AsyncioTransport()
-        calling = CancelledAt(exchange(transport, request, timeout=5), nth)
+        calling = CancelledAt(nth, exchange(transport, request, timeout=5), cancel)
         with suppress(asyncio.CancelledError):
             await calling
             assert not calling.requests
@@ -281,7 +251,7 @@ def test_numeric_address_needs_no_thread(run: Run) -> None:
 
     async def look_up(host: str) -> tuple[list[str], int]:
         loop = AsyncioLoop()
-        looking = CancelledAt(loop.look_up(host, 80), nth=0)
+        looking = CancelledAt(0, loop.look_up(host, 80), cancel)
         return sorted({str(address[0]) for *_, address in await looking}), looking.suspensions
 
     assert run(look_up("127.0.0.1")) == (["127.0.0.1"], 0)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import ssl
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import pytest
-import trio
 
 from muybridge.testing.certificates import client_context
 from muybridge.testing.conformance.calling import (
@@ -18,16 +20,21 @@ from muybridge.testing.conformance.calling import (
     get,
     post,
     serving,
+    shown,
 )
+from muybridge.testing.conformance.event_loops import EventLoopThread, Work
 from muybridge.testing.conformance.lessons import Lesson
 from muybridge.testing.scripted_server import Peer, hang, reply_bytes
 from muybridge.wire.async_transport import AsyncTransport, exchange
+from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpRequest, HttpResponse
 
 SHIELD = Lesson(
     "a create that is cancelled after its first byte has been paid for, and nobody knows its id",
-    "HttpRequest.shielded: a CancelScope with shield=True and the exchange's deadline, from the "
-    "first byte until the response's last one; before the first byte there is a checkpoint",
+    "HttpRequest.shielded. Under trio: a CancelScope with shield=True and the exchange's deadline, "
+    "from the first byte until the response's last one; before the first byte there is a "
+    "checkpoint. asyncio has no such shield: finish the exchange in spite of CancelledError, or "
+    "turn that into a failure with sent=True",
 )
 FREE = Lesson(
     "a cancelled wait must end at once, and leave no connection behind",
@@ -35,11 +42,18 @@ FREE = Lesson(
 )
 
 
+T = TypeVar("T")
+
+Outcome = HttpResponse | Exception | None
+"""A response, an error, or nothing where the cancellation ended the exchange."""
+
 _after_the_smoke_check = pytest.mark.usefixtures("transport")  # the fixture runs it first
 
 
 class Cancelling(ABC):
-    """What a cancellation does to an exchange under trio."""
+    """What a cancellation does to an exchange."""
+
+    _thread: EventLoopThread
 
     @abstractmethod
     def make_async_transport(self, ssl_context: ssl.SSLContext) -> AsyncTransport:
@@ -80,9 +94,41 @@ class Cancelling(ABC):
 
         with serving(script) as server:
             outcome = self._cancelled(post(server.url), seen, cancelled)
-            found = outcome.body if isinstance(outcome, HttpResponse) else outcome
+            whole = isinstance(outcome, HttpResponse) and outcome.body == body
+            ambiguous = not self._thread.has_shields and _may_be_sent(outcome)
             expected = f"the response {body!r}, in spite of the cancellation"
-            SHIELD.require(found == body, expected, found or "the cancellation")
+            SHIELD.require(whole or ambiguous, expected, _described(outcome))
+
+    @_after_the_smoke_check
+    def test_cancelled_at_each_suspension(self) -> None:
+        """Wherever a paid request is cancelled, it is not sent, or its outcome is known."""
+        reached = True
+        for nth in itertools.count(1):
+            ended = threading.Event()
+
+            def script(peer: Peer, ended: threading.Event = ended) -> None:
+                """Read one whole request, and answer it in pieces."""
+                try:
+                    peer.read_request()
+                    sent = reply_bytes(200, b'{"id": 7}')
+                    peer.send(sent[:-3])
+                    peer.drip(sent[-3:], every=0.003)
+                    peer.hang()
+                finally:
+                    ended.set()
+
+            with serving(script) as server:
+                outcome, reached = self._cancelled_at(nth, post(server.url))
+                if isinstance(outcome, HttpResponse):
+                    right = outcome.body == b'{"id": 7}'
+                    SHIELD.require(right, "the whole response", f"the body {outcome.body!r}")
+                elif not _may_be_sent(outcome):
+                    if server.peers:
+                        ended.wait(1)
+                    found = f"{_described(outcome)}, at suspension {nth}"
+                    SHIELD.require(not server.received, "no byte of the request", found)
+            if not reached:
+                break
 
     @_after_the_smoke_check
     def test_cancelled_while_it_costs_nothing(self) -> None:
@@ -110,30 +156,50 @@ class Cancelling(ABC):
         request: HttpRequest,
         seen: threading.Event,
         cancelled: threading.Event | None = None,
-    ) -> HttpResponse | Exception | None:
+    ) -> Outcome:
         """Return how an exchange ended that is cancelled once the server has seen it, if it did."""
-        outcomes: list[HttpResponse | Exception] = []
+        moment = functools.partial(seen.wait, 2)
+        then = (cancelled or threading.Event()).set
+        return self._call(request, lambda work: self._thread.cancelled_after(moment, then, work))
+
+    def _cancelled_at(self, nth: int, request: HttpRequest) -> tuple[Outcome, bool]:
+        """Return how an exchange ended that is cancelled as it suspends for the *nth* time.
+
+        Return also whether it was suspended that often.
+        """
+        return self._call(request, lambda work: self._thread.cancelled_at(nth, work))
+
+    def _call(
+        self,
+        request: HttpRequest,
+        cancelling: Callable[[Work[HttpResponse | Exception]], Awaitable[T]],
+    ) -> T:
+        """Return what *cancelling* returns for the exchange of *request*."""
         transport = self.make_async_transport(client_context(authority()))
 
-        async def call(scope: trio.CancelScope) -> None:
-            with scope:
-                try:
-                    outcome: HttpResponse | Exception = await exchange(
-                        transport, request, timeout=ENOUGH, authorization=AUTHORIZATION
-                    )
-                except Exception as error:  # noqa: BLE001  # reported to the author of the transport
-                    outcome = error
-                outcomes.append(outcome)
+        async def call() -> HttpResponse | Exception:
+            try:
+                return await exchange(
+                    transport, request, timeout=ENOUGH, authorization=AUTHORIZATION
+                )
+            except Exception as error:  # noqa: BLE001  # reported to the author of the transport
+                return error
 
-        async def main() -> None:
-            scope = trio.CancelScope()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(call, scope)
-                await trio.to_thread.run_sync(seen.wait, 2)
-                scope.cancel()
-                if cancelled is not None:
-                    cancelled.set()
-            await transport.close()
+        async def main() -> T:
+            try:
+                return await cancelling(call)
+            finally:
+                await transport.close()
 
-        trio.run(main)
-        return outcomes[0] if outcomes else None
+        return self._thread.run(main)
+
+
+def _described(outcome: Outcome) -> object:
+    if isinstance(outcome, TransportError):
+        return f"TransportError, {shown(outcome.failure)}"
+    return outcome.body if isinstance(outcome, HttpResponse) else outcome or "the cancellation"
+
+
+def _may_be_sent(outcome: Outcome) -> bool:
+    """Whether a failure says that some of the request may have been sent."""
+    return isinstance(outcome, TransportError) and outcome.failure.sent

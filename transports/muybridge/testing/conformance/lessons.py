@@ -171,8 +171,8 @@ BOUND = (
     "one bad response must not take the memory of a process that waits for a thousand paid tasks"
 )
 TIME = (
-    "a call that outlives its timeout delays everything behind it; under trio a paid exchange is "
-    "shielded, and could not even be cancelled"
+    "a call that outlives its timeout delays everything behind it; a paid exchange of an "
+    "async transport is shielded, and could not even be cancelled"
 )
 KEY = "whoever has the key spends your money"
 
