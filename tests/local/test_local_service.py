@@ -487,9 +487,10 @@ def test_results_can_be_served_under_another_address() -> None:
 
 SERVE = """
 import sys
-from muybridge.local import serve
+from muybridge.local import LocalService, serve
 
-serve(port=0, speed=1000, on_ready=lambda service: print(service.base_url, flush=True))
+service = LocalService(speed=1000)
+serve(service, on_ready=lambda service: print(service.base_url, flush=True))
 print("ended", flush=True)
 """
 

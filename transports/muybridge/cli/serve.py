@@ -63,7 +63,7 @@ def serve(
     With --json: {ok, base_url, text_base_url, api_key}; the key is null where it is in a file.
     """  # noqa: D301  click's own mark for lines that stay as they are
     # From the package, which says how to install what is missing.
-    from muybridge.local import serve as serve_forever  # noqa: PLC0415  an extra of its own
+    from muybridge import local  # noqa: PLC0415  an extra of its own
     from muybridge_protocol.emulator import Access  # noqa: PLC0415  no other command needs it
 
     invocation.api_key_file = api_key_file
@@ -91,14 +91,9 @@ def serve(
         sys.stdout.flush()
 
     try:
-        serve_forever(
-            host=host,
-            port=port,
-            speed=speed,
-            keys=None if given is None else {check_key(given): Access()},
-            strict=strict,
-            on_ready=ready,
-        )
+        keys = None if given is None else {check_key(given): Access()}
+        service = local.LocalService(host=host, port=port, speed=speed, keys=keys, strict=strict)
+        local.serve(service, on_ready=ready)
     except Unprinted:
         raise
     except (OSError, ValueError) as error:

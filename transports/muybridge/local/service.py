@@ -139,33 +139,17 @@ class LocalService:
 
 
 def serve(
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    speed: float = 1.0,
-    keys: Mapping[str, Access] | None = None,
-    public_url: str | None = None,
-    strict: bool = False,
-    on_ready: Callable[[LocalService], None] = lambda _: None,
+    service: LocalService, *, on_ready: Callable[[LocalService], None] = lambda _: None
 ) -> None:
-    """Serve the emulator until Ctrl-C, or until the process is terminated.
+    """Run *service* until Ctrl-C, or until the process is terminated.
 
     Args:
-        host: Address to listen on: this machine alone by default.
-        port: Port to listen on, or 0 for any that is free.
-        speed: What the times of `muybridge_protocol.emulator.Timing` are divided by.
-        keys: What each API key may use, or None for one new key that may use everything.
-        public_url: Where clients reach the service, if not at the address that it listens on.
-        strict: Whether to refuse fields and models that the specification does not list.
+        service: The service, such as `LocalService(port=8000)`.
         on_ready: Called with the service once it can be reached.
 
     Raises:
-        ValueError: The port, the speed or the keys cannot be used.
         OSError: The address cannot be listened on.
     """
-    service = LocalService(
-        host=host, port=port, speed=speed, keys=keys, public_url=public_url, strict=strict
-    )
     on_main_thread = threading.current_thread() is threading.main_thread()
     # SIGTERM must not leave temporary files behind, either.
     stopping = terminating_on_signals() if on_main_thread else contextlib.nullcontext()
