@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from benchmarks import (
+    asyncio_lifecycle,
     batches,
     cold,
     connections,
@@ -35,6 +36,11 @@ BENCHMARKS: Mapping[str, Callable[[int], Report | lost_replies.Count]] = {
         f"trio-lifecycle-{at_once}": race(partial(trio_lifecycle.lifecycles, at_once))
         for at_once in trio_lifecycle.LIFECYCLES
     },
+    **{
+        f"asyncio-lifecycle-{at_once}": race(partial(asyncio_lifecycle.lifecycles, at_once))
+        for at_once in asyncio_lifecycle.AT_ONCE
+    },
+    "asyncio-polls": race(asyncio_lifecycle.polls),
     "trio-polls": race(trio_lifecycle.polls),
     "download": race(downloads.benchmark),
     "trio-download": race(downloads.under_trio),

@@ -11,7 +11,7 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -31,17 +31,17 @@ from muybridge import ImgbRequest, TrioClient
 
 LIFECYCLES = {1: 200, 50: 500, 500: 1_000, 2_000: 2_000}
 """How many make one round, by how many are under way at once."""
-_WAITS = 6_000
+WAITS = 6_000
 """How many make one round: three for each task, where there are 2,000 at once."""
-_OK = 200
-_KEY = "the-key-of-a-benchmark"
-_HEADERS = {
+OK = 200
+KEY = "the-key-of-a-benchmark"
+HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "gzip",
     "User-Agent": "benchmark",
-    "Authorization": f"Bearer {_KEY}",
+    "Authorization": f"Bearer {KEY}",
 }
-_POST_HEADERS = {**_HEADERS, "Content-Type": "application/json"}
+POST_HEADERS = {**HEADERS, "Content-Type": "application/json"}
 
 
 class Client(Protocol):
@@ -105,7 +105,7 @@ async def _h11(base_url: str, _: int) -> AsyncIterator[Client]:
             stream, http = idle.pop()
         else:
             stream, http = await trio.open_tcp_stream(host, port), h11.Connection(h11.CLIENT)
-        headers = {"Host": f"{host}:{port}", **(_HEADERS if body is None else _POST_HEADERS)}
+        headers = {"Host": f"{host}:{port}", **(HEADERS if body is None else POST_HEADERS)}
         if body is not None:
             headers["Content-Length"] = str(len(body))
         wire = http.send(h11.Request(method=method, target=path, headers=list(headers.items())))
@@ -119,7 +119,7 @@ async def _h11(base_url: str, _: int) -> AsyncIterator[Client]:
             elif isinstance(event, h11.Data):
                 received += event.data
             else:
-                assert event.status_code == _OK
+                assert event.status_code == OK
         if is_create and idle:  # one is enough for the polls between creates
             await stream.aclose()
         else:
@@ -134,19 +134,21 @@ async def _h11(base_url: str, _: int) -> AsyncIterator[Client]:
             await stream.aclose()
 
 
-def _ours(base_url: str, _: int) -> TrioClient:
-    return TrioClient(_KEY, base_url, poll_interval=0)
+def ours(base_url: str, _: int) -> TrioClient:
+    """Return the contestant that this package is."""
+    return TrioClient(KEY, base_url, poll_interval=0)
 
 
 @asynccontextmanager
-async def _httpx2(base_url: str, _: int) -> AsyncIterator[Client]:
-    httpx2 = importlib.import_module("httpx2")
-    async with httpx2.AsyncClient(base_url=base_url, timeout=60) as client:
+async def httpx2(base_url: str, _: int) -> AsyncIterator[Client]:
+    """Give the loop that a user writes on httpx2, under any event loop."""
+    library = importlib.import_module("httpx2")
+    async with library.AsyncClient(base_url=base_url, timeout=60) as client:
 
         async def call(method: str, path: str, body: bytes | None) -> Any:
-            headers = _HEADERS if body is None else _POST_HEADERS
+            headers = HEADERS if body is None else POST_HEADERS
             reply = await client.request(method, path, content=body, headers=headers)
-            assert reply.status_code == _OK
+            assert reply.status_code == OK
             return reply.json()
 
         yield ByHand(call)
@@ -159,10 +161,10 @@ async def _requests(base_url: str, at_once: int) -> AsyncIterator[Client]:
         session.mount("http://", requests.adapters.HTTPAdapter(pool_maxsize=at_once))
 
         def send(method: str, path: str, body: bytes | None) -> Any:
-            headers = _HEADERS if body is None else _POST_HEADERS
+            headers = HEADERS if body is None else POST_HEADERS
             url = f"{base_url}{path}"
             reply = session.request(method, url, data=body, headers=headers, timeout=60)
-            assert reply.status_code == _OK
+            assert reply.status_code == OK
             return reply.json()
 
         limiter = trio.CapacityLimiter(at_once)
@@ -170,10 +172,10 @@ async def _requests(base_url: str, at_once: int) -> AsyncIterator[Client]:
 
 
 _FLOOR, _OURS = "a loop on h11 and trio", "muybridge.TrioClient"
-_FLOOR_AND_OURS: dict[str, Contestant] = {_FLOOR: _h11, _OURS: _ours}
+_FLOOR_AND_OURS: dict[str, Contestant] = {_FLOOR: _h11, _OURS: ours}
 _TARGETS = {1: 1.5, 500: 1.5}
 """Most that a lifecycle may take of the floor, by how many are under way at once."""
-_PEERS: dict[str, Contestant] = {"httpx2": _httpx2, "requests": _requests}
+_PEERS: dict[str, Contestant] = {"httpx2": httpx2, "requests": _requests}
 _PEERS_NAMES = {"httpx2": "a loop on httpx2", "requests": "a loop on requests in threads"}
 
 
@@ -196,22 +198,34 @@ async def _all(tasks: Sequence[Callable[[], Awaitable[object]]]) -> None:
             nursery.start_soon(task)
 
 
-def _round(
+def one_round(
     contestant: Contestant,
     base_url: str,
     at_once: int,
     work: Callable[[Client, int], Awaitable[object]],
+    *,
+    run: Callable[[Callable[[], Coroutine[Any, Any, float]]], float] = trio.run,
+    together: Callable[[Sequence[Callable[[], Awaitable[object]]]], Awaitable[None]] = _all,
 ) -> Callable[[], float]:
-    """Return what does *work* in so many tasks at once, and returns the CPU seconds it took."""
+    """Return what does *work* in so many tasks at once, and returns the CPU seconds it took.
+
+    Args:
+        contestant: Who works.
+        base_url: Where the service is.
+        at_once: How many tasks.
+        work: What each of them does, given its number.
+        run: Runs an async function in an event loop.
+        together: Runs async functions at the same time there.
+    """
 
     async def spent() -> float:
         async with contestant(base_url, at_once) as client:
-            await _all([partial(client.get, "any")] * at_once)
+            await together([partial(client.get, "any")] * at_once)
             began = time.process_time()
-            await _all([partial(work, client, number) for number in range(at_once)])
+            await together([partial(work, client, number) for number in range(at_once)])
             return time.process_time() - began
 
-    return partial(trio.run, spent)
+    return partial(run, spent)
 
 
 def lifecycles(at_once: int) -> AbstractContextManager[Benchmark]:
@@ -229,7 +243,7 @@ def _lifecycles(at_once: int) -> Iterator[Benchmark]:
 
     with serving() as base_url:
         contestants = {
-            name: _round(contestant, base_url, at_once, run)
+            name: one_round(contestant, base_url, at_once, run)
             for name, contestant in _contestants().items()
         }
         unit = f"create, {QUERIES} polls and result; {at_once:,} at once"
@@ -255,8 +269,8 @@ def _polls() -> Iterator[Benchmark]:
 
     with serving() as base_url:
         contestants = {
-            f"{name}, {at_once:,} at once": _round(
-                contestant, base_url, at_once, waiting(_WAITS // at_once)
+            f"{name}, {at_once:,} at once": one_round(
+                contestant, base_url, at_once, waiting(WAITS // at_once)
             )
             for name, contestant in reversed(_FLOOR_AND_OURS.items())
             for at_once in (50, 2_000)
@@ -264,4 +278,4 @@ def _polls() -> Iterator[Benchmark]:
         few, many = (f"{_OURS}, {at_once:,} at once" for at_once in (50, 2_000))
         floor_few, floor_many = (f"{_FLOOR}, {at_once:,} at once" for at_once in (50, 2_000))
         targets = [Target(many, at_most=1.1, of=few, beside=(floor_many, floor_few))]
-        yield Benchmark("poll", _WAITS * QUERIES, contestants, targets)
+        yield Benchmark("poll", WAITS * QUERIES, contestants, targets)
