@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import re
 from collections.abc import Iterator
 from inspect import signature
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from sybil import Example, Sybil
-from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+from sybil.parsers.markdown import CodeBlockParser
 
 from muybridge.local import LocalService
 from muybridge_protocol.families import FAMILIES
@@ -28,6 +30,26 @@ def to_run(page: Path) -> object:
     """Return the parameter for *page*; where clients meet a proxy, tests may send paid requests."""
     marks = [pytest.mark.muybridge_paid_requests] if page.name == "proxy.md" else []
     return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+class Cells:
+    """Runs blocks of code as a notebook does: in one event loop, and `await` stands anywhere.
+
+    Args:
+        runner: Runs the blocks that await something.
+    """
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._runner = runner
+
+    def __call__(self, example: Example) -> None:
+        """Run *example* in the namespace of its page."""
+        lines = "\n" * (example.line + example.parsed.line_offset)  # so that tracebacks are right
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        code = compile(lines + example.parsed, example.path, "exec", flags, dont_inherit=True)
+        awaited = eval(code, example.namespace)  # noqa: S307  our own pages
+        if awaited is not None:
+            self._runner.run(awaited)
 
 
 @pytest.mark.parametrize("page", [to_run(page) for page in PAGES])
@@ -51,10 +73,11 @@ def test_examples_run(
     def printed_at_last(example: Example) -> None:
         assert capsys.readouterr().out.endswith(str(example.parsed))
 
-    parsers = [PythonCodeBlockParser(), CodeBlockParser("text", printed_at_last)]
-    document = Sybil(parsers).parse(page)
-    for example in document.examples():
-        example.evaluate()
+    with asyncio.Runner() as runner:
+        cells = CodeBlockParser("python", Cells(runner))
+        document = Sybil([cells, CodeBlockParser("text", printed_at_last)]).parse(page)
+        for example in document.examples():
+            example.evaluate()
     for name, test in document.namespace.items():
         if name.startswith("test_"):
             test(**{each: request.getfixturevalue(each) for each in signature(test).parameters})
