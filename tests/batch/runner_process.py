@@ -181,5 +181,10 @@ if __name__ == "__main__":
         run,
         "muybridge.batch",
         "muybridge.batch.run_batch",
+        "muybridge.drivers.fleet_run",
+        "muybridge.drivers.on_trio",
+        "muybridge.trio_client",
         "muybridge.wire.requests_transport",
+        "muybridge.wire.trio_transport",
+        "muybridge_protocol.families.imgb",
     )
