@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import trio
 
 import muybridge
 from client.drivers import AnyClient
-from client.event_loops import BlockingAsyncClient, TrioClock, trio_runs
+from client.event_loops import BlockingAsyncClient, Run, asyncio_runs, trio_runs
 from muybridge import batch
 from muybridge.batch import Report
 from muybridge.testing import SkippingClock
+from muybridge.wire.asyncio_transport import AsyncioTransport
+from muybridge.wire.http1.transport import Http1Transport
 from muybridge.wire.requests_transport import RequestsTransport
 from muybridge.wire.transport import Transport
 from muybridge.wire.trio_transport import TrioTransport
@@ -64,6 +65,9 @@ MakeTransport = Callable[[ssl.SSLContext | None], Transport]
 MakeTrioTransport = Callable[[ssl.SSLContext | None], TrioTransport]
 """Makes a transport for trio, given what it trusts."""
 
+MakeAsyncioTransport = Callable[[ssl.SSLContext | None], AsyncioTransport]
+"""Makes a transport for asyncio, given what it trusts."""
+
 
 def requests_driver(
     closing: ExitStack,
@@ -87,34 +91,58 @@ def requests_driver(
     return make
 
 
+def _async_driver(
+    closing: ExitStack,
+    make_client: Callable[..., muybridge.AsyncClient],
+    make_transport: Callable[[], Http1Transport],
+    runs: Callable[[PatientClock], Run],
+) -> MakeDriven:
+    """Return what makes async clients, each on a transport of its own, to be closed by *closing*.
+
+    Args:
+        closing: Closes them.
+        make_client: The client's class.
+        make_transport: Makes a transport.
+        runs: Returns what runs calls in an event loop, by a clock.
+    """
+
+    def make(url: str, **options: Any) -> Driven:
+        clock = PatientClock()
+        transport, run = make_transport(), runs(clock)
+        hang_up = partial(run, transport.close)
+        closing.callback(hang_up)
+        client = make_client(KEY, url, url, transport=transport, wall=clock.wall, **options)
+        return Driven(
+            client=BlockingAsyncClient(client, run),
+            clock=clock,
+            batch=lambda items, folder: run(batch.run_async, client, items, folder, timeout=60),
+            hang_up=hang_up,
+        )
+
+    return make
+
+
 def trio_driver(
     closing: ExitStack,
     trust: ssl.SSLContext | None,
     make_transport: MakeTrioTransport = lambda trust: TrioTransport(ssl_context=trust),
 ) -> MakeDriven:
     """Return what makes clients for trio, to be closed by *closing*."""
+    return _async_driver(closing, muybridge.TrioClient, partial(make_transport, trust), trio_runs)
 
-    def make(url: str, **options: Any) -> Driven:
-        clock = PatientClock()
-        transport = make_transport(trust)
-        hang_up = partial(trio.run, transport.close)
-        closing.callback(hang_up)
-        client = muybridge.TrioClient(
-            KEY, url, url, transport=transport, wall=clock.wall, **options
-        )
 
-        def run_batch(items: list[Any], folder: Path) -> Report:
-            run = partial(batch.run_trio, client, items, folder, timeout=60)
-            return trio.run(run, clock=TrioClock(clock))
-
-        return Driven(
-            client=BlockingAsyncClient(client, trio_runs(clock)),
-            clock=clock,
-            batch=run_batch,
-            hang_up=hang_up,
-        )
-
-    return make
+def asyncio_driver(
+    closing: ExitStack,
+    trust: ssl.SSLContext | None,
+    make_transport: MakeAsyncioTransport = lambda trust: AsyncioTransport(ssl_context=trust),
+) -> MakeDriven:
+    """Return what makes clients for asyncio, to be closed by *closing*."""
+    return _async_driver(
+        closing,
+        muybridge.AsyncClient,
+        partial(make_transport, trust),
+        lambda clock: asyncio_runs(clock, closing),
+    )
 
 
 MakeDriver = Callable[[ExitStack, ssl.SSLContext | None], MakeDriven]
@@ -123,4 +151,5 @@ MakeDriver = Callable[[ExitStack, ssl.SSLContext | None], MakeDriven]
 DRIVERS: dict[str, MakeDriver] = {
     "requests": requests_driver,
     "trio": trio_driver,
+    "asyncio": asyncio_driver,
 }
