@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -50,7 +51,7 @@ class Custom(FakeTransport):
 
 
 class AsyncCustom(AsyncFakeTransport):
-    """The same for trio."""
+    """The same for async clients."""
 
     offline = False
 
@@ -121,7 +122,7 @@ def test_after_a_marked_test(make_client: MakeClient) -> None:
         client.create(REQUEST)
 
 
-@pytest.mark.parametrize("driver", ["requests", "trio"])
+@pytest.mark.parametrize("driver", DRIVERS)
 def test_batch(tmp_path: Path, driver: str) -> None:
     """A batch stops, and its journal says that nothing was sent."""
 
@@ -129,12 +130,17 @@ def test_batch(tmp_path: Path, driver: str) -> None:
         with muybridge.Client("key", ELSEWHERE, transport=Custom()) as client:
             batch.run(client, [REQUEST], tmp_path)
 
-    async def run_trio() -> None:
-        async with muybridge.TrioClient("key", ELSEWHERE, transport=AsyncCustom()) as client:
-            await batch.run_trio(client, [REQUEST], tmp_path)
+    async def run_async() -> None:
+        async with muybridge.AsyncClient("key", ELSEWHERE, transport=AsyncCustom()) as client:
+            await batch.run_async(client, [REQUEST], tmp_path)
 
+    runs: dict[str, Callable[[], object]] = {
+        "requests": run,
+        "trio": lambda: trio.run(run_async),
+        "asyncio": lambda: asyncio.run(run_async()),
+    }
     with pytest.raises(PaidRequestBlocked):
-        trio.run(run_trio) if driver == "trio" else run()
+        runs[driver]()
     (entry,) = batch.status(tmp_path).entries
     assert entry.state is State.QUEUED
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Coroutine
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
 import muybridge
 from muybridge.local import LocalService
-from muybridge.testing.plugin import MakeTrioClient
+from muybridge.testing.plugin import MakeAsyncClient
 
 REQUEST = muybridge.ImgaRequest(model="imga", prompt="a horse")
 HOME = Path(muybridge.__file__).parent.parent
@@ -26,19 +29,35 @@ def test_client(muybridge_client: muybridge.Client, tmp_path: Path) -> None:
     assert muybridge_client.generate_content("textg-2.5-pro", "Why?").text
 
 
-def test_trio_client(
-    muybridge_trio_client: MakeTrioClient, muybridge_service: LocalService
+def run_asyncio(function: Callable[[], Coroutine[Any, Any, Any]]) -> object:
+    return asyncio.run(function())
+
+
+@pytest.mark.parametrize(
+    ("fixture", "run"),
+    [
+        ("muybridge_trio_client", trio.run),
+        ("muybridge_async_client", trio.run),
+        ("muybridge_async_client", run_asyncio),
+    ],
+)
+def test_async_clients(
+    request: pytest.FixtureRequest,
+    muybridge_service: LocalService,
+    fixture: str,
+    run: Callable[[Callable[[], Coroutine[Any, Any, Any]]], object],
 ) -> None:
-    """The factory makes clients for any event loop, with options of their own."""
+    """A factory makes clients for any event loop, with options of their own."""
+    make: MakeAsyncClient = request.getfixturevalue(fixture)
 
     async def main() -> str | None:
         seen: list[object] = []
-        async with muybridge_trio_client(on_event=seen.append) as client:
+        async with make(on_event=seen.append) as client:
             result = await client.run(REQUEST)
             assert str(client.service) == str(muybridge_service.base_url) or seen
             return result.image_url
 
-    assert [bool(trio.run(main)) for _ in range(2)] == [True, True]
+    assert [bool(run(main)) for _ in range(2)] == [True, True]
 
 
 def test_registered() -> None:
@@ -65,6 +84,7 @@ def test_cheap() -> None:
     ("library", "fixture", "extras"),
     [
         ("trio", "muybridge_trio_client", "local,trio"),
+        ("httptools", "muybridge_async_client", "local,asyncio"),
         ("requests", "muybridge_client", "local,requests"),
     ],
 )

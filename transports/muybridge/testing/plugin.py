@@ -11,24 +11,40 @@ scope serves tests that are not marked, so it may not pay, whichever test happen
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import pytest
 
 from muybridge.payment_guard import MARKER, paid_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
+    from muybridge.async_client import AsyncClient
     from muybridge.client import Client
     from muybridge.local import LocalService
     from muybridge.trio_client import TrioClient
+
+AnyClient = TypeVar("AnyClient")
 
 _SPEED = "1000"
 _SERVICE = "muybridge.local.service"
 _POLL_INTERVAL = 0.005
 """Seconds between result queries: the service is on this machine and fast."""
+
+
+class MakeAsyncClient(Protocol):
+    """Makes an `AsyncClient` that speaks to the service of the tests."""
+
+    def __call__(self, **options: Any) -> AsyncClient:
+        """Return a client, to be entered with `async with` in the event loop that it works in.
+
+        Args:
+            options: Arguments of `AsyncClient`.
+        """
+        ...
 
 
 class MakeTrioClient(Protocol):
@@ -126,27 +142,36 @@ def muybridge_client(request: pytest.FixtureRequest) -> Generator[Client]:
 
 
 @pytest.fixture
-def muybridge_trio_client(request: pytest.FixtureRequest) -> MakeTrioClient:
-    """A function that makes clients of `muybridge_service` for trio.
+def muybridge_async_client(request: pytest.FixtureRequest) -> MakeAsyncClient:
+    """A function that makes clients of `muybridge_service` for asyncio and trio.
 
-    It is not a client, because a `TrioClient` belongs to an event loop, and this fixture runs
-    outside of it: `async with muybridge_trio_client() as client:`.
+    It is not a client, because an `AsyncClient` belongs to an event loop, and this fixture runs
+    outside of it: `async with muybridge_async_client() as client:`.
     """
+    _need("muybridge_async_client", "local,asyncio", "muybridge.wire.asyncio_transport", _SERVICE)
+    import muybridge  # noqa: PLC0415  # loaded on first use
+
+    return _maker(muybridge.AsyncClient, request.getfixturevalue("muybridge_service"))
+
+
+@pytest.fixture
+def muybridge_trio_client(request: pytest.FixtureRequest) -> MakeTrioClient:
+    """A function that makes clients of `muybridge_service` for trio alone, used as the other."""
     _need("muybridge_trio_client", "local,trio", "muybridge.wire.trio_transport", _SERVICE)
     import muybridge  # noqa: PLC0415  # loaded on first use
 
-    service: LocalService = request.getfixturevalue("muybridge_service")
+    return _maker(muybridge.TrioClient, request.getfixturevalue("muybridge_service"))
 
-    def make(**options: Any) -> TrioClient:
-        settings: dict[str, Any] = {
-            "api_key": service.api_key,
-            "base_url": service.base_url,
-            "text_base_url": service.text_base_url,
-            "poll_interval": _POLL_INTERVAL,
-        }
-        return muybridge.TrioClient(**{**settings, **options})
 
-    return make
+def _maker(kind: Callable[..., AnyClient], service: LocalService) -> Callable[..., AnyClient]:
+    """Return a function that makes clients of *service*, given more options."""
+    return partial(
+        kind,
+        api_key=service.api_key,
+        base_url=service.base_url,
+        text_base_url=service.text_base_url,
+        poll_interval=_POLL_INTERVAL,
+    )
 
 
 def _need(fixture: str, extras: str, *modules: str) -> None:
