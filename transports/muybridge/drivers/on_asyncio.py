@@ -162,8 +162,13 @@ class AsyncioTeam:
     def _start(self, work: Work, *, paid: bool) -> asyncio.Task[None]:
         worker = asyncio.create_task(self._work(work, paid=paid))
         self._workers.add(worker)
-        worker.add_done_callback(self._workers.discard)
+        worker.add_done_callback(self._ended)
         return worker
+
+    def _ended(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        if worker.cancelled():  # before its first step: `_work` raises nothing
+            self._break(asyncio.CancelledError())
 
     async def _work(self, work: Work, *, paid: bool) -> None:
         worker = _current_task()

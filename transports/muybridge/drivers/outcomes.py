@@ -108,15 +108,15 @@ class AsyncOutcomes:
         try:
             await self._team.close(error)
         except BaseException as late:
-            self._leave_note(late)
+            error = late
             raise
         finally:
             with self._team.lock:
                 self._left = True
                 self._settle()
                 self._run.leave()
-        if error is not None:
-            self._leave_note(error)
+            if error is not None:
+                self._leave_note(error)
 
     def _settle(self) -> None:
         """Settle what has ended since the scheduler stopped."""

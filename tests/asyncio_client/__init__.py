@@ -1,0 +1,1 @@
+"""The client for asyncio: its cancellation, at every suspension of its tasks."""
