@@ -33,6 +33,7 @@ from muybridge_protocol.identifiers import (
     shown_id,
 )
 from muybridge_protocol.iri import ascii_url
+from muybridge_protocol.records.json import truncated
 
 __all__ = [
     "ALLOW_DOWNLOADS",
@@ -107,7 +108,7 @@ def check_model_name(text: str) -> str:
 def _shown_name(text: object) -> str:
     # It may be a link, whose query is a signature.
     shown = repr(_QUERY.sub(r"\1...", text) if isinstance(text, str) else text)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."  # noqa: PLR2004  a line
+    return truncated(shown, 80)
 
 
 def check_key(key: str) -> str:

@@ -72,8 +72,7 @@ def json_reply(value: object, *, status: int = 200, headers: Headers = ()) -> Ht
 def error_reply(refused: Refused) -> HttpResponse:
     """Return the error that answers a *refused* request, in the shape that all of them have."""
     problems = [
-        {"field": problem.field, "message": f"{problem.message}; {problem.accepted}"}
-        for problem in refused.problems
+        {"field": problem.field, "message": problem.sentence()} for problem in refused.problems
     ]
     error = {"code": refused.code, "message": str(refused), "problems": problems}
     return json_reply({"error": error}, status=refused.status, headers=refused.headers)

@@ -18,7 +18,7 @@ from muybridge_protocol.emulator.lengths import video_seconds
 from muybridge_protocol.emulator.markers import read_fate
 from muybridge_protocol.families import Family, Media
 from muybridge_protocol.families.family import DAY
-from muybridge_protocol.records.json import read_object
+from muybridge_protocol.records.json import read_object, truncated
 from muybridge_protocol.records.tasks import Status, is_terminal
 from muybridge_protocol.rules.values import is_array
 
@@ -238,4 +238,4 @@ def _shown(value: object) -> str:
         text = "base64" if value[:5].lower() == "data:" else value.partition("?")[0]
     else:
         text = json.dumps(value)
-    return text if len(text) <= _SHOWN_SETTING else f"{text[: _SHOWN_SETTING - 3]}..."
+    return truncated(text, _SHOWN_SETTING)

@@ -305,6 +305,11 @@ def write_json(value: object) -> bytes:
     return text.encode()
 
 
+def truncated(text: str, limit: int) -> str:
+    """Return *text*, with an ellipsis in place of what exceeds *limit* characters."""
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
 def readable(text: str, limit: int = 500) -> str:
     """Return *text* for a message: like `one_line`, without surrounding white space."""
     return one_line(text.strip(), limit).strip()

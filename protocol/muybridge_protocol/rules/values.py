@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, TypeGuard, cast
 
 import attrs
 
-from muybridge_protocol.records.json import is_encodable
+from muybridge_protocol.records.json import is_encodable, truncated
 
 
 @attrs.frozen
@@ -37,8 +37,11 @@ class Problem:
     accepted: str
 
     def __str__(self) -> str:
-        where = f"{self.field}: " if self.field else ""
-        return f"{where}{self.message}; {self.accepted}"
+        return f"{self.field}: {self.sentence()}" if self.field else self.sentence()
+
+    def sentence(self) -> str:
+        """Return what is wrong, and what would be accepted."""
+        return f"{self.message}; {self.accepted}"
 
 
 @attrs.frozen
@@ -323,7 +326,7 @@ def shown(value: object, limit: int = 80) -> str:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer too long, or an array nested too deeply
         text = f"this {type(value).__name__}"
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return truncated(text, limit)
 
 
 def unwritable(wire: object, value: object) -> Problem | None:

@@ -318,10 +318,7 @@ def _read_item(item: object) -> tuple[str, MediaRequest]:
         return fields.name, fields.family.parse(fields.body, extra=fields.extra)
     except InvalidRequest as error:
         raise WrongItem(
-            *(
-                (problem.field, f"{problem.message}; {problem.accepted}")
-                for problem in error.problems
-            )
+            *((problem.field, problem.sentence()) for problem in error.problems)
         ) from None
 
 

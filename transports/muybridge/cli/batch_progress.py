@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry
-from muybridge.cli.terminal import document, is_live, say
+from muybridge.cli.terminal import document, is_live, message_console, say
 from muybridge_protocol.records.convert import attributes, wire_names
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import is_terminal
@@ -32,8 +32,7 @@ class _Bars:
     """A bar for the batch and one for each item in progress. Problems are printed as lines."""
 
     def __init__(self) -> None:
-        from rich.console import Console  # noqa: PLC0415  only a terminal needs it
-        from rich.progress import (  # noqa: PLC0415  the same
+        from rich.progress import (  # noqa: PLC0415  only a terminal needs it
             BarColumn,
             MofNCompleteColumn,
             Progress,
@@ -47,7 +46,7 @@ class _Bars:
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            console=Console(stderr=True, highlight=False, markup=False, emoji=False),
+            console=message_console(),
             transient=True,
             # Data goes to stdout, and nothing of it through the bars.
             redirect_stdout=False,

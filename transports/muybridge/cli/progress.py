@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from muybridge.cli.terminal import is_live, say
+from muybridge.cli.terminal import is_live, message_console, say
 from muybridge_protocol.events import (
     DownloadProgress,
     Polled,
@@ -63,8 +63,7 @@ class LiveProgress(Progress):
     """Shows a spinner with the time, the status and the next poll, as well as the plain lines."""
 
     def __init__(self) -> None:
-        from rich.console import Console  # noqa: PLC0415  only a terminal needs it
-        from rich.live import Live  # noqa: PLC0415  the same
+        from rich.live import Live  # noqa: PLC0415  only a terminal needs it
         from rich.spinner import Spinner  # noqa: PLC0415  the same
 
         super().__init__()
@@ -74,7 +73,7 @@ class LiveProgress(Progress):
         self._spinner: Spinner = Spinner("dots" if utf8 else "line")
         self.live: Live = Live(
             get_renderable=self._rendered,
-            console=Console(stderr=True, highlight=False, markup=False, emoji=False),
+            console=message_console(),
             transient=True,
             # Data goes to stdout, and nothing of it through the spinner.
             redirect_stdout=False,

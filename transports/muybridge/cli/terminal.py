@@ -92,6 +92,13 @@ def show(renderables: Iterable[RenderableType]) -> None:
         click.echo(line.rstrip())
 
 
+def message_console() -> Console:
+    """Return a console on stderr without markup: names are the user's, texts the service's."""
+    from rich.console import Console  # noqa: PLC0415  only a terminal needs it
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
 def _console() -> Console:
     from rich.console import Console  # noqa: PLC0415  most commands print no table
 

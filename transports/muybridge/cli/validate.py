@@ -100,7 +100,7 @@ def _judge(item: Any) -> JsonObject:
         errors = list(wrong.problems)
     else:
         report = fields.family.check(fields.body, extra=fields.extra)
-        errors = [(one.field, f"{one.message}; {one.accepted}") for one in report.problems]
+        errors = [(one.field, one.sentence()) for one in report.problems]
         warnings = [(notice.field, notice.message) for notice in report.notices]
     verdict = {"family": label, "ok": not errors, "errors": _findings(errors)}
     return {**verdict, "warnings": _findings(warnings)} if warnings else verdict

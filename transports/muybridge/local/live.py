@@ -19,7 +19,7 @@ from muybridge_protocol.emulator.responses import json_reply, media_name
 from muybridge_protocol.hosts import is_loopback
 from muybridge_protocol.http import Headers, HttpResponse
 from muybridge_protocol.records.convert import attributes
-from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.records.json import JsonObject, truncated
 from muybridge_protocol.records.tasks import Status
 
 PAGE = "/"
@@ -136,4 +136,4 @@ def _asks_this_machine(headers: Headers) -> bool:
 
 
 def _clipped(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
+    return truncated(text, LONGEST_TEXT)
