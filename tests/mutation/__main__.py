@@ -94,10 +94,8 @@ def _run(group: Group, only: str, seed: int, jobs: int) -> float:
         else:
             mutated.append((module, mutant))
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
-        reach = partial(reached, [_path(module) for module in group.modules])
+        reach = partial(reached, {module: _path(module) for module in group.modules})
         found = dict(zip(group.tests, pool.map(reach, group.tests), strict=True))
-        # A test with a real deadline may fail beside others: each has a second attempt, alone.
-        found |= {test: reach(test) for test, those in found.items() if those is None}
         failing = [test for test, those in found.items() if those is None]
         if failing:
             sys.exit(f"these fail as they are: {' '.join(failing)}")
@@ -127,9 +125,11 @@ def _run(group: Group, only: str, seed: int, jobs: int) -> float:
 def _tests(
     found: Mapping[str, dict[str, Test] | None], module: str, mutant: Mutant
 ) -> dict[str, dict[str, float]]:
-    """Return the tests that execute the mutant's lines, those of the quickest file first."""
-    lines = range(mutant.line, mutant.last + 1)
-    those = {name: chosen(tests or {}, _path(module), lines) for name, tests in found.items()}
+    """Return the tests that execute the mutant, those of the quickest file first."""
+    those = {
+        name: chosen(tests or {}, module, _path(module), mutant.line, mutant.last)
+        for name, tests in found.items()
+    }
     names = sorted(those, key=lambda name: sum(those[name].values()))
     return {name: those[name] for name in names if those[name]}
 

@@ -79,13 +79,17 @@ _ALL = (
             "muybridge.drivers.driver",
             "muybridge.drivers.blocking",
             "muybridge.drivers.on_trio",
+            "muybridge.drivers.on_asyncio",
             "muybridge.drivers.fleet_run",
         ),
         (
             "tests/batch/test_interruptions.py",
+            "tests/client/test_alarms.py",
             "tests/client/test_downloads.py",
+            "tests/client/test_driver.py",
             "tests/client/test_event_loops.py",
             "tests/client/test_interrupts.py",
+            "tests/client/test_key.py",
             "tests/client/test_lifecycle.py",
             "tests/client/test_money.py",
             "tests/client/test_not_requests.py",
@@ -110,15 +114,22 @@ _ALL = (
             "muybridge.wire.http1.transport",
             "muybridge.wire.http1.connections",
             "muybridge.wire.http1.response_reader",
+            "muybridge.wire.http1.socket_stream",
+            "muybridge.wire.http1.tls",
+            "muybridge.wire.trio_transport",
+            "muybridge.wire.asyncio_transport",
         ),
         (
             "tests/test_public_api.py::test_public_names[muybridge]",
             "tests/testing/test_building.py",
             "tests/testing/test_conformance.py",
             "tests/testing/test_httpx2.py",
+            "tests/transport/test_alpn.py",
+            "tests/transport/test_asyncio_transport.py",
             "tests/transport/test_connections.py",
             "tests/transport/test_deadlines.py",
             "tests/transport/test_early_bytes.py",
+            "tests/transport/test_event_loops.py",
             "tests/transport/test_faults.py",
             "tests/transport/test_proxies.py",
             "tests/transport/test_replies.py",
@@ -258,20 +269,26 @@ EQUIVALENT: dict[_Key, str] = {
         "a ticket means nothing but its exchange",
     ),
     **dict.fromkeys(
-        _swapped(
-            f"{_CORE}.operations.paid",
-            'T_co = TypeVar("T_co", covariant=True)',
-            ("True", "False"),
+        (
+            *(
+                key
+                for module in (f"{_CORE}.operations.paid", f"{_CORE}.operations.text")
+                for key in _swapped(
+                    module, 'T_co = TypeVar("T_co", covariant=True)', ("True", "False")
+                )
+            ),
+            *_swapped(
+                "muybridge.drivers.blocking",
+                'C = TypeVar("C", covariant=True) '
+                "# noqa: PLC0105 the name is that of type checkers",
+                ("True", "False"),
+            ),
         ),
         "it is for type checkers",
     ),
     **dict.fromkeys(
-        _swapped(
-            f"{_CORE}.operations.text",
-            'T_co = TypeVar("T_co", covariant=True)',
-            ("True", "False"),
-        ),
-        "it is for type checkers",
+        _swapped("muybridge.drivers.blocking", "_TURN = 1.0", ("1.0", "2.0")),
+        "it only bounds how long Windows ignores Ctrl-C; whatever a thread waits for wakes it",
     ),
     **dict.fromkeys(
         _swapped(
@@ -294,6 +311,11 @@ EQUIVALENT: dict[_Key, str] = {
         ),
         "what is imported for type checkers is then imported by all, and used by none",
     ),
+    (
+        "muybridge.drivers.driver",
+        "raise NotImplementedError",
+        "pass",
+    ): "an operation that is read piece by piece is driven by a class with a method of its own",
     (
         f"{_CORE}.operations.paid",
         "raise NotImplementedError",

@@ -108,24 +108,25 @@ from mutation.trial import reached
 
 folder = Path(sys.argv[1])
 path = folder / "reach_subject.py"
-tests = reached([path], str(folder / "test_subject.py"))
+tests = reached({"reach_subject": path}, str(folder / "test_subject.py"))
 print(json.dumps([
-    [name.partition("::")[2] for name in chosen(tests, path, range(line, line + 1))]
-    for line in (1, 3, 5)
+    [name.partition("::")[2] for name in chosen(tests, "reach_subject", path, line, line)]
+    for line in (1, 3, 6)
 ]))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_reach(tmp_path: Path) -> None:
-    """A mutant is tried under the tests that execute its line, or the module if none does."""
+    """A mutant is tried under the tests that execute it; outside functions, under all of them."""
     module = tmp_path / "reach_subject.py"
-    module.write_text("""FACTOR = 2
+    module.write_text('''FACTOR = 2
 def twice(number):
     return FACTOR * number
 def once(number):
+    """It has a docstring."""
     return number
-""")
+''')
     test = tmp_path / "test_subject.py"
     test.write_text("""import os, threading
 def test_twice():
@@ -154,7 +155,7 @@ def test_child():
     )
     assert done.stderr == ""
     imported, twice, once = (set(names) for names in json.loads(done.stdout))
-    assert imported == {"test_twice", "test_once_in_a_thread", "test_child"}
+    assert imported == {"test_twice", "test_once_in_a_thread", "test_nothing", "test_child"}
     assert twice == {"test_twice", "test_child"}
     assert once == {"test_once_in_a_thread", "test_child"}
 
@@ -162,7 +163,14 @@ def test_child():
 def test_the_command() -> None:
     """The tests of a group pass on the module as it is, and its mutants are tried."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.mutation", "delivery", "--only", "if failure.sent:"],
+        [
+            sys.executable,
+            "-m",
+            "tests.mutation",
+            "credentials",
+            "--only",
+            "_SHORTEST_BEGINNING = 8",
+        ],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
@@ -170,4 +178,4 @@ def test_the_command() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("delivery: 1 of 1 mutants killed, 100.0 %")
+    assert done.stdout.startswith("credentials: 2 of 2 mutants killed, 100.0 %")

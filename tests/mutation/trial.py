@@ -10,7 +10,8 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from enum import Enum, auto
 from pathlib import Path
@@ -21,13 +22,17 @@ from typing import NoReturn
 import pytest
 import syrupy
 
-from .reach import Recorder, Test
+from .reach import REPORT, Recorder, Test, reporting
 
 _PASSED, _FAILED_TO_START, _NOT_LOADED = 0, 98, 99
 _SHORTEST_LIMIT = 15
 """Seconds that a test may take at least before it is ended."""
 _LONGEST_START = 120
 """Seconds that pytest may take to find the tests."""
+
+
+_KILLS: Counter[tuple[str, str]] = Counter()
+"""How many mutants of a module a file of tests has killed in this process."""
 
 
 class Outcome(Enum):
@@ -39,32 +44,33 @@ class Outcome(Enum):
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, path: Path, code: CodeType) -> None:
+    def __init__(self, path: Path, code: CodeType, **names: object) -> None:
         self.path = path
         self.code = code
+        self.names = names
         self.used = False
 
     def exec_module(self, module: ModuleType) -> None:
         self.used = True
+        module.__dict__.update(self.names)
         exec(self.code, module.__dict__)  # noqa: S102  that is what a loader does
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    def __init__(self, name: str, loader: _Loader) -> None:
-        self.name = name
-        self.loader = loader
+    def __init__(self, loaders: Mapping[str, _Loader]) -> None:
+        self.loaders = loaders
 
     def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self.name:
+        loader = self.loaders.get(fullname)
+        if loader is None:
             return None
-        return importlib.util.spec_from_file_location(
-            fullname, self.loader.path, loader=self.loader
-        )
+        return importlib.util.spec_from_file_location(fullname, loader.path, loader=loader)
 
 
 def load_what_all_need() -> None:
     """Import the libraries that tests stand on, so that no trial has to."""
     for name in (
+        "asyncio",
         "hypothesis.strategies",
         "requests",
         "sqlite3",
@@ -74,28 +80,44 @@ def load_what_all_need() -> None:
     gc.freeze()  # pytest collects garbage at its end, and nothing of this is any
 
 
-def reached(paths: Sequence[Path], test: str) -> dict[str, Test] | None:
+def reached(modules: Mapping[str, Path], test: str) -> dict[str, Test] | None:
     """Run *test* on the modules as they are, and return what each of its tests executes.
 
     Args:
-        paths: The modules' files.
+        modules: The modules' files, by name.
         test: What pytest is to run.
 
     Returns:
         The tests by their ids, or None if one fails.
     """
+    assert modules.keys().isdisjoint(sys.modules)
     with TemporaryFile() as told:
         child = os.fork()
         if child == 0:
             with _alone(_FAILED_TO_START):
-                recorder = Recorder(paths)
+                recorder = Recorder()
+                loaders: dict[str, _Loader] = {}
+                for name, path in modules.items():
+                    code = compile(reporting(path), str(path.resolve()), "exec", dont_inherit=True)
+                    loaders[name] = _Loader(path, code, **{REPORT: recorder.report_of(name)})
+                sys.meta_path.insert(0, _Finder(loaders))
                 _pytest(test, recorder)
-                pickle.dump(None if recorder.failed else recorder.tests, told)
+                pickle.dump((recorder.tests, recorder.failed), told)
                 told.flush()
         os.waitpid(child, 0)
         told.seek(0)
-        found: dict[str, Test] | None = pickle.load(told)  # noqa: S301  our own child wrote it
-    return found
+        found: dict[str, Test]
+        found, failed = pickle.load(told)  # noqa: S301  our own child wrote it
+    # A test with a real deadline may fail beside others.
+    return None if failed and not _passes(test) else found
+
+
+def _passes(test: str) -> bool:
+    child = os.fork()
+    if child == 0:
+        with _alone(_FAILED_TO_START):
+            os._exit(_pytest(test, _Choice(None), "-x"))
+    return os.waitpid(child, 0)[1] == 0
 
 
 def tried(
@@ -109,15 +131,17 @@ def tried(
         module: The module's name.
         path: Its file, which is not touched.
         source: What to take in place of the file's text.
-        tests: What pytest is to run; the first failure ends it. For each, the ids to run, in this
-            order, and how long each took; or None for all.
+        tests: What pytest is to run, the quickest first; the first failure ends it. For each, the
+            ids to run, in this order, and how long each took; or None for all.
     """
     assert module not in sys.modules
     # Tests that look at tracebacks tell our frames by whole paths.
     code = compile(source, str(path.resolve()), "exec", dont_inherit=True)
-    for test, ids in tests.items():
-        outcome = _tried(module, _Loader(path, code), test, ids)
+    # What killed the mutants before this one is likely to kill it, too.
+    for test in sorted(tests, key=lambda test: -_KILLS[module, test]):
+        outcome = _tried(module, _Loader(path, code), test, tests[test])
         if outcome is not Outcome.SURVIVED:
+            _KILLS[module, test] += 1
             return outcome
     return Outcome.SURVIVED
 
@@ -127,8 +151,8 @@ def _tried(module: str, loader: _Loader, test: str, ids: Mapping[str, float] | N
     if child == 0:
         with _alone(_FAILED_TO_START):
             signal.alarm(_LONGEST_START)
-            sys.meta_path.insert(0, _Finder(module, loader))
-            code = _pytest(test, _Choice(ids))
+            sys.meta_path.insert(0, _Finder({module: loader}))
+            code = _pytest(test, _Choice(ids), "-x")
             os._exit(_NOT_LOADED if code == _PASSED and not loader.used else code)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
@@ -182,10 +206,10 @@ def _alone(code: int) -> Generator[None, None, NoReturn]:
         os._exit(code)
 
 
-def _pytest(test: str, plugin: object) -> int:
-    """Run *test* with *plugin*, until one fails, and return pytest's exit code."""
+def _pytest(test: str, plugin: object, *more: str) -> int:
+    """Run *test* with *plugin* and *more* options, and return pytest's exit code."""
     # Plugins that happen to be installed are slow to load; the tests here need one.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     # The project's own options need another.
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts="]
+    options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", *more]
     return int(pytest.main([*options, "-m", "not nightly", test], plugins=[plugin, syrupy]))
