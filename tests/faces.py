@@ -1,4 +1,4 @@
-"""The blocking face has the signatures and docstrings of the asynchronous one.
+"""The blocking face has the signatures, docstrings and arguments of the asynchronous one.
 
 `python -m tests.faces` copies them, method by method; bodies stay as they are. A test says where
 they differ.
@@ -23,6 +23,18 @@ WORDS = {
     "AsyncOutcomes": "Outcomes",
     "AsyncContentStream": "ContentStream",
     "AsyncTextStream": "TextStream",
+}
+CONSTRUCTORS = (("async_client.py", "AsyncClient"), ("client.py", "Client"))
+"""Whose arguments are the same, but for the clock and the transport."""
+ARGUMENTS = {
+    "AsyncTransport ": "Transport ",
+    "wall: Callable[[], float] = time.time": "clock: Clock | None = None",
+    "wall: Returns Unix seconds. The other clock is the event loop's own.": (
+        "clock: Tells the time, or None for this machine's."
+    ),
+    "the one of the event loop: `AsyncioTransport` or\n            `TrioTransport`.": (
+        "`RequestsTransport`."
+    ),
 }
 OWN = {"watch"}
 """What the blocking face does in its own way: there it is an iterator and no context."""
@@ -50,6 +62,30 @@ def copied(source: str, source_name: str, target: str, target_name: str) -> str:
     return "\n".join(found) + "\n"
 
 
+def constructor(source: str, name: str) -> Iterator[tuple[int, int]]:
+    """Yield the lines of a class's arguments: in its docstring, and in its constructor."""
+    lines = source.splitlines()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            yield lines.index("    Args:", node.lineno), node.body[0].end_lineno or 0
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+                    yield part.lineno - 1, part.body[0].lineno - 1
+
+
+def with_constructor(source: str, source_name: str, target: str, target_name: str) -> str:
+    """Return *target* with the arguments that the class in *source* has."""
+    lines, found = source.splitlines(), target.splitlines()
+    heads = [lines[begin:end] for begin, end in constructor(source, source_name)]
+    places = list(constructor(target, target_name))
+    for head, (begin, end) in reversed(list(zip(heads, places, strict=True))):
+        text = "\n".join(head)
+        for word, other in ARGUMENTS.items():
+            text = text.replace(word, other)
+        found[begin:end] = text.splitlines()
+    return "\n".join(found) + "\n"
+
+
 def main() -> None:
     """Write the faces anew."""
     for (source, source_name), (target, target_name) in FACES.items():
@@ -61,6 +97,11 @@ def main() -> None:
             target_name,
         )
         path.write_text(text, "utf-8")
+    (source, source_name), (target, target_name) = CONSTRUCTORS
+    path = TRANSPORTS / target
+    original = (TRANSPORTS / source).read_text("utf-8")
+    text = with_constructor(original, source_name, path.read_text("utf-8"), target_name)
+    path.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faces import FACES, OWN, TRANSPORTS, copied, methods
+from faces import CONSTRUCTORS, FACES, OWN, TRANSPORTS, copied, methods, with_constructor
 
 
 @pytest.mark.parametrize("faces", FACES.items(), ids=lambda faces: faces[1][1])
@@ -25,3 +25,11 @@ def test_no_method_is_missing(faces: tuple[tuple[str, str], ...]) -> None:
     ]
     assert names[0] == names[1]
     assert len(names[0] - OWN) > 0
+
+
+def test_the_constructor_is_the_same() -> None:
+    """It has nothing to copy from the asynchronous client's constructor, either."""
+    (source, source_name), (target, target_name) = CONSTRUCTORS
+    text = (TRANSPORTS / target).read_text("utf-8")
+    original = (TRANSPORTS / source).read_text("utf-8")
+    assert with_constructor(original, source_name, text, target_name) == text

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from muybridge import Client, TrioClient, batch
+from muybridge import AsyncClient, Client, batch
 from muybridge.batch import Report
 from processes import Nursery
 
@@ -30,7 +31,7 @@ def server() -> Iterator[BillingServer]:
         yield serving
 
 
-@pytest.fixture(params=["requests", "trio"])
+@pytest.fixture(params=["requests", "trio", "asyncio"])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """Run a batch in the folder `out`, under the driver under test."""
 
@@ -38,11 +39,15 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
         with Client(KEY, server.url, poll_interval=0.005) as client:
             return batch.run(client, source, tmp_path / "out", **options)
 
-    async def go_trio(server: BillingServer, source: Any, options: dict[str, Any]) -> Report:
-        async with TrioClient(KEY, server.url, poll_interval=0.005) as client:
-            return await batch.run_trio(client, source, tmp_path / "out", **options)
+    async def go_async(server: BillingServer, source: Any, options: dict[str, Any]) -> Report:
+        async with AsyncClient(KEY, server.url, poll_interval=0.005) as client:
+            return await batch.run_async(client, source, tmp_path / "out", **options)
 
-    def wrapped(server: BillingServer, source: Any, **options: Any) -> Report:
-        return trio.run(go_trio, server, source, options)
+    def under_trio(server: BillingServer, source: Any, **options: Any) -> Report:
+        return trio.run(go_async, server, source, options)
 
-    return go if request.param == "requests" else wrapped
+    def under_asyncio(server: BillingServer, source: Any, **options: Any) -> Report:
+        return asyncio.run(go_async(server, source, options))
+
+    runs: dict[str, Run] = {"requests": go, "trio": under_trio, "asyncio": under_asyncio}
+    return runs[request.param]

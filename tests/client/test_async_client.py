@@ -1,0 +1,142 @@
+"""`AsyncClient` finds out which event loop it runs under, and stays there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from textwrap import indent
+from typing import Any
+
+import pytest
+import trio
+
+from muybridge import AsyncClient, ImgaRequest, TrioOutcomes
+from muybridge.drivers.fleet_run import Outcome
+from test_purity import fresh, imported_by
+
+from .event_loops import ClockEventLoop, TrioClock
+from .in_process import AsyncFace, InProcessTransport, World
+
+IMAGE = ImgaRequest(model="imga", prompt="a horse")
+TEXT = "textg-2.5-pro"
+
+Main = Callable[[], Coroutine[Any, Any, None]]
+
+
+def client_of(world: World) -> AsyncClient:
+    transport = AsyncFace(InProcessTransport(world))
+    wall = world.clock.wall
+    return AsyncClient(world.key, world.url, world.url, transport=transport, wall=wall)
+
+
+def under_asyncio(world: World, main: Main) -> None:
+    with asyncio.Runner(loop_factory=lambda: ClockEventLoop(world.clock)) as runner:
+        runner.run(main())
+
+
+def under_trio(world: World, main: Main) -> None:
+    trio.run(main, clock=TrioClock(world.clock))
+
+
+LOOPS: dict[str, Callable[[World, Main], None]] = {"asyncio": under_asyncio, "trio": under_trio}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_each_call(world: World, loop: str) -> None:
+    """A client that is made outside of any event loop serves every call under either."""
+    client = client_of(world)
+    outcomes: list[Outcome] = []
+
+    async def main() -> None:
+        async with client:
+            result = await client.run(IMAGE)
+            assert (await client.get(result)).status == "completed"
+            async with client.watch(await client.create(IMAGE)) as results:
+                assert [seen.status async for seen in results][-1] == "completed"
+            async with client.run_all([IMAGE, IMAGE]) as run:
+                assert isinstance(run, TrioOutcomes) is (loop == "trio")
+                outcomes.extend([outcome async for outcome in run])
+            await client.delete_asset("asset-1")
+            assert (await client.call("GET", "/v1/result/none")).status == 404
+            text = (await client.generate_content(TEXT, "x")).text
+            async with client.stream_generate_content(TEXT, "x") as chunks:
+                assert (await chunks.collect()).text == text
+
+    LOOPS[loop](world, main)
+    assert [outcome.error for outcome in outcomes] == [None, None]
+
+
+CALLS: dict[str, Callable[[AsyncClient], Awaitable[object] | object]] = {
+    "create": lambda client: client.create(IMAGE),
+    "get": lambda client: client.get("task-1"),
+    "watch": lambda client: client.watch("task-1"),
+    "run_all": lambda client: client.run_all([IMAGE]),
+    "download": lambda client: client.download("task-1", "folder/"),
+    "delete_asset": lambda client: client.delete_asset("asset-1"),
+    "call": lambda client: client.call("POST", "/v1/x"),
+    "generate_content": lambda client: client.generate_content(TEXT, "x"),
+    "stream_generate_content": lambda client: client.stream_generate_content(TEXT, "x"),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("call", CALLS)
+def test_another_event_loop(world: World, call: str, loop: str) -> None:
+    """Under another event loop than its first one, a client sends nothing and says why."""
+    client = client_of(world)
+
+    async def first() -> None:
+        await client.generate_content(TEXT, "x")
+
+    async def second() -> None:
+        made = CALLS[call](client)
+        if isinstance(made, Awaitable):
+            await made
+
+    asyncio.run(first())
+    seen = len(world.seen)
+    with pytest.raises(RuntimeError, match=r"belongs to the event loop .* Nothing was sent\."):
+        LOOPS[loop](world, second)
+    assert len(world.seen) == seen
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_event_loop(world: World, call: str) -> None:
+    """Outside of an event loop, each call says what it needs, and that nothing was sent."""
+    client = client_of(world)
+
+    async def made() -> None:
+        found = CALLS[call](client)
+        if isinstance(found, Awaitable):
+            await found
+
+    with pytest.raises(RuntimeError, match=r"needs asyncio or trio, .* Nothing was sent\."):
+        made().send(None)
+    assert world.seen == []
+
+
+BINDING = """
+import muybridge, {library}
+async def main():
+    async with muybridge.AsyncClient("key", "https://service.test"):
+        pass
+{library}.run(main{call})
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "call", "other"), [("asyncio", "()", "trio"), ("trio", "", "asyncio")]
+)
+def test_one_event_loop_is_imported(library: str, call: str, other: str) -> None:
+    """Under asyncio no trio is imported, and under trio no asyncio."""
+    found = imported_by(BINDING.format(library=library, call=call))
+    assert found & {"trio", "asyncio", "anyio", "requests"} == {library}
+    assert other not in found
+
+
+def test_a_missing_extra() -> None:
+    """Without the extra, the first call says how to install it."""
+    code = f"import sys; sys.modules['httptools'] = None\ntry:\n{indent(BINDING, ' ')}"
+    code += "\nexcept ModuleNotFoundError as error: print(error)"
+    told = fresh(code.format(library="asyncio", call="()"))
+    assert told == 'AsyncioTransport needs httptools: pip install "muybridge[asyncio]"\n'
