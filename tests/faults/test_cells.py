@@ -1,4 +1,4 @@
-"""Every fault of the table, committed on every operation, under both drivers, on both schemes.
+"""Every fault of the table, committed on every operation, under every driver, on both schemes.
 
 A run has a fair sample of it: each fault on each operation. The nightly run has all.
 """

@@ -15,6 +15,7 @@ from processes import Nursery
 from transport.scripted_server import Peer, reply_bytes
 
 from .acts import CHUNKED, HEAD, flood, say, steps
+from .clients import DRIVERS
 from .hostile_server import TASK_ID, Act, HostileServer
 from .memory_child import RESET
 
@@ -116,7 +117,7 @@ ENDLESS = frozenset({"endless chunks of a byte"})
 """Those that never reach a limit in good time: the deadline is theirs."""
 SAMPLE = [
     (driver, "create", name)
-    for name, driver in zip(REPLIES, itertools.cycle(["requests", "trio"]), strict=False)
+    for name, driver in zip(REPLIES, itertools.cycle(DRIVERS), strict=False)
 ]
 
 
@@ -142,9 +143,9 @@ def test_replies(nursery: Nursery, driver: str, call: str, name: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", REPLIES)
 @pytest.mark.parametrize("call", ["create", "get", "delete"])
-@pytest.mark.parametrize("driver", ["requests", "trio"])
+@pytest.mark.parametrize("driver", DRIVERS)
 def test_all_replies(nursery: Nursery, driver: str, call: str, name: str) -> None:
-    """The same for every call under both drivers."""
+    """The same for every call under every driver."""
     check_reply(nursery, driver, call, name)
 
 
@@ -179,7 +180,7 @@ def check_download(nursery: Nursery, driver: str, way: str, size: int, folder: P
 
 
 @pytest.mark.parametrize("way", FILES)
-@pytest.mark.parametrize("driver", ["requests", "trio"])
+@pytest.mark.parametrize("driver", DRIVERS)
 def test_downloads(nursery: Nursery, driver: str, way: str, tmp_path: Path) -> None:
     """The process grows by at most 8 MiB while a file of any size is saved."""
     check_download(nursery, driver, way, 48 * MEBIBYTE, tmp_path)
@@ -187,13 +188,13 @@ def test_downloads(nursery: Nursery, driver: str, way: str, tmp_path: Path) -> N
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("way", FILES)
-@pytest.mark.parametrize("driver", ["requests", "trio"])
+@pytest.mark.parametrize("driver", DRIVERS)
 def test_large_downloads(nursery: Nursery, driver: str, way: str, tmp_path: Path) -> None:
     """The same for a gibibyte."""
     check_download(nursery, driver, way, 1024 * MEBIBYTE, tmp_path)
 
 
-@pytest.mark.parametrize("driver", ["requests", "trio"])
+@pytest.mark.parametrize("driver", DRIVERS)
 def test_endless_downloads(nursery: Nursery, driver: str, tmp_path: Path) -> None:
     """A file without end is rejected at the caller's limit, and the process does not grow."""
     begin = HEAD + b"Content-Type: video/mp4\r\n\r\n"

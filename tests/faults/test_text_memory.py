@@ -12,6 +12,7 @@ from processes import Nursery
 from transport.scripted_server import Peer
 
 from .acts import DATA, HEAD, say
+from .clients import DRIVERS
 from .hostile_server import Act, HostileServer
 from .memory_child import RESET
 from .test_memory import MEBIBYTE, answer, nursery, without_end
@@ -214,7 +215,7 @@ SAMPLE = [
     ("requests", "text", "a picture"),
     ("trio", "text", "an endless body"),
     ("requests", "text stream", "an endless line"),
-    ("trio", "text stream", "a picture"),
+    ("asyncio", "text stream", "a picture"),
     ("requests", "text stream", "an event after a word"),
 ]
 
@@ -237,7 +238,7 @@ def test_text(nursery: Nursery, driver: str, call: str, name: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("call", "name"), CELLS)
-@pytest.mark.parametrize("driver", ["requests", "trio"])
+@pytest.mark.parametrize("driver", DRIVERS)
 def test_all_text(nursery: Nursery, driver: str, call: str, name: str) -> None:
-    """The same for every call under both drivers."""
+    """The same for every call under every driver."""
     check(nursery, driver, call, name)
