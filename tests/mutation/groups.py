@@ -135,7 +135,7 @@ _ALL = (
             "tests/transport/test_replies.py",
             "tests/transport/test_response_reader.py",
             "tests/transport/test_secrets.py",
-            "tests/transport/test_trio_transport.py",
+            "tests/transport/test_async_transports.py",
         ),
     ),
     Group(

@@ -1,4 +1,4 @@
-"""What only the transport on trio does, or does in its own way."""
+"""What only the async transport does, or does in its own way, under each event loop."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from typing import Any
 
 import attrs
 import pytest
-import trio
-from trio.testing import trio_test
 
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire import network
 from muybridge.wire.async_transport import exchange
 from muybridge.wire.http1.response import Reply
 from muybridge.wire.http1.response_reader import ResponseReader
+from muybridge.wire.http1.transport import Http1Transport
 from muybridge.wire.transport import TransportError
-from muybridge.wire.trio_transport import TrioStream, TrioTransport
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 
 from .calls import AUTHORIZATION, KEY, QUERY, get, post
+from .event_loops import EVENT_LOOPS, EventLoop, in_event_loop
 from .scripted_server import (
     Peer,
     ScriptedServer,
@@ -42,16 +41,22 @@ from .scripted_server import (
 )
 
 
+@pytest.fixture(params=EVENT_LOOPS)
+def event_loop(request: pytest.FixtureRequest) -> EventLoop:
+    """Each event loop in turn."""
+    return EVENT_LOOPS[request.param]
+
+
 async def failure_of(
-    transport: TrioTransport, request: HttpRequest, limit: float = 5.0
+    transport: Http1Transport, request: HttpRequest, limit: float = 5.0
 ) -> TransportFailure:
     with pytest.raises(TransportError) as caught:
         await exchange(transport, request, timeout=limit, authorization=AUTHORIZATION)
     return caught.value.failure
 
 
-@trio_test
-async def test_slow_name_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_event_loop
+async def test_slow_name_resolution(event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name look-up that takes too long is abandoned at the deadline."""
     released = threading.Event()
 
@@ -62,7 +67,7 @@ async def test_slow_name_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     began = time.monotonic()
-    failure = await failure_of(TrioTransport(), post("http://slow.example/"), 0.2)
+    failure = await failure_of(event_loop.transport(), post("http://slow.example/"), 0.2)
     assert time.monotonic() - began < 1
     released.set()
     assert (failure.phase, failure.sent, failure.reason) == (
@@ -88,10 +93,10 @@ def deaf_port() -> Iterator[int]:
         yield port
 
 
-@trio_test
-async def test_silent_address(deaf_port: int) -> None:
+@in_event_loop
+async def test_silent_address(event_loop: EventLoop, deaf_port: int) -> None:
     """An address that never answers ends with the deadline, nothing sent."""
-    failure = await failure_of(TrioTransport(), post(f"http://127.0.0.1:{deaf_port}/"), 0.2)
+    failure = await failure_of(event_loop.transport(), post(f"http://127.0.0.1:{deaf_port}/"), 0.2)
     assert (failure.phase, failure.sent, failure.reason) == (
         Phase.CONNECT,
         False,
@@ -99,8 +104,10 @@ async def test_silent_address(deaf_port: int) -> None:
     )
 
 
-@trio_test
-async def test_address_after_a_silent_one(deaf_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_event_loop
+async def test_address_after_a_silent_one(
+    event_loop: EventLoop, deaf_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An address that never answers is abandoned in time to try the next one."""
     real = socket.getaddrinfo
 
@@ -108,15 +115,17 @@ async def test_address_after_a_silent_one(deaf_port: int, monkeypatch: pytest.Mo
         return [*real("127.0.0.1", deaf_port, *rest), *real("127.0.0.1", port, *rest)]
 
     monkeypatch.setattr(socket, "getaddrinfo", two)
-    transport = TrioTransport(connect_timeout=0.1)
+    transport = event_loop.transport(connect_timeout=0.1)
     with ScriptedServer(serve()) as server:
         assert (await exchange(transport, get(server.url), timeout=5)).status == 200
     await transport.close()
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_CORK"), reason="needs two records in one segment")
-@trio_test
-async def test_second_record_of_tls(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext) -> None:
+@in_event_loop
+async def test_second_record_of_tls(
+    event_loop: EventLoop, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
     """A response nobody asked for is found even where it waits inside of the TLS engine."""
 
     def script(peer: Peer) -> None:
@@ -128,7 +137,7 @@ async def test_second_record_of_tls(server_tls: ssl.SSLContext, client_tls: ssl.
         peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
         peer.hang()
 
-    transport = TrioTransport(ssl_context=client_tls)
+    transport = event_loop.transport(ssl_context=client_tls)
     with ScriptedServer(in_turn(script, serve(200, b"good")), tls=server_tls) as server:
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"{}"
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"good"
@@ -136,11 +145,11 @@ async def test_second_record_of_tls(server_tls: ssl.SSLContext, client_tls: ssl.
     await transport.close()
 
 
-@trio_test
-async def test_left_inside_a_coding() -> None:
+@in_event_loop
+async def test_left_inside_a_coding(event_loop: EventLoop) -> None:
     """An exchange that was left returns nothing more, not even data that had already arrived."""
     body = gzip.compress(bytes(300_000))
-    transport = TrioTransport()
+    transport = event_loop.transport()
     with ScriptedServer(serve(200, body, content_encoding="gzip")) as server:
         async with transport.stream(get(server.url), timeout=5) as reply:
             assert await anext(reply.pieces())
@@ -149,10 +158,12 @@ async def test_left_inside_a_coding() -> None:
     await transport.close()
 
 
-@trio_test
-async def test_old_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_event_loop
+async def test_old_connections_are_closed(
+    event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A connection that has been idle for minutes makes room when another one is kept."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
     closed = threading.Semaphore(0)
 
     def script(peer: Peer) -> None:
@@ -171,32 +182,29 @@ async def test_old_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(network, "LONGEST_IDLE", -1.0)
         await fetch(server.url)
         assert len(server.peers) == 2
-        assert await trio.to_thread.run_sync(partial(closed.acquire, timeout=5))
+        assert await event_loop.in_thread(partial(closed.acquire, timeout=5))
     await transport.close()
 
 
-@trio_test
-async def test_cancelled_where_more_has_come() -> None:
+@in_event_loop
+async def test_cancelled_where_more_has_come(event_loop: EventLoop) -> None:
     """A response that never pauses can be cancelled, and ends in time."""
     ours, theirs = socket.socketpair()
     with contextlib.closing(theirs):
         theirs.sendall(b"more")
         ours.settimeout(0)
-        with contextlib.closing(TrioStream(ours)) as stream:
-            with trio.CancelScope() as scope:
-                scope.cancel()
-                await stream.receive(4)
-            assert scope.cancelled_caught
+        with contextlib.closing(event_loop.stream(ours)) as stream:
+            assert await event_loop.cancelled(partial(stream.receive, 4))
             assert await stream.receive(4) == b"more"
 
 
 @pytest.mark.parametrize("behind", [b"5\r\n", b"5\r\nevil!\r\n0\r\n\r\n", b"evil"])
-@trio_test
-async def test_behind_a_bodiless_reply(behind: bytes) -> None:
+@in_event_loop
+async def test_behind_a_bodiless_reply(event_loop: EventLoop, behind: bytes) -> None:
     """A connection on which something came behind a response to HEAD serves no other request."""
     whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     script = in_turn([read_request, send(whole + behind), hang], [read_request, send(whole), hang])
-    transport = TrioTransport()
+    transport = event_loop.transport()
     with ScriptedServer(script) as server:
         for _ in range(2):
             request = HttpRequest(method="HEAD", url=server.url)
@@ -214,10 +222,10 @@ async def test_behind_a_bodiless_reply(behind: bytes) -> None:
     ],
     ids=["counted", "endless", "chunked"],
 )
-@trio_test
-async def test_nothing_is_left_of_a_reply(whole: bytes) -> None:
+@in_event_loop
+async def test_nothing_is_left_of_a_reply(event_loop: EventLoop, whole: bytes) -> None:
     """Once a response has been read, nothing that read it waits for the garbage collector."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
     gc.collect()
     gc.disable()
     try:
@@ -234,10 +242,10 @@ def attributes_of(stream: Reply) -> list[Any]:
     return [getattr(stream, field.name, None) for field in attrs.fields(Reply)]
 
 
-@trio_test
-async def test_the_key_is_not_kept() -> None:
+@in_event_loop
+async def test_the_key_is_not_kept(event_loop: EventLoop) -> None:
     """An exchange keeps the key no longer than until it has been sent."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
     with ScriptedServer(serve()) as server:
         stream = transport.stream(get(server.url), timeout=5, authorization=AUTHORIZATION)
         async with stream:
@@ -248,12 +256,12 @@ async def test_the_key_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize("method", ["get", "GET /", "GET\r\nX: y", ""])
-@trio_test
-async def test_no_method(method: str) -> None:
+@in_event_loop
+async def test_no_method(event_loop: EventLoop, method: str) -> None:
     """A request with an invalid method is not sent."""
     for body in (None, b""):
         request = HttpRequest(method=method, url="http://127.0.0.1:9/", body=body)
-        failure = await failure_of(TrioTransport(), request)
+        failure = await failure_of(event_loop.transport(), request)
         assert (failure.sent, failure.reason) == (False, Reason.OTHER)
 
 
@@ -265,10 +273,10 @@ def kept_by_caches() -> int:
     return sum(cache_info().currsize for cache_info in caches)
 
 
-@trio_test
-async def test_links_are_not_kept() -> None:
+@in_event_loop
+async def test_links_are_not_kept(event_loop: EventLoop) -> None:
     """How a request for a result's link begins, whose signature opens it, is not kept."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
     with ScriptedServer(serve()) as server:
         await exchange(transport, get(f"{server.url}/v1/result/a", authorized=True), timeout=5)
         before = kept_by_caches()
@@ -278,10 +286,10 @@ async def test_links_are_not_kept() -> None:
     await transport.close()
 
 
-@trio_test
-async def test_left_in_the_middle() -> None:
+@in_event_loop
+async def test_left_in_the_middle(event_loop: EventLoop) -> None:
     """Leaving the pieces and the stream early closes the connection; further reads raise."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
     with ScriptedServer(serve(200, b"x" * 500_000)) as server:
         async with transport.stream(get(server.url), timeout=5) as reply:
             async for piece in reply.pieces():
@@ -294,10 +302,10 @@ async def test_left_in_the_middle() -> None:
     await transport.close()
 
 
-@trio_test
-async def test_dropped_without_a_word() -> None:
+@in_event_loop
+async def test_dropped_without_a_word(event_loop: EventLoop) -> None:
     """Iterators that are dropped halfway leave nothing for the garbage collector to complain of."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
     with ScriptedServer(serve(200, b"x" * 500_000)) as server:
         async with transport.stream(get(server.url), timeout=5) as reply:
             await anext(reply.pieces())
@@ -306,8 +314,8 @@ async def test_dropped_without_a_word() -> None:
     await transport.close()
 
 
-@trio_test
-async def test_closed_while_in_use() -> None:
+@in_event_loop
+async def test_closed_while_in_use(event_loop: EventLoop) -> None:
     """A connection in use while its transport is closed serves its response and is closed then."""
     gone = threading.Event()
 
@@ -317,79 +325,76 @@ async def test_closed_while_in_use() -> None:
         peer.hang()
         gone.set()
 
-    transport = TrioTransport()
+    transport = event_loop.transport()
     with ScriptedServer(script) as server:
         async with transport.stream(get(server.url), timeout=5) as reply:
             await transport.close()
             assert b"".join([piece async for piece in reply.pieces()]) == b"whole"
-        assert await trio.to_thread.run_sync(gone.wait, 5)
+        assert await event_loop.in_thread(partial(gone.wait, 5))
 
 
-def test_another_event_loop() -> None:
+def test_another_event_loop(event_loop: EventLoop) -> None:
     """A transport can be used in one event loop after another, on the connections it has."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
 
     async def fetch() -> None:
         assert (await exchange(transport, get(server.url), timeout=5)).status == 200
 
     with ScriptedServer(serve()) as server:
         for _ in range(3):
-            trio.run(fetch)
+            event_loop.run(fetch)
         assert len(server.peers) == 1
-        trio.run(transport.close)
+        event_loop.run(transport.close)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_fork() -> None:
+def test_fork(event_loop: EventLoop) -> None:
     """A forked child opens connections of its own and leaves its parent's alone."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
 
     async def fetch() -> int:
         return (await exchange(transport, get(server.url), timeout=5)).status
 
     with ScriptedServer(serve()) as server:
-        trio.run(fetch)
+        event_loop.run(fetch)
         child = os.fork()
         if child == 0:
             try:
-                os._exit(0 if trio.run(fetch) == 200 else 1)
+                os._exit(0 if event_loop.run(fetch) == 200 else 1)
             finally:
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert trio.run(fetch) == 200
+        assert event_loop.run(fetch) == 200
         assert len(server.peers) == 2
-        trio.run(transport.close)
+        event_loop.run(transport.close)
 
 
-@trio_test
-async def test_one_error_at_a_time() -> None:
+@in_event_loop
+async def test_one_error_at_a_time(event_loop: EventLoop) -> None:
     """Many exchanges that fail at once each raise an error of their own, and never a group."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
     failures: list[TransportFailure] = []
 
     async def fail() -> None:
         failures.append(await failure_of(transport, post(server.url)))
 
     with ScriptedServer([read_request]) as server:
-        async with trio.open_nursery() as nursery:
-            for _ in range(30):
-                nursery.start_soon(fail)
+        await event_loop.together(*[fail] * 30)
     assert {failure.reason for failure in failures} == {Reason.CLOSED}
     assert len(failures) == 30
 
 
-@trio_test
-async def test_key_while_connecting() -> None:
+@in_event_loop
+async def test_key_while_connecting(event_loop: EventLoop) -> None:
     """An exchange shows the key in none of its attributes while it connects; then it is gone."""
-    connecting = trio.Event()
-    token = trio.lowlevel.current_trio_token()
+    connecting = threading.Event()
 
     def script(peer: Peer) -> None:
-        token.run_sync_soon(connecting.set)
+        connecting.set()
         peer.hang()
 
     with ScriptedServer(script, scheme="https") as server:
-        streamed = TrioTransport().stream(
+        streamed = event_loop.transport().stream(
             post(server.url), timeout=0.3, authorization=AuthorizationHeader(AUTHORIZATION)
         )
 
@@ -397,16 +402,17 @@ async def test_key_while_connecting() -> None:
             with pytest.raises(TransportError):
                 await streamed.__aenter__()
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(fail)
-            await connecting.wait()
+        async def look() -> None:
+            await event_loop.in_thread(partial(connecting.wait, 5))
             assert KEY not in repr(attributes_of(streamed))
             assert "[api key]" in repr(attributes_of(streamed))
+
+        await event_loop.together(fail, look)
     assert "[api key]" not in repr(attributes_of(streamed))
 
 
-@trio_test
-async def test_junk_after_a_whole_reply() -> None:
+@in_event_loop
+async def test_junk_after_a_whole_reply(event_loop: EventLoop) -> None:
     """Bytes after a body that came with its head are not part of it, and end its connection."""
 
     def script(peer: Peer) -> None:
@@ -414,7 +420,7 @@ async def test_junk_after_a_whole_reply() -> None:
         peer.send(reply_bytes() + b"junk")
         peer.hang()
 
-    transport = TrioTransport()
+    transport = event_loop.transport()
     with ScriptedServer(in_turn(script, serve(200, b"good"))) as server:
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"{}"
         assert (await exchange(transport, get(server.url), timeout=5)).body == b"good"
@@ -423,10 +429,10 @@ async def test_junk_after_a_whole_reply() -> None:
 
 
 @pytest.mark.parametrize("size", [10, 11])
-@trio_test
-async def test_limit_of_a_whole_reply(size: int) -> None:
+@in_event_loop
+async def test_limit_of_a_whole_reply(event_loop: EventLoop, size: int) -> None:
     """A body that has come with its head is bounded, too."""
-    transport = TrioTransport()
+    transport = event_loop.transport()
     with ScriptedServer(serve(200, b"x" * size)) as server:
         request = get(server.url, body_limit=10)
         if size > 10:

@@ -17,7 +17,7 @@ ROWS: tuple[Entry, ...] = (
         tests=(
             "client/test_robustness.py::test_fork_after_use",
             "transport/test_connections.py::test_fork",
-            "transport/test_trio_transport.py::test_fork",
+            "transport/test_async_transports.py::test_fork",
         ),
     ),
     Elsewhere(

@@ -120,7 +120,7 @@ ROWS: tuple[Entry, ...] = (
         tests=(
             "transport/test_faults.py::test_name_resolution",
             "transport/test_faults.py::test_impossible_name",
-            "transport/test_trio_transport.py::test_slow_name_resolution",
+            "transport/test_async_transports.py::test_slow_name_resolution",
         ),
     ),
     Row(
