@@ -46,13 +46,15 @@ def run(
         kill_after: Seconds after which the process kills itself.
         kill_at: The step at which it does.
         naive: Whether what may have been accepted is sent again.
-        driver: `requests` or `trio`.
+        driver: `requests`, `trio` or `asyncio`.
         patience: Seconds to wait for the journal.
         file_limit: Most bytes that it may write to one file, or 0 for no limit.
     """
-    import trio  # noqa: PLC0415  only in the child
+    import asyncio  # noqa: PLC0415  only in the child
 
-    from muybridge import Client, TrioClient, batch  # noqa: PLC0415  the same
+    import trio  # noqa: PLC0415  the same
+
+    from muybridge import AsyncClient, Client, batch  # noqa: PLC0415  the same
 
     if kill_at is not None:
         STEPS[kill_at]()
@@ -67,16 +69,22 @@ def run(
     source = None if items is None else horses(items)
     options: dict[str, Any] = {"concurrency": concurrency, "patience": patience}
 
-    async def run_trio() -> batch.Report:
-        async with TrioClient(KEY, url, poll_interval=0.005) as client:
-            return await batch.run_trio(client, source, folder, **options)
+    async def run_async() -> batch.Report:
+        async with AsyncClient(KEY, url, poll_interval=0.005) as client:
+            return await batch.run_async(client, source, folder, **options)
 
     def run_blocking() -> batch.Report:
         with Client(KEY, url, poll_interval=0.005) as client:
             return batch.run(client, source, folder, **options)
 
     try:
-        report = trio.run(run_trio) if driver == "trio" else run_blocking()
+        match driver:
+            case "trio":
+                report = trio.run(run_async)
+            case "asyncio":
+                report = asyncio.run(run_async())
+            case _:
+                report = run_blocking()
     except batch.JournalUnusable:
         return 6
     return 5 if report.stopped else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -24,12 +25,13 @@ from client.alarms import (
     notes,
     posix,
 )
-from muybridge import Client, TrioClient, batch
+from muybridge import AsyncClient, Client, TrioClient, batch
 from muybridge.batch import State, opening, runner_files
 from muybridge.batch.journal import Journal
 from muybridge.drivers.blocking import BlockingTeam
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
 from muybridge.wire._requests_connections import Reply
+from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.network import Network
 from muybridge.wire.trio_transport import TrioStream
 
@@ -47,7 +49,7 @@ def states(out: Path) -> dict[State, int]:
     return dict(batch.status(out).counts)
 
 
-@pytest.fixture(params=["requests", "trio"])
+@pytest.fixture(params=["requests", "trio", "asyncio"])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], batch.Report]:
     """Run a batch in the folder `out`, under the driver under test."""
 
@@ -55,16 +57,21 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], batch
         with Client(KEY, url, poll_interval=0.005) as client:
             return batch.run(client, horses(3), tmp_path / "out", concurrency=1)
 
-    async def go_trio(url: str) -> batch.Report:
-        async with TrioClient(KEY, url, poll_interval=0.005) as client:
-            return await batch.run_trio(client, horses(3), tmp_path / "out", concurrency=1)
+    async def go_async(url: str) -> batch.Report:
+        async with AsyncClient(KEY, url, poll_interval=0.005) as client:
+            return await batch.run_async(client, horses(3), tmp_path / "out", concurrency=1)
 
-    return go if request.param == "requests" else lambda url: trio.run(go_trio, url)
+    runs: dict[str, Callable[[str], batch.Report]] = {
+        "requests": go,
+        "trio": lambda url: trio.run(go_async, url),
+        "asyncio": lambda url: asyncio.run(go_async(url)),
+    }
+    return runs[request.param]
 
 
 PLACES: dict[str, dict[str, tuple[Any, str]]] = {
-    "before": {"requests": (Network, "find"), "trio": (Network, "find")},
-    "after": {"requests": (Reply, "begin"), "trio": (TrioStream, "receive")},
+    "before": {"any": (Network, "find")},
+    "after": {"requests": (Reply, "begin"), "trio and asyncio": (SocketStream, "receive")},
 }
 
 

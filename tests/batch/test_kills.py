@@ -19,7 +19,7 @@ from .runner_process import STEPS
 if sys.platform == "win32":
     pytest.skip("there is no SIGKILL", allow_module_level=True)
 
-DRIVERS = ["requests", "trio"]
+DRIVERS = ["requests", "trio", "asyncio"]
 ITEMS = 40
 CONCURRENCY = 4
 WEIGHTS = {
@@ -81,7 +81,7 @@ def check(audit: Audit, killed: int) -> None:
     assert not open_states.intersection(audit.states), audit
 
 
-@pytest.mark.parametrize(("driver", "kills"), [("requests", 50), ("trio", 30)])
+@pytest.mark.parametrize(("driver", "kills"), [("requests", 50), ("trio", 30), ("asyncio", 20)])
 def test_kills(driver: str, kills: int, nursery: Nursery, tmp_path: Path) -> None:
     """However often runners are killed, nothing is paid twice, lost or mixed up."""
     audit, killed = rampage(nursery, tmp_path, kills=kills, seed=1, driver=driver)
