@@ -29,6 +29,7 @@ nitpick_ignore = [
     ("py:class", "AsyncOutcomes"),
     ("py:class", "Clock"),
     ("py:class", "Driver"),
+    ("py:class", "muybridge.wire.http1.byte_streams.EventLoop"),
     ("py:class", "JsonObject"),
     ("py:class", "Outcome"),
     ("py:class", "Script"),

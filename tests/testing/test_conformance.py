@@ -19,6 +19,7 @@ from muybridge.testing.conformance import (
 )
 from muybridge.testing.conformance.blocking import BlockingTransport
 from muybridge.testing.conformance.event_loops import TrioThread
+from muybridge.wire.async_transport import AsyncTransport
 from muybridge.wire.asyncio_transport import AsyncioTransport
 from muybridge.wire.httpx2_transport import Httpx2Transport
 from muybridge.wire.requests_transport import RequestsTransport
@@ -28,15 +29,19 @@ from muybridge.wire.trio_transport import TrioTransport
 PAGE = Path(__file__).parents[2] / "docs" / "write-a-transport.md"
 
 
-def documented_suite() -> type[TransportConformance]:
-    """Return the suite that the page on writing a transport shows for the one it has written."""
+def documented() -> dict[str, Any]:
+    """Return what the page on writing a transport defines: two transports and their suites."""
     blocks = re.findall(
         r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
-    written, *_, suite = blocks
     namespace: dict[str, Any] = {}
-    exec(written + suite, namespace)  # noqa: S102  # our own page
-    return cast("type[TransportConformance]", namespace["TestHttpClientTransport"])
+    for block in blocks:
+        if re.search("^class ", block, re.MULTILINE):
+            exec(block, namespace)  # noqa: S102  # our own page
+    return namespace
+
+
+DOCUMENTED = documented()
 
 
 class TestRequestsTransport(TransportConformance):
@@ -81,11 +86,22 @@ class TestHttpx2Transport(TransportConformance):
 class TestDocumentedTransport(TransportConformance):
     """So does the one that a page of the docs shows whole, with what it declares there."""
 
-    suite = documented_suite()
+    suite: type[TransportConformance] = DOCUMENTED["TestHttpClientTransport"]
     capabilities = suite.capabilities
 
     def make_transport(self, ssl_context: ssl.SSLContext) -> Transport:
         return self.suite().make_transport(ssl_context)
+
+
+class TestDocumentedAsyncTransport(AsyncTransportConformance):
+    """So does the one for asyncio that the page shows."""
+
+    suite: type[AsyncTransportConformance] = DOCUMENTED["TestAsyncioSocketTransport"]
+    event_loop = suite.event_loop
+    capabilities = suite.capabilities
+
+    def make_async_transport(self, ssl_context: ssl.SSLContext) -> AsyncTransport:
+        return self.suite().make_async_transport(ssl_context)
 
 
 def test_every_capability_is_explained() -> None:

@@ -165,7 +165,7 @@ class AsyncioTransport(Http1Transport):
             proxy, which can then read the key.
     """
 
-    _loop = AsyncioLoop()
+    event_loop = AsyncioLoop()
 
 
 def _complete(ready: asyncio.Future[None]) -> None:

@@ -106,4 +106,4 @@ class TrioTransport(Http1Transport):
             proxy, which can then read the key.
     """
 
-    _loop = TrioLoop()
+    event_loop = TrioLoop()

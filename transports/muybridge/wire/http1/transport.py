@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from muybridge.wire.http1.byte_streams import EventLoop
 from muybridge.wire.http1.connections import Connection
@@ -26,7 +26,8 @@ class Http1Transport:
             proxy, which can then read the key.
     """
 
-    _loop: EventLoop
+    event_loop: ClassVar[EventLoop]
+    """What a subclass overrides: the binding to an event loop."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class Http1Transport:
             TransportError: On entering, if the head did not arrive whole.
         """
         return Reply(
-            self._loop, self._network, self._connect_timeout, request, timeout, authorization
+            self.event_loop, self._network, self._connect_timeout, request, timeout, authorization
         )
 
     async def close(self) -> None:
