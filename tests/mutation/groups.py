@@ -88,6 +88,7 @@ _ALL = (
             "tests/client/test_downloads.py",
             "tests/client/test_driver.py",
             "tests/client/test_event_loops.py",
+            "tests/client/test_fleet_run.py",
             "tests/client/test_interrupts.py",
             "tests/client/test_key.py",
             "tests/client/test_lifecycle.py",
