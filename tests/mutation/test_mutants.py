@@ -74,7 +74,8 @@ from mutation.trial import tried
 
 source, folder = sys.argv[1:]
 path, test = Path(folder, "trial_subject.py"), str(Path(folder, "test_subject.py"))
-print(tried("trial_subject", path, source, {test: None}).name)
+other = str(Path(folder, "test_other.py"))
+print(tried("trial_subject", path, source, {other: None, test: None}).name)
 """
 
 
@@ -83,10 +84,11 @@ print(tried("trial_subject", path, source, {test: None}).name)
     ("source", "outcome"), [("answer = 6 * 7", "SURVIVED"), ("answer = 6 / 7", "KILLED")]
 )
 def test_a_trial(source: str, outcome: str, tmp_path: Path) -> None:
-    """A test is run on the text that is given instead of the module's file."""
+    """A test is run on the text that is given instead of the module's file, if it loads it."""
     module = tmp_path / "trial_subject.py"
     module.write_text("answer = None")
     test = tmp_path / "test_subject.py"
+    (tmp_path / "test_other.py").write_text("def test(): pass")
     test.write_text("import trial_subject\ndef test(): assert trial_subject.answer == 42")
     done = subprocess.run(  # noqa: S603  our own script
         [sys.executable, "-c", TRIAL, source, str(tmp_path)],

@@ -138,15 +138,22 @@ def tried(
     # Tests that look at tracebacks tell our frames by whole paths.
     code = compile(source, str(path.resolve()), "exec", dont_inherit=True)
     # What killed the mutants before this one is likely to kill it, too.
+    is_loaded = not tests
     for test in sorted(tests, key=lambda test: -_KILLS[module, test]):
         outcome = _tried(module, _Loader(path, code), test, tests[test])
-        if outcome is not Outcome.SURVIVED:
+        is_loaded = is_loaded or outcome is not None
+        if outcome in (Outcome.KILLED, Outcome.TIMED_OUT):
             _KILLS[module, test] += 1
             return outcome
+    if not is_loaded:
+        raise RuntimeError(f"no test of {' '.join(tests)} loads {module}")
     return Outcome.SURVIVED
 
 
-def _tried(module: str, loader: _Loader, test: str, ids: Mapping[str, float] | None) -> Outcome:
+def _tried(
+    module: str, loader: _Loader, test: str, ids: Mapping[str, float] | None
+) -> Outcome | None:
+    """Run *test* on the mutant, and return what became of it, or None if *module* is not loaded."""
     child = os.fork()
     if child == 0:
         with _alone(_FAILED_TO_START):
@@ -160,8 +167,10 @@ def _tried(module: str, loader: _Loader, test: str, ids: Mapping[str, float] | N
     match os.WEXITSTATUS(status):
         case 0:
             return Outcome.SURVIVED
-        case 98 | 99 | pytest.ExitCode.NO_TESTS_COLLECTED:
-            raise RuntimeError(f"{test}: no test ran, or none loads {module}")
+        case 99:
+            return None
+        case 98 | pytest.ExitCode.NO_TESTS_COLLECTED:
+            raise RuntimeError(f"{test}: no test ran")
         case _:
             return Outcome.KILLED
 
