@@ -83,6 +83,7 @@ _ALL = (
             "muybridge.drivers.fleet_run",
         ),
         (
+            "tests/asyncio_client/test_cancellation.py",
             "tests/batch/test_interruptions.py",
             "tests/client/test_alarms.py",
             "tests/client/test_downloads.py",
