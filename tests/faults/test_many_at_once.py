@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -53,6 +54,8 @@ def check_books(server: BillingServer, known: dict[str, str], unsure: set[str]) 
     assert {prompt: name for prompt, name in accepted.items() if prompt not in unsure} == known
 
 
+# An event loop of asyncio belongs to one thread, and so does a client that it serves.
+@pytest.mark.parametrize("driver", ["requests", "trio"])
 def test_many_threads_do_everything(make_client: MakeClient, tmp_path: Path) -> None:
     """32 threads create, ask, wait and download with one client, and each gets its own."""
     known: dict[str, str] = {}
@@ -84,12 +87,13 @@ def test_many_threads_do_everything(make_client: MakeClient, tmp_path: Path) -> 
     assert unsure
 
 
-def test_many_tasks_do_everything(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loop", ["trio", "asyncio"])
+def test_many_tasks_do_everything(loop: str, tmp_path: Path) -> None:
     """So do 32 tasks of one event loop with one client."""
     known: dict[str, str] = {}
     unsure: set[str] = set()
 
-    async def use(client: muybridge.TrioClient, number: int) -> None:
+    async def use(client: muybridge.AsyncClient, number: int) -> None:
         prompt = f"horse {number}"
         try:
             task = await client.create(image(prompt))
@@ -111,9 +115,19 @@ def test_many_tasks_do_everything(tmp_path: Path) -> None:
                     for number in range(first, first + THREADS):
                         nursery.start_soon(use, client, number)
 
+    async def many_on_asyncio() -> None:
+        async with muybridge.AsyncClient(KEY, server.url, poll_interval=0) as client:
+            for first in range(0, THREADS * 2, THREADS):
+                async with asyncio.TaskGroup() as tasks:
+                    for number in range(first, first + THREADS):
+                        tasks.create_task(use(client, number))
+
     weights = {**WEIGHTS, Fault.THROTTLED: 0}  # nobody skips the waits here
     with BillingServer(at_random(4, weights)) as server:
-        trio.run(many)
+        if loop == "trio":
+            trio.run(many)
+        else:
+            asyncio.run(many_on_asyncio())
     check_books(server, known, unsure)
     assert len(known) > THREADS
 
