@@ -247,11 +247,23 @@ EQUIVALENT: dict[_Key, str] = {
         "every download begins with a value of its own",
     ),
     **dict.fromkeys(
-        _swapped(
-            "muybridge.drivers.fleet_run",
-            "seed=random.getrandbits(32),",
-            ("32", "33"),
-            ("32", "31"),
+        (
+            *_swapped(
+                "muybridge.drivers.fleet_run",
+                "seed=random.getrandbits(32),",
+                ("32", "33"),
+                ("32", "31"),
+            ),
+            *_swapped(
+                f"{_CORE}.fleet.fleet",
+                "return (seed + number * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF",
+                (
+                    "(seed + number * 0x9E3779B97F4A7C15)",
+                    "((seed - number * 11400714819323198485))",
+                ),
+                ("0x9E3779B97F4A7C15", "11400714819323198486"),
+                ("0x9E3779B97F4A7C15", "11400714819323198484"),
+            ),
         ),
         "one seed is as good as another",
     ),
