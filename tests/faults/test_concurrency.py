@@ -223,13 +223,8 @@ def test_ctrl_c_from_the_beginning(driver: str, answer: str, call: str, opcodes:
     "ignore:Exception ignored in. <coroutine object:pytest.PytestUnraisableExceptionWarning"
 )
 @pytest.mark.parametrize(("answer", "call"), each(("accepted", "create"), ("junk", "call")))
-def test_a_second_ctrl_c_at_every_line(
-    request: pytest.FixtureRequest, driver: str, answer: str, call: str
-) -> None:
+def test_a_second_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
     """A second Ctrl-C at any line interrupts at once, and says at least what may have happened."""
-    if driver == "asyncio":
-        reason = "it may strike where a call leaves its note on the cancellation"
-        request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=reason, strict=False))
     reply, *known = ANSWERS[answer]
     for seen in interrupted_at_every_step(driver, CALLS[call], reply, before=0, pressed=True):
         assert seen.world.arrived <= 1, seen.place

@@ -92,9 +92,15 @@ class Driver:
             ServiceError: The operation failed.
         """
         drive = Drive(self, operation, ledger)
-        while await drive.step():
-            pass
-        outcome: T = drive.outcome()
+        try:
+            while await drive.step():
+                pass
+            outcome: T = drive.outcome()
+        except BaseException as error:
+            # Here too: another Ctrl-C may strike where the caller leaves its note.
+            if ledger is not None:
+                ledger.leave_note(error)
+            raise
         return outcome
 
     async def download(self, operation: Download, part: PartFile) -> Saved:
