@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
 from collections.abc import Callable, Generator, Iterable
@@ -18,10 +19,10 @@ from hypothesis import strategies as st
 
 from any_json import EXTREMES, responses
 from client.drivers import DRIVERS
-from client.event_loops import TrioClock
+from client.event_loops import ClockEventLoop, TrioClock
 from client.fleets import run_all
 from client.in_process import AsyncFace, InProcessTransport
-from muybridge import Client, ImgbRequest, TrioClient, batch
+from muybridge import AsyncClient, Client, ImgbRequest, batch
 from muybridge.batch import Report, State
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.commands import muybridge as command
@@ -99,17 +100,23 @@ def run_requests(world: ScriptedWorld, source: Any, out: Path) -> Report:
         return batch.run(client, source, out, concurrency=1, timeout=200)
 
 
+async def run_async(world: ScriptedWorld, source: Any, out: Path) -> Report:
+    transport = AsyncFace(InProcessTransport(world))
+    async with AsyncClient(
+        world.key, world.url, transport=transport, wall=world.clock.wall
+    ) as client:
+        return await batch.run_async(client, source, out, concurrency=1, timeout=200)
+
+
 def run_trio(world: ScriptedWorld, source: Any, out: Path) -> Report:
     """Run a batch under trio, on the world's clock."""
+    return trio.run(run_async, world, source, out, clock=TrioClock(world.clock))
 
-    async def go() -> Report:
-        transport = AsyncFace(InProcessTransport(world))
-        async with TrioClient(
-            world.key, world.url, transport=transport, wall=world.clock.wall
-        ) as client:
-            return await batch.run_trio(client, source, out, concurrency=1, timeout=200)
 
-    return trio.run(go, clock=TrioClock(world.clock))
+def run_asyncio(world: ScriptedWorld, source: Any, out: Path) -> Report:
+    """Run a batch under asyncio, on the world's clock."""
+    with asyncio.Runner(loop_factory=lambda: ClockEventLoop(world.clock)) as runner:
+        return runner.run(run_async(world, source, out))
 
 
 def run_command(world: ScriptedWorld, source: Any, out: Path) -> Report:
@@ -143,6 +150,7 @@ def check_lines(lines: Iterable[str]) -> None:
 RUNNERS: dict[str, Callable[[ScriptedWorld, Any, Path], Report]] = {
     "requests": run_requests,
     "trio": run_trio,
+    "asyncio": run_asyncio,
     "command": run_command,
 }
 

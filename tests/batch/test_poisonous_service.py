@@ -23,16 +23,20 @@ from .runner_process import KEY, horses
 POISONS = {**SURVIVED, **LOST}
 COUNT = 3 * len(POISONS)
 """Each poison has an item of its own, the third, the sixth and so on."""
-UNDER_TRIO = """
-import sys, trio
-from muybridge import TrioClient, batch
+RUN_ASYNC = """
+import sys
+from muybridge import AsyncClient, batch
 
 async def run(source):
-    async with TrioClient(poll_interval=0.005) as client:
-        await batch.run_trio(client, source, "out", concurrency=4)
+    async with AsyncClient(poll_interval=0.005) as client:
+        await batch.run_async(client, source, "out", concurrency=4)
 
-trio.run(run, sys.argv[1] if len(sys.argv) > 1 else None)
+source = sys.argv[1] if len(sys.argv) > 1 else None
 """
+IN_EVENT_LOOP = {
+    "trio": RUN_ASYNC + "import trio\ntrio.run(run, source)",
+    "asyncio": RUN_ASYNC + "import asyncio\nasyncio.run(run(source))",
+}
 
 
 def poison_of(number: int) -> str | None:
@@ -75,7 +79,7 @@ def rows(folder: Path) -> list[tuple[Any, ...]]:
         return db.execute("SELECT * FROM items ORDER BY number").fetchall()
 
 
-@pytest.mark.parametrize("driver", ["requests", "trio"])
+@pytest.mark.parametrize("driver", ["requests", *IN_EVENT_LOOP])
 def test_every_third_item_is_poisoned(
     driver: str, server: BillingServer, start: Start, tmp_path: Path
 ) -> None:
@@ -86,8 +90,8 @@ def test_every_third_item_is_poisoned(
     """
     server.write = write
     command = ("-m", "muybridge", "batch", "run", "--out", "out", "--poll-interval", "0.005")
-    if driver == "trio":
-        first = start("-c", UNDER_TRIO, "b.json")
+    if driver in IN_EVENT_LOOP:
+        first = start("-c", IN_EVENT_LOOP[driver], "b.json")
         assert (first.returncode, first.stderr) == (0, "")
         first = start("-m", "muybridge", "batch", "status", "out")
     else:
@@ -103,8 +107,8 @@ def test_every_third_item_is_poisoned(
     assert server.posts == COUNT
 
     before = rows(tmp_path / "out")
-    if driver == "trio":
-        assert start("-c", UNDER_TRIO).returncode == 0
+    if driver in IN_EVENT_LOOP:
+        assert start("-c", IN_EVENT_LOOP[driver]).returncode == 0
     again = start(*command)
     assert (again.returncode, again.stdout) == (4, first.stdout)
     assert rows(tmp_path / "out") == before

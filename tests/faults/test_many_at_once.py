@@ -182,12 +182,19 @@ class Journals:
         self.path = folder / "journal" / "journal.sqlite3"
 
     def run(self, server: BillingServer, source: Any, **options: Any) -> batch.Report:
-        async def on_trio() -> batch.Report:
-            async with muybridge.TrioClient(KEY, server.url, poll_interval=0.005) as client:
-                return await batch.run_trio(client, source, self.folder, **options)
+        async def run_async() -> batch.Report:
+            async with muybridge.AsyncClient(KEY, server.url, poll_interval=0.005) as client:
+                return await batch.run_async(client, source, self.folder, **options)
 
-        if self._driver == "trio":
-            return trio.run(on_trio)
+        match self._driver:
+            case "trio":
+                return trio.run(run_async)
+            case "asyncio":
+                return asyncio.run(run_async())
+            case _:
+                return self._run_blocking(server, source, **options)
+
+    def _run_blocking(self, server: BillingServer, source: Any, **options: Any) -> batch.Report:
         with muybridge.Client(KEY, server.url, poll_interval=0.005) as client:
             return batch.run(client, source, self.folder, **options)
 
