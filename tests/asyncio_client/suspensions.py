@@ -65,6 +65,10 @@ class _Counted(Coroutine[Any, Any, T]):
     def close(self) -> None:
         self._inner.close()
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what anyio and asyncio read of a coroutine, such as `cr_running`."""
+        return getattr(self._inner, name)
+
     def __await__(self) -> Generator[Any, Any, T]:
         return self._inner.__await__()
 

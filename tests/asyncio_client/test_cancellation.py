@@ -166,11 +166,13 @@ def server() -> Iterator[Books]:
 
 
 @pytest.fixture(params=["lazy", "eager"])
-def eager(request: pytest.FixtureRequest) -> bool:
+def eager(request: pytest.FixtureRequest, way: str) -> bool:
     """Whether tasks begin at once."""
     began: bool = request.param == "eager"
     if began and not CAN_BE_EAGER:
         pytest.skip("tasks can begin at once since Python 3.12")
+    if began and way == "anyio task group":
+        pytest.skip("anyio's own task groups fail if tasks begin at once")
     return began
 
 
