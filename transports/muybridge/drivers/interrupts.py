@@ -159,6 +159,17 @@ def waiting_for(paid: int) -> str:
     return f"waiting for {what}, so that {whose} not lost; press Ctrl-C again to stop at once"
 
 
+def left_unread(paid: int) -> str:
+    """Return the message for the end of a program that abandons *paid* requests."""
+    what, they = "a paid request was", "it"
+    if paid > 1:
+        what, they = f"{paid} paid requests were", "they"
+    return (
+        f"the program ended while {what} under way: {they} may have been accepted. Look at the "
+        "account for new tasks before sending anything again."
+    )
+
+
 def tell(message: str) -> None:
     """Print *message*: a user who interrupts must know why nothing happens yet."""
     # An error here would interrupt a paid request, whatever is wrong with the screen.

@@ -10,11 +10,17 @@ uncounted (`Task.uncancel`): whoever asked for it recognizes it by that count.
 A task that is cancelled before its first step never runs, and asyncio stops the whole event loop if
 a task ends with `KeyboardInterrupt` or `SystemExit`. Both would lose what a worker knows about
 money. So a team cancels only workers that have begun, and passes on what ends one itself.
+
+If the program's own tasks end this way, `asyncio.run` may close the event loop without waiting
+for anything. Nothing can read a response then. All that is left is to say so at the end of the
+program (`_tell_abandoned`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import threading
 from collections.abc import Callable, Coroutine
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -24,7 +30,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from muybridge.drivers.interrupts import hold_interrupts
+from muybridge.drivers.interrupts import hold_interrupts, left_unread, tell
 from muybridge.drivers.notes import interruption_of
 from muybridge.wire.transport import TransportError
 
@@ -32,6 +38,18 @@ from .runtime import FOREVER, Work
 
 T = TypeVar("T")
 _Tasks = set["asyncio.Task[Any]"]
+
+
+_SENT: WeakKeyDictionary[asyncio.Task[Any], Callable[[], bool]] = WeakKeyDictionary()
+"""The paid exchanges, and whether each may have been sent."""
+
+
+@atexit.register
+def _tell_abandoned() -> None:
+    """Tell how many paid exchanges the program ends without knowing the outcome of."""
+    abandoned = sum(not exchange.done() and sent() for exchange, sent in tuple(_SENT.items()))
+    if abandoned:
+        tell(left_unread(abandoned))
 
 
 @attrs.frozen
@@ -69,6 +87,7 @@ class AsyncioRuntime:
         running = asyncio.create_task(_whole(exchange))
         self._exchanges.add(running)
         running.add_done_callback(self._exchanges.discard)
+        _SENT[running] = sent
 
         def cancel() -> None:
             if not sent():
@@ -96,12 +115,24 @@ class AsyncioRuntime:
             raise held
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do *work* in a thread, and wait for its end even if the caller is cancelled."""
+        """Do *work* in a thread. Once it has begun, wait for its end even if cancelled."""
+        # All threads may be busy for as long as the program likes. So whoever is first decides.
+        turn = threading.Lock()
+
+        def begin() -> T:
+            if not turn.acquire(blocking=False):
+                raise asyncio.CancelledError
+            return work()
+
+        def cancel() -> None:
+            if turn.acquire(blocking=False):
+                running.cancel()
+
         loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(None, copy_context().run, work)
-        held = await _outlast({running}, lambda: None)
+        running = loop.run_in_executor(None, copy_context().run, begin)
+        held = await _outlast({running}, cancel)
         if held is not None:
-            raise held from running.exception()
+            raise held from (None if running.cancelled() else running.exception())
         return running.result()
 
     def team(self, size: int) -> AsyncioTeam:  # noqa: ARG002  tasks cost next to nothing

@@ -1,0 +1,121 @@
+"""What asyncio takes away from a call: its event loop, or the threads that it needs."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from muybridge.drivers.on_asyncio import AsyncioRuntime
+from processes import environment
+from transport.scripted_server import Peer, ScriptedServer
+
+EXITS = """
+import asyncio, sys
+import muybridge
+
+async def main():
+    async with muybridge.AsyncClient("sk-canary-5e1fa0b7c2d94", sys.argv[1]) as client:
+        image = muybridge.ImgaRequest(model="imga", prompt="a horse")
+        creates = [client.create(image) for _ in range(int(sys.argv[2]))]
+        async def leave():
+            await asyncio.to_thread(sys.stdin.readline)
+            sys.exit(3)
+        await asyncio.gather(leave(), *creates)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("creates", "told"),
+    [
+        (0, ""),
+        (1, "a paid request was under way: it may have been accepted"),
+        (2, "2 paid requests were under way: they may have been accepted"),
+    ],
+)
+def test_a_program_that_abandons_creates_says_so(creates: int, told: str) -> None:
+    """If a program ends while creates are under way in a closed event loop, it says how many."""
+    sent, over = threading.Semaphore(0), threading.Event()
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        sent.release()
+        over.wait(30)
+
+    with ScriptedServer(script) as server:
+        program = subprocess.Popen(  # noqa: S603  our own program
+            [sys.executable, "-c", EXITS, server.url, str(creates)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        try:
+            assert all(sent.acquire(timeout=30) for _ in range(creates))
+            said = program.communicate("\n", timeout=30)[1]
+        finally:
+            over.set()
+            program.kill()
+    assert program.returncode == 3
+    assert told in said
+    assert ("muybridge:" in said) == bool(creates)
+
+
+def test_work_that_waits_for_a_thread_can_be_cancelled() -> None:
+    """Work for a thread is cancelled at once, and is never done, if every thread is busy."""
+    busy, done = threading.Event(), list[int]()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        others = loop.run_in_executor(None, busy.wait, 30)
+        runtime = AsyncioRuntime(time.time)
+        waiting = asyncio.create_task(runtime.in_thread(lambda: done.append(1)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(waiting, 10)
+        assert not others.done()
+        busy.set()
+        await runtime.in_thread(lambda: done.append(2))
+
+    try:
+        asyncio.run(main())
+    finally:
+        busy.set()
+    assert done == [2]
+
+
+def test_work_that_a_thread_has_begun_ends_before_it_is_cancelled() -> None:
+    """Work that a thread has begun is waited for, however often it is cancelled."""
+    begun, may_end, done = threading.Event(), threading.Event(), list[int]()
+
+    def work() -> None:
+        begun.set()
+        assert may_end.wait(30)
+        done.append(1)
+
+    async def main() -> None:
+        runtime = AsyncioRuntime(time.time)
+        working = asyncio.create_task(runtime.in_thread(work))
+        assert await asyncio.to_thread(begun.wait, 30)
+        for _ in range(3):
+            working.cancel()
+            await asyncio.sleep(0)
+        assert not working.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        assert done == [1]
+
+    try:
+        asyncio.run(main())
+    finally:
+        may_end.set()
