@@ -19,11 +19,13 @@ from muybridge import TrioTransport
 from muybridge.batch.journaled_create import ItemRecord
 from muybridge.clock import SystemClock
 from muybridge.drivers.blocking import BlockingTeam
+from muybridge.drivers.on_asyncio import AsyncioRuntime, AsyncioTeam
 from muybridge.drivers.on_trio import TrioTeam
 from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.saving import PartFile
 from muybridge.wire import _requests_connections
 from muybridge.wire._requests_connections import Incoming, Reply
+from muybridge.wire.asyncio_transport import AsyncioLoop, AsyncioStream, AsyncioTransport
 from muybridge.wire.http1 import connections
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.http1.tls import TLSStream
@@ -87,6 +89,18 @@ TRIO: Mapping[str, Place] = {
     "asleep": Place(trio, "sleep_until", other=Place(TrioTeam, "wait", when=_until_a_moment)),
     "poll": Place(TrioTransport, "stream", skipped=1),
     **_BOTH,
+}
+ASYNCIO: Mapping[str, Place] = {
+    **TRIO,
+    "lookup": Place(AsyncioLoop, "look_up"),
+    "first byte": Place(AsyncioStream, "send"),
+    "held": Place(AsyncioStream, "receive"),
+    "head": Place(AsyncioStream, "receive", skipped=1),
+    "body": Place(AsyncioStream, "receive", skipped=1),
+    "asleep": Place(
+        AsyncioRuntime, "sleep_until", other=Place(AsyncioTeam, "wait", when=_until_a_moment)
+    ),
+    "poll": Place(AsyncioTransport, "stream", skipped=1),
 }
 
 

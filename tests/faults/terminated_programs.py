@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import selectors
 import ssl
-from collections.abc import Callable, Generator
+import threading
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,21 @@ import trio
 from batch.runner_process import KEY, horses
 from client.alarms import ERRORS
 from client.requests_made import image
-from muybridge import Client, RequestsTransport, TrioClient, TrioTransport, batch
+from muybridge import (
+    AsyncClient,
+    AsyncioTransport,
+    Client,
+    RequestsTransport,
+    TrioClient,
+    TrioTransport,
+    batch,
+)
 from muybridge_protocol.records.tasks import Task
 
 from .terminations import ALARMS, TERM
+
+AsyncWork = Callable[[AsyncClient], Coroutine[Any, Any, None]]
+"""What a program does with an async client."""
 
 
 def raised_by(name: str) -> BaseException:
@@ -25,6 +39,26 @@ def raised_by(name: str) -> BaseException:
     if name in ALARMS:
         return ERRORS[ALARMS.index(name)]()
     return SystemExit("time is up") if name == TERM else KeyboardInterrupt("time is up")
+
+
+class _Selector(selectors.DefaultSelector):
+    """Tells whether an event loop waits.
+
+    Args:
+        waits: Set while it does.
+    """
+
+    def __init__(self, waits: threading.Event) -> None:
+        super().__init__()
+        self._waits = waits
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        try:
+            if timeout is None or timeout > 0:
+                self._waits.set()
+            return super().select(timeout)
+        finally:
+            self._waits.clear()
 
 
 @attrs.define
@@ -38,6 +72,8 @@ class Program:
         trust: What it trusts.
         told: The tasks that `on_submitted` received.
         error: What came out.
+        inside: What came out of the client under asyncio, where `asyncio.run` raises another.
+        waits: Set while asyncio's loop waits; always set under other drivers.
         cancel: Cancels it, where it can be. It is set once it runs.
     """
 
@@ -47,10 +83,13 @@ class Program:
     trust: ssl.SSLContext
     told: list[Task] = attrs.field(factory=list[Task])
     error: BaseException | None = None
+    inside: BaseException | None = None
+    waits: threading.Event = attrs.field(factory=threading.Event)
     cancel: Callable[[], None] = attrs.field(default=lambda: None)
 
     def run(self) -> None:
         """Run it to its end, whatever that is."""
+        self.waits.set()
         try:
             _PROGRAMS[self.driver](self)
         except BaseException as error:  # noqa: BLE001  whatever comes out is looked at
@@ -60,6 +99,13 @@ class Program:
     def out(self) -> Path:
         """The folder of the batch."""
         return self.folder / "out"
+
+    @property
+    def said(self) -> str:
+        """The notes of what came out."""
+        errors = [self.error, self.inside]
+        said = (note for error in errors for note in getattr(error, "__notes__", ()))
+        return "\n".join(dict.fromkeys(said))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -76,11 +122,42 @@ class Program:
         finally:
             through.close()
 
-    def run_trio(self, work: Callable[[TrioClient], Any]) -> None:
+    def run_asyncio(self, work: AsyncWork) -> None:
+        """Do *work* as `asyncio.run` does, to be cancelled from any thread."""
+
+        def new_loop() -> asyncio.AbstractEventLoop:
+            return asyncio.SelectorEventLoop(_Selector(self.waits))
+
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(self._run_asyncio(work))
+
+    async def _run_asyncio(self, work: AsyncWork) -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        through = AsyncioTransport(ssl_context=self.trust)
+
+        def cancel() -> None:
+            # At once in the loop's own thread; from another thread it must be woken.
+            if threading.current_thread() is threading.main_thread():
+                task.cancel()
+            else:
+                loop.call_soon_threadsafe(task.cancel)
+
+        self.cancel = cancel
+        try:
+            async with AsyncClient(KEY, self.url, transport=through, **self.options) as client:
+                await work(client)
+        except BaseException as error:
+            self.inside = error
+            raise
+        finally:
+            await through.close()
+
+    def run_trio(self, work: AsyncWork) -> None:
         """Do *work* under trio, to be cancelled from any thread."""
         trio.run(self._run_trio, work)
 
-    async def _run_trio(self, work: Callable[[TrioClient], Any]) -> None:
+    async def _run_trio(self, work: AsyncWork) -> None:
         token = trio.lowlevel.current_trio_token()
         through = TrioTransport(ssl_context=self.trust)
         with trio.CancelScope() as scope:
@@ -108,12 +185,12 @@ def _requests(program: Program) -> None:
         client.download(client.run(image(), timeout=20), program.folder / "horse.png")
 
 
-def _trio(program: Program) -> None:
-    async def work(client: TrioClient) -> None:
+def _single(program: Program) -> AsyncWork:
+    async def work(client: AsyncClient) -> None:
         result = await client.run(image(), timeout=20)
         await client.download(result, program.folder / "horse.png")
 
-    program.run_trio(work)
+    return work
 
 
 def _batch(program: Program) -> None:
@@ -121,16 +198,18 @@ def _batch(program: Program) -> None:
         batch.run(client, horses(2), program.out, concurrency=1, timeout=20)
 
 
-def _trio_batch(program: Program) -> None:
-    async def work(client: TrioClient) -> None:
-        await batch.run_trio(client, horses(2), program.out, concurrency=1, timeout=20)
+def _async_batch(program: Program) -> AsyncWork:
+    async def work(client: AsyncClient) -> None:
+        await batch.run_async(client, horses(2), program.out, concurrency=1, timeout=20)
 
-    program.run_trio(work)
+    return work
 
 
 _PROGRAMS: dict[str, Callable[[Program], None]] = {
     "requests": _requests,
-    "trio": _trio,
+    "trio": lambda program: program.run_trio(_single(program)),
+    "asyncio": lambda program: program.run_asyncio(_single(program)),
     "batch": _batch,
-    "trio batch": _trio_batch,
+    "trio batch": lambda program: program.run_trio(_async_batch(program)),
+    "asyncio batch": lambda program: program.run_asyncio(_async_batch(program)),
 }

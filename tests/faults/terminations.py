@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 
 CTRL_C, TERM, HANGUP = "SIGINT", "SIGTERM", "SIGHUP"
-KEYBOARD, CANCELLED = "KeyboardInterrupt raised", "trio cancellation"
+KEYBOARD, CANCELLED = "KeyboardInterrupt raised", "cancellation"
 ALARMS = tuple(f"SIGALRM raises {name}" for name in NAMES)
 SIGNALS = (CTRL_C, TERM, HANGUP, *ALARMS, KEYBOARD, CANCELLED)
 
@@ -36,11 +36,15 @@ POINTS = (*BEFORE, *PAID, *ENTRY, *AFTER)
 TOLD_BY_SERVER = ("handshake", "held", "head", "body", "poll", "download")
 """The points that the server knows. The client waits for it then."""
 
-LIBRARY = ("requests", "trio")
-BATCHES = ("batch", "trio batch")
+LIBRARY = ("requests", "trio", "asyncio")
+BATCHES = ("batch", "trio batch", "asyncio batch")
 COMMANDS = ("create", "run", "batch run")
+BLOCKING = ("requests", "batch", *COMMANDS)
 DRIVERS = (*LIBRARY, *BATCHES, *COMMANDS)
 TRIO = ("trio", "trio batch")
+ASYNCIO = ("asyncio", "asyncio batch")
+HOLDING = tuple(driver for driver in DRIVERS if driver not in ASYNCIO)
+"""Those that hold Ctrl-C back. `asyncio.run` turns it into a cancellation."""
 
 
 @attrs.frozen
@@ -70,7 +74,7 @@ MISSING = (
         drivers=(*LIBRARY, "create", "run"),
     ),
     Missing("`create` ends with the id", points=AFTER, drivers=("create",)),
-    Missing("only trio cancels", (CANCELLED,), drivers=("requests", "batch", *COMMANDS)),
+    Missing("blocking code cannot be cancelled", (CANCELLED,), drivers=BLOCKING),
     Missing(
         "the command runs no handler of the user's, and only a signal interrupts it",
         (*ALARMS, KEYBOARD),
@@ -113,6 +117,11 @@ UNTOLD = {
     "download": Outcome.ID,
 }
 """It breaks trio's loop while that waits: only what the journal has said before is known."""
+SHUT_DOWN = {
+    **dict.fromkeys(TOLD_BY_SERVER, Outcome.ID),
+    "handshake": Outcome.UNSENT,
+}
+"""It ends asyncio's loop while that waits: `asyncio.run` cancels every task before it raises it."""
 IN_STEP = {point: AT_ONCE[point] for point in POINTS if point not in TOLD_BY_SERVER}
 """It is raised within a task's own steps."""
 SHIELDED = {
@@ -133,15 +142,17 @@ class Rule:
 
 
 RULES = (
-    Rule((CTRL_C,), DRIVERS, HELD),
+    Rule((CTRL_C,), HOLDING, HELD),
+    Rule((CTRL_C,), ASYNCIO, SHIELDED),
     Rule((TERM, HANGUP), COMMANDS, HELD),
     # The main thread waits for the workers' paid requests, and leaves all else.
     Rule((TERM, *ALARMS), ("batch",), HELD),
     Rule((TERM, *ALARMS), ("requests",), AT_ONCE),
-    Rule((TERM, *ALARMS), TRIO, IN_STEP),
+    Rule((TERM, *ALARMS), (*TRIO, *ASYNCIO), IN_STEP),
     Rule((TERM, *ALARMS), ("trio batch",), UNTOLD),
+    Rule((TERM, *ALARMS), ASYNCIO, SHUT_DOWN),
     Rule((KEYBOARD,), (*LIBRARY, *BATCHES), AT_ONCE),
-    Rule((CANCELLED,), TRIO, SHIELDED),
+    Rule((CANCELLED,), (*TRIO, *ASYNCIO), SHIELDED),
 )
 
 
@@ -173,6 +184,8 @@ class Cell:
     @property
     def is_nightly(self) -> bool:
         """Whether it differs from others by the exception's class alone, and takes long."""
+        if self.driver in ASYNCIO:
+            return self.signal in ALARMS[1:4] + ALARMS[5:]
         return self.driver in BATCHES and self.signal in ALARMS[2:3] + ALARMS[4:]
 
 

@@ -6,12 +6,13 @@ The table of what strikes, when, and under which driver is in `terminations.py`.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import shlex
 import signal
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
@@ -24,7 +25,7 @@ import trustme
 
 from batch.billing import PNG
 from batch.runner_process import KEY, horses
-from client.alarms import alarm_raises, notes
+from client.alarms import alarm_raises
 from client.canaries import everything
 from muybridge import batch
 from muybridge.batch import Report, State
@@ -33,7 +34,18 @@ from muybridge.drivers.notes import NOT_SENT, UNDER_WAY, accepted
 from processes import Nursery
 from transport.certificates import client_context, server_context
 
-from .striking import BLOCKING, TRIO, HoldingServer, MainThread, Strike, hook, told_by_hook
+from .striking import (
+    ASYNCIO,
+    BLOCKING,
+    PATIENCE,
+    TRIO,
+    HoldingServer,
+    MainThread,
+    Place,
+    Strike,
+    hook,
+    told_by_hook,
+)
 from .terminated_process import Ended, Programs
 from .terminated_programs import Program, raised_by
 from .terminations import (
@@ -55,6 +67,7 @@ from .terminations import (
     outcomes,
     reasons,
 )
+from .terminations import ASYNCIO as ASYNCIO_DRIVERS
 from .terminations import TRIO as TRIO_DRIVERS
 
 if os.name != "posix":  # pragma: no cover  Windows
@@ -131,10 +144,13 @@ def test_library(cell: Cell, tmp_path: Path, trust: Trust, monkeypatch: pytest.M
     with ExitStack() as stack:
         patch = stack.enter_context(monkeypatch.context())
         main = MainThread(patch)
+        by_hook = told_by_hook(cell.signal, cell.point)
 
         def act() -> None:
             if cell.signal == KEYBOARD:
                 raise error
+            if not by_hook:
+                assert program.waits.wait(PATIENCE)
             if cell.signal == CANCELLED:
                 program.cancel()
             else:
@@ -142,8 +158,8 @@ def test_library(cell: Cell, tmp_path: Path, trust: Trust, monkeypatch: pytest.M
 
         strike = Strike(act)
         at_server: Callable[[], object] = strike
-        if told_by_hook(cell.signal, cell.point):
-            hook(patch, (TRIO if cell.driver in TRIO_DRIVERS else BLOCKING)[cell.point], strike)
+        if by_hook:
+            hook(patch, places(cell.driver)[cell.point], strike)
             at_server = strike.wait
         server = stack.enter_context(HoldingServer(cell.point, at_server, trust.of_server(cell)))
         program = Program(cell.driver, server.url, tmp_path, trust.client)
@@ -159,6 +175,13 @@ def test_library(cell: Cell, tmp_path: Path, trust: Trust, monkeypatch: pytest.M
         (check_call if cell.driver in LIBRARY else check_batch)(cell, program, server)
 
 
+def places(driver: str) -> Mapping[str, Place]:
+    """Return the functions that a driver calls at each point."""
+    if driver in ASYNCIO_DRIVERS:
+        return ASYNCIO
+    return TRIO if driver in TRIO_DRIVERS else BLOCKING
+
+
 def check_error(cell: Cell, caught: BaseException, error: BaseException) -> None:
     """Check that what came out is the very exception."""
     assert KEY not in everything(caught)
@@ -166,7 +189,8 @@ def check_error(cell: Cell, caught: BaseException, error: BaseException) -> None
         assert type(caught) is KeyboardInterrupt
     elif cell.signal == CANCELLED:
         # A batch's workers are cancelled each.
-        assert isinstance(caught, trio.Cancelled | BaseExceptionGroup)
+        cancelled = trio.Cancelled | BaseExceptionGroup | asyncio.CancelledError
+        assert isinstance(caught, cancelled)
     else:
         assert caught is error
         assert error.args[-1] == "time is up"
@@ -175,8 +199,7 @@ def check_error(cell: Cell, caught: BaseException, error: BaseException) -> None
 def check_call(cell: Cell, program: Program, server: HoldingServer) -> None:
     """Check what is known of a call, and that its task can be resumed."""
     ids = [task for tasks in server.accepted.values() for task in tasks]
-    assert program.error is not None
-    said = notes(program.error)
+    said = program.said
     match cell.outcome:
         case Outcome.ID:
             assert [task.id for task in program.told] == ids
@@ -210,7 +233,7 @@ ENDS = {
 def check_batch(cell: Cell, program: Program, server: HoldingServer) -> None:
     """Check what the journal and the exception say, and that another run makes no double."""
     assert program.error is not None
-    said = notes(program.error)
+    said = program.said
     check_journal(cell, program.out, server)
     assert (UNDER_WAY in said) is (cell.outcome is Outcome.AMBIGUOUS)
     assert not (UNDER_WAY in said and HOW_TO_GO_ON in said)
