@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from textwrap import indent
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 import trio
 
@@ -64,6 +66,27 @@ def test_each_call(world: World, loop: str) -> None:
 
     LOOPS[loop](world, main)
     assert [outcome.error for outcome in outcomes] == [None, None]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_each_outcome_is_given_to_one_reader(world: World, loop: str) -> None:
+    """If several tasks read the outcomes of one run, each outcome goes to one of them."""
+    client = client_of(world)
+    keys: list[int] = []
+
+    async def main() -> None:
+        async with client, client.run_all([IMAGE] * 6) as run, anyio.create_task_group() as readers:
+
+            async def read() -> None:
+                async for outcome in run:
+                    keys.append(outcome.key)
+                    await anyio.lowlevel.checkpoint()
+
+            for _ in range(4):
+                readers.start_soon(read)
+
+    LOOPS[loop](world, main)
+    assert sorted(keys) == list(range(6))
 
 
 CALLS: dict[str, Callable[[AsyncClient], Awaitable[object] | object]] = {

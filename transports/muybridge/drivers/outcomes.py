@@ -25,10 +25,11 @@ class AsyncOutcomes:
             async for outcome in outcomes:
                 print(outcome.key, outcome.result or outcome.error)
 
-    A failed task is an outcome like any other. If the context is left early or cancelled, nothing
-    more is sent. Paid requests in flight run to their response, so that their ids are known, and an
-    exception that passes through lists in its notes what is still outstanding. An exception from a
-    listener of the client ends the run and is raised by the loop.
+    Several tasks may read it; each outcome goes to one of them. A failed task is an outcome like
+    any other. If the context is left early or cancelled, nothing more is sent. Paid requests in
+    flight run to their response, so that their ids are known, and an exception that passes through
+    lists in its notes what is still outstanding. An exception from a listener of the client ends
+    the run and is raised by the loop.
     """
 
     def __init__(self, run: FleetRun, driver: Driver, workers: int) -> None:
@@ -87,8 +88,11 @@ class AsyncOutcomes:
         with self._team.lock:
             self._put_by()
             await self._driver.runtime.checkpoint()
+            # Several tasks may read one run: another has perhaps received the first one meanwhile.
+            self._put_by()
             while not (self._run.settled or self._over or self._broken):
                 await self._team.wait()
+                self._put_by()
             if self._broken is not None:
                 raise self._broken
             if not self._run.settled:
