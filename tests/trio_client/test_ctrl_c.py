@@ -119,16 +119,21 @@ def test_many_creates_of_a_run(monkeypatch: pytest.MonkeyPatch, times: int) -> N
 
 def test_cancelled_before_the_first_byte() -> None:
     """Ctrl-C that was held back for a create which is then cancelled unsent is not lost."""
+    scope = trio.CancelScope()
+    token: trio.lowlevel.TrioToken
 
     def script(peer: Peer) -> None:
         ctrl_c()
+        token.run_sync_soon(scope.cancel)  # the signal comes first
         peer.hang()
 
     async def create() -> None:
+        nonlocal token
+        token = trio.lowlevel.current_trio_token()
         async with muybridge.TrioClient(
             "key", server.url, transport=muybridge.TrioTransport()
         ) as client:
-            with trio.move_on_after(0.3):
+            with scope:
                 await client.create(image())
 
     with ScriptedServer(script, scheme="https") as server, pytest.raises(KeyboardInterrupt):
