@@ -57,14 +57,16 @@ class WithoutReaders(asyncio.SelectorEventLoop):
 
 
 def uvloops() -> asyncio.AbstractEventLoop:
-    uvloop = pytest.importorskip("uvloop")
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
+    import uvloop  # noqa: PLC0415  not every environment has it
+
+    return uvloop.new_event_loop()
 
 
 @pytest.fixture(params=[asyncio.SelectorEventLoop, uvloops, WithoutReaders])
 def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, T]], T]:
     """Runs a coroutine on each event loop in turn."""
+    if request.param is uvloops:
+        pytest.importorskip("uvloop")
 
     def run(coroutine: Coroutine[Any, Any, T]) -> T:
         with asyncio.Runner(loop_factory=request.param) as runner:
