@@ -101,6 +101,7 @@ _ALL = (
             "tests/client/test_run_all.py",
             "tests/client/test_run_all_trio.py",
             "tests/client/test_run_all_unentered.py",
+            "tests/client/test_teams.py",
             "tests/client/test_text_streams.py",
             "tests/trio_client/test_cancellation.py",
             "tests/trio_client/test_ctrl_c.py",
@@ -266,6 +267,15 @@ EQUIVALENT: dict[_Key, str] = {
             ),
         ),
         "one seed is as good as another",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.drivers.on_trio",
+            "def start(self, work: Work, *, paid: bool = False) -> None: "
+            "# noqa: ARG002 what is paid is shielded",
+            ("False", "True"),
+        ),
+        "under trio nothing depends on it",
     ),
     **dict.fromkeys(
         _swapped(
