@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from muybridge.drivers.on_asyncio import AsyncioRuntime
+from muybridge.drivers.on_asyncio import AsyncioRuntime, tell_abandoned
 from processes import environment
 from transport.scripted_server import Peer, ScriptedServer
 
@@ -66,6 +66,44 @@ def test_a_program_that_abandons_creates_says_so(creates: int, told: str) -> Non
     assert program.returncode == 3
     assert told in said
     assert ("muybridge:" in said) == bool(creates)
+
+
+def test_only_what_was_sent_and_has_not_ended_is_abandoned(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An exchange that was not sent, or that has ended, is not reported."""
+
+    async def main() -> None:
+        async def exchange(*, ends: bool) -> None:
+            if not ends:
+                await asyncio.Event().wait()
+
+        runtime = AsyncioRuntime(time.time)
+
+        def call(*, ends: bool, sent: bool) -> asyncio.Task[None]:
+            return asyncio.create_task(runtime.unbroken(exchange(ends=ends), lambda: sent))
+
+        calls = [call(ends=False, sent=False), call(ends=True, sent=True)]
+        await calls[1]
+        await asyncio.sleep(0)
+        tell_abandoned()
+        assert capsys.readouterr().err == ""
+        over = [False]
+        calls.append(
+            asyncio.create_task(runtime.unbroken(exchange(ends=False), lambda: not over[0]))
+        )
+        await asyncio.sleep(0)
+        tell_abandoned()
+        assert capsys.readouterr().err == (
+            "muybridge: the program ended while a paid request was under way: it may have been "
+            "accepted. Look at the account for new tasks before sending anything again.\n"
+        )
+        over[0] = True
+        for one in calls:
+            one.cancel()
+        await asyncio.wait(calls)
+
+    asyncio.run(main())
 
 
 def test_work_that_waits_for_a_thread_can_be_cancelled() -> None:

@@ -13,7 +13,7 @@ money. So a team cancels only workers that have begun, and passes on what ends o
 
 If the program's own tasks end this way, `asyncio.run` may close the event loop without waiting
 for anything. Nothing can read a response then. All that is left is to say so at the end of the
-program (`_tell_abandoned`).
+program (`tell_abandoned`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SENT: WeakKeyDictionary[asyncio.Task[Any], Callable[[], bool]] = WeakKeyDiction
 
 
 @atexit.register
-def _tell_abandoned() -> None:
+def tell_abandoned() -> None:
     """Tell how many paid exchanges the program ends without knowing the outcome of."""
     abandoned = sum(not exchange.done() and sent() for exchange, sent in tuple(_SENT.items()))
     if abandoned:
