@@ -286,6 +286,25 @@ def test_one_limit_for_all_families_holds_for_each() -> None:
     assert drive.most == {"all": 6, "imga": 2, "imgb": 2, "": 2}
 
 
+def test_a_family_that_a_poll_reveals_has_its_limit() -> None:
+    """A task of which only the id is known counts for its family once a response names it."""
+    fleet = Fleet[int](SERVICE, wall_offset=WALL, seed=0, per_family={"imga": 1})
+    fleet.add(0, Task(id="t0"), 0.0)
+    fleet.add(1, Task(id="t1"), 0.0)
+    now = 0.0
+    for most in (2, 1):
+        sent: list[Dispatch[int]] = []
+        while not isinstance(action := fleet.next_action(now), Busy):
+            if isinstance(action, Wait):
+                now = action.until
+            else:
+                assert isinstance(action, Dispatch)
+                sent.append(action)
+        assert len(sent) == most
+        for one in sent:
+            fleet.receive(one.ticket, result("processing", f"t{one.key}", model="imga"), now)
+
+
 def test_families_take_turns() -> None:
     """A thousand requests of one family do not keep another's waiting."""
     drive = FleetDrive(MadeUpService(latency=1), concurrency=1)
@@ -772,9 +791,10 @@ def test_a_failure_is_part_of_an_outage() -> None:
                 pytest.fail(f"{other} before all were sent")
 
 
-def test_a_clock_that_goes_back_sends_nothing_early() -> None:
-    """A poll that was due at a later time than now waits for that time again."""
-    fleet = Fleet[str](SERVICE, wall_offset=WALL, seed=0)
+@pytest.mark.parametrize("per_family", [None, 2])
+def test_a_clock_that_goes_back_sends_nothing_early(per_family: int | None) -> None:
+    """A poll that was due at a later time than now waits again, and takes no place meanwhile."""
+    fleet = Fleet[str](SERVICE, wall_offset=WALL, seed=0, per_family=per_family)
     for name in ("a", "b"):
         fleet.add(name, known_task(name), 0.0)
     due = fleet.next_action(0.0)
