@@ -6,6 +6,7 @@ import contextlib
 import gc
 import gzip
 import os
+import signal
 import socket
 import ssl
 import sys
@@ -13,7 +14,8 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import attrs
 import pytest
@@ -21,6 +23,8 @@ import pytest
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire import network
 from muybridge.wire.async_transport import exchange
+from muybridge.wire.http1.byte_streams import Address
+from muybridge.wire.http1.connections import first_that_answers
 from muybridge.wire.http1.response import Reply
 from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.http1.transport import Http1Transport
@@ -119,6 +123,34 @@ async def test_address_after_a_silent_one(
     with ScriptedServer(serve()) as server:
         assert (await exchange(transport, get(server.url), timeout=5)).status == 200
     await transport.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGALRM is posix")
+@in_event_loop
+async def test_signal_while_an_address_is_tried(
+    event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a signal handler raises is not the address's failure, so that no other one is tried."""
+    loop, tried = event_loop.transport.event_loop, list[Address]()
+    error = ConnectionRefusedError("time is up")
+
+    def struck(_: object, address: Address) -> NoReturn:
+        tried.append(address)
+        signal.raise_signal(signal.SIGALRM)
+        raise AssertionError("the handler raises")
+
+    def handler(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(type(loop), "connect", struck)
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(ConnectionRefusedError) as caught:
+            await first_that_answers(loop, [*await loop.look_up("127.0.0.1", 9)] * 2, 5)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert caught.value is error
+    assert len(tried) == 1
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_CORK"), reason="needs two records in one segment")
