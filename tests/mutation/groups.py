@@ -101,7 +101,7 @@ _ALL = (
             "tests/client/test_run_all.py",
             "tests/client/test_run_all_trio.py",
             "tests/client/test_run_all_unentered.py",
-            "tests/client/test_teams.py",
+            "tests/client/test_runtimes.py",
             "tests/client/test_text_streams.py",
             "tests/trio_client/test_cancellation.py",
             "tests/trio_client/test_ctrl_c.py",
@@ -191,6 +191,28 @@ EQUIVALENT: dict[_Key, str] = {
         "nobody gives it",
     ),
     **dict.fromkeys(
+        (
+            *_swapped(
+                "muybridge.drivers.on_asyncio",
+                "_exchanges: _Tasks = attrs.field(factory=_Tasks, init=False, repr=False)",
+                ("init=False", "init=True"),
+                ("repr=False", "repr=True"),
+            ),
+            *_swapped(
+                "muybridge.drivers.on_asyncio",
+                "factory=WeakKeyDictionary[Any, asyncio.CancelledError], init=False, repr=False",
+                ("init=False", "init=True"),
+                ("repr=False", "repr=True"),
+            ),
+            *_swapped(
+                "muybridge.wire.asyncio_transport",
+                "absorbed: tuple[Any, ...] | None = attrs.field(default=None, init=False)",
+                ("init=False", "init=True"),
+            ),
+        ),
+        "nobody gives it, and nobody prints its owner",
+    ),
+    **dict.fromkeys(
         _swapped(
             "muybridge.wire._requests_connections",
             "return not self.will_close and not self.fp.peek(1)",
@@ -276,6 +298,20 @@ EQUIVALENT: dict[_Key, str] = {
             ("False", "True"),
         ),
         "under trio nothing depends on it",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped("muybridge.drivers.on_asyncio", "await asyncio.sleep(0)", ("(0)", "(-1)")),
+            *_swapped(
+                "muybridge.wire.asyncio_transport", "await asyncio.sleep(0)", ("(0)", "(-1)")
+            ),
+            *_swapped(
+                "muybridge.wire.asyncio_transport",
+                "await _suspend(asyncio.sleep(0))",
+                ("(0)", "(-1)"),
+            ),
+        ),
+        "less than no time takes no time",
     ),
     **dict.fromkeys(
         _swapped(

@@ -216,7 +216,8 @@ def test_cancelled_as_the_time_ends(run: Run, *, shielded: bool) -> None:
                 loop.call_soon(time.sleep, 0.05)  # so that both moments pass in one turn
                 return await stream.receive(1)
 
-            waiting = AsyncioLoop().run(wait, 0.01, "late", shielded=shielded)
+            options = {"shielded": True} if shielded else {}
+            waiting = AsyncioLoop().run(wait, 0.01, "late", **options)
             with pytest.raises(TimeoutError if shielded else asyncio.CancelledError) as caught:
                 await waiting
             if shielded:

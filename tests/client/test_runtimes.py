@@ -1,4 +1,4 @@
-"""What every team of workers does: it ends them, and whatever ended it comes out alone."""
+"""What every runtime does: it waits, and its teams end their workers and say what ended them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -20,6 +20,9 @@ from muybridge.drivers import blocking
 from muybridge.drivers.on_asyncio import AsyncioRuntime
 from muybridge.drivers.on_trio import TrioRuntime
 from muybridge.drivers.runtime import Runtime
+from muybridge.testing import VirtualClock
+
+from .event_loops import asyncio_runs, trio_runs
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 Cancel = Callable[[], object]
@@ -88,6 +91,31 @@ RUNS: dict[str, tuple[Runtime, Callable[[Main], None]]] = {
     "trio": (Trio.runtime, Trio().run),
     "asyncio": (Asyncio.runtime, Asyncio().run),
 }
+
+
+@pytest.mark.parametrize("driver", RUNS)
+def test_waiting(driver: str) -> None:
+    """A checkpoint takes no time, and sleeping lasts until a moment that is still to come."""
+    runtime, clock = RUNS[driver][0], VirtualClock()
+
+    async def main() -> None:
+        began = runtime.now()
+        for moment in (began + 5, began):
+            before = runtime.now()
+            await runtime.checkpoint()
+            assert runtime.now() == before
+            await runtime.sleep_until(moment)
+            assert runtime.now() == pytest.approx(began + 5)
+
+    with ExitStack() as ending:
+        match driver:
+            case "trio":
+                trio_runs(clock)(main)
+            case "asyncio":
+                asyncio_runs(clock, ending)(main)
+            case _:
+                runtime = blocking.BlockingRuntime(clock)
+                blocking.run(main)
 
 
 @pytest.mark.parametrize("driver", RUNS)
