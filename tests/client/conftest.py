@@ -7,6 +7,7 @@ import pytest
 
 from .drivers import DRIVERS, MakeClient
 from .in_process import World
+from .virtual_loops import LOOPS, VirtualLoop
 
 
 @pytest.fixture(params=DRIVERS)
@@ -26,3 +27,9 @@ def make_client(driver: str) -> Iterator[MakeClient]:
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+@pytest.fixture(params=LOOPS)
+def loop(request: pytest.FixtureRequest) -> VirtualLoop:
+    """The event loop under test, whose clock jumps."""
+    return VirtualLoop(request.param)

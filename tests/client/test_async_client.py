@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from textwrap import indent
-from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
-import trio
 
 from muybridge import AsyncClient, ImgaRequest, TrioOutcomes
 from muybridge.drivers.fleet_run import Outcome
 from test_purity import fresh, imported_by
 
-from .event_loops import ClockEventLoop, TrioClock
 from .in_process import AsyncFace, InProcessTransport, World
+from .virtual_loops import LOOPS
 
 IMAGE = ImgaRequest(model="imga", prompt="a horse")
 TEXT = "textg-2.5-pro"
-
-Main = Callable[[], Coroutine[Any, Any, None]]
 
 
 def client_of(world: World) -> AsyncClient:
     transport = AsyncFace(InProcessTransport(world))
     wall = world.clock.wall
     return AsyncClient(world.key, world.url, world.url, transport=transport, wall=wall)
-
-
-def under_asyncio(world: World, main: Main) -> None:
-    with asyncio.Runner(loop_factory=lambda: ClockEventLoop(world.clock)) as runner:
-        runner.run(main())
-
-
-def under_trio(world: World, main: Main) -> None:
-    trio.run(main, clock=TrioClock(world.clock))
-
-
-LOOPS: dict[str, Callable[[World, Main], None]] = {"asyncio": under_asyncio, "trio": under_trio}
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -64,7 +48,7 @@ def test_each_call(world: World, loop: str) -> None:
             async with client.stream_generate_content(TEXT, "x") as chunks:
                 assert (await chunks.collect()).text == text
 
-    LOOPS[loop](world, main)
+    LOOPS[loop](world.clock, main)
     assert [outcome.error for outcome in outcomes] == [None, None]
 
 
@@ -85,7 +69,7 @@ def test_each_outcome_is_given_to_one_reader(world: World, loop: str) -> None:
             for _ in range(4):
                 readers.start_soon(read)
 
-    LOOPS[loop](world, main)
+    LOOPS[loop](world.clock, main)
     assert sorted(keys) == list(range(6))
 
 
@@ -119,7 +103,7 @@ def test_another_event_loop(world: World, call: str, loop: str) -> None:
     asyncio.run(first())
     seen = len(world.seen)
     with pytest.raises(RuntimeError, match=r"belongs to the event loop .* Nothing was sent\."):
-        LOOPS[loop](world, second)
+        LOOPS[loop](world.clock, second)
     assert len(world.seen) == seen
 
 

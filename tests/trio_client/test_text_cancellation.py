@@ -11,7 +11,7 @@ import trio
 from trio.testing import trio_test
 
 import muybridge
-from client.answers import ASKED, CHUNKS, EVENTS, HEAD, LAST, MODEL, PROMPT, WHOLE, part
+from client.answers import ASKED, CHUNKS, EVENTS, HEAD, LAST, MODEL, PROMPT, part
 from client.in_process import World
 from muybridge.wire.trio_transport import TrioStream
 from muybridge_protocol.http import HttpRequest, HttpResponse
@@ -260,22 +260,3 @@ async def test_already_cancelled(world: World) -> None:
                 await asked.__aenter__()
         assert scope.cancelled_caught
     assert not world.seen
-
-
-@trio_test
-async def test_many_tasks() -> None:
-    """Many tasks ask one client for text at once, and each is paid once."""
-    texts: list[str] = []
-    with ScriptedServer(Slowly(HEAD, *map(part, EVENTS), LAST)) as server:
-        async with muybridge.TrioClient("key", server.url, server.url) as client:
-
-            async def stream() -> None:
-                async with client.stream_generate_content(MODEL, PROMPT) as chunks:
-                    texts.append((await chunks.collect()).text)
-
-            async with trio.open_nursery() as nursery:
-                for _ in range(20):
-                    nursery.start_soon(stream)
-        assert server.posts == 20
-    assert set(texts) == {muybridge.GenerateContentResponse(WHOLE).text}
-    assert len(texts) == 20

@@ -1,4 +1,4 @@
-"""One client serves any number of tasks at once, in process and over real connections."""
+"""trio's transport and threads among many tasks, and what the client imports."""
 
 from __future__ import annotations
 
@@ -13,91 +13,8 @@ import trio
 from trio.testing import trio_test
 
 import muybridge
-from client.in_process import World
-from client.requests_made import FAMILIES, image, small
-from muybridge.local import LocalService
 from muybridge_protocol.http import HttpRequest
-from muybridge_protocol.records.tasks import Result, Task
 from transport.scripted_server import ScriptedServer, serve
-
-from .in_trio import client_of, mock_world, on_virtual_time
-
-MANY = 2000
-
-
-@on_virtual_time
-async def test_one_nursery(world: World) -> None:
-    """Many runs of all families in one nursery each come to a result of their own."""
-    client = client_of(world, 0.1)
-    results: list[Result] = []
-
-    async def run(family: str) -> None:
-        results.append(await client.run(small()[family]))
-
-    async with trio.open_nursery() as nursery:
-        for n in range(330):
-            nursery.start_soon(run, FAMILIES[n % len(FAMILIES)])
-    assert len({result.id for result in results}) == len(world.posts) == 330
-
-
-@on_virtual_time
-async def test_one_failure_in_a_nursery() -> None:
-    """An error in one task cancels the others as trio does, and no id among them is lost."""
-    world = mock_world(video_processing=3000)
-    told: list[Task] = []
-    client = client_of(world, 0.1, on_submitted=told.append)
-
-    async def run_all() -> None:
-        async with trio.open_nursery() as nursery:
-            for n in range(50):
-                prompt = "[fail:content-policy]" if n == 25 else "-"
-                nursery.start_soon(client.run, small(prompt)["vidsa"])
-
-    with pytest.raises(ExceptionGroup) as caught:
-        await run_all()
-    assert caught.group_contains(muybridge.TaskFailed, depth=1)
-    assert len(caught.value.exceptions) == 1
-    assert len(told) == len(world.posts) == 50
-
-
-@on_virtual_time
-async def test_many_polls() -> None:
-    """Two thousand tasks that poll at once over one client all end, as late as they should."""
-    world = mock_world(image_processing=12)
-    client = client_of(world)
-    task = await client.create(image())
-    results: list[Result] = []
-
-    async def wait() -> None:
-        results.append(await client.wait(task))
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(MANY):
-            nursery.start_soon(wait)
-    assert len(results) == MANY
-    assert trio.current_time() == pytest.approx(15, abs=3)
-    assert len(world.posts) == 1
-
-
-@trio_test
-async def test_many_at_once_over_sockets() -> None:
-    """Hundreds of runs at once over real connections to the local service all succeed."""
-    with LocalService(speed=100) as service:
-        async with muybridge.TrioClient(
-            service.api_key, service.base_url, poll_interval=0.2
-        ) as client:
-            ended = 0
-
-            async def run() -> None:
-                nonlocal ended
-                assert (await client.run(image())).url is not None
-                ended += 1
-
-            with trio.fail_after(30):
-                async with trio.open_nursery() as nursery:
-                    for _ in range(200):
-                        nursery.start_soon(run)
-            assert ended == 200
 
 
 @trio_test
