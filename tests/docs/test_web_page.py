@@ -113,7 +113,9 @@ def serving(folder: Path, service: Service) -> Generator[tuple[subprocess.Popen[
         assert process.stderr is not None
         try:
             lines = (re.search(r"running on (http://\S+)", line) for line in process.stderr)
-            yield process, next(found[1] for found in lines if found)
+            url = next((found[1] for found in lines if found), None)
+            assert url is not None, "the application ended"
+            yield process, url
         finally:
             process.kill()
             process.communicate()
