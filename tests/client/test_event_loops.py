@@ -27,8 +27,8 @@ from .requests_made import image
 CREATED = reply_bytes(200, b'{"id": "task-1", "status": "queued", "created": 1}')
 
 
-def client_of(url: str, told: list[Task]) -> AsyncClient:
-    return AsyncClient(KEY, url, timeout=5, on_submitted=told.append)
+def client_of(url: str, listen: Callable[[Task], None]) -> AsyncClient:
+    return AsyncClient(KEY, url, timeout=5, on_submitted=listen)
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,28 @@ class Cancelling:
         await task
 
 
-def cancelled(way: str, script: Callable[[Cancelling], Script], scheme: str) -> Cancelled:
-    """Return what comes of a create that is cancelled as *script* has it."""
+def cancelled(
+    way: str, script: Callable[[Cancelling], Script], scheme: str, *, raising: bool = False
+) -> Cancelled:
+    """Return what comes of a create that is cancelled as *script* has it.
+
+    Args:
+        way: How it is cancelled.
+        script: What the server does, and when.
+        scheme: http or https.
+        raising: Whether `on_submitted` raises.
+    """
     told: list[Task] = []
+
+    def listen(task: Task) -> None:
+        told.append(task)
+        if raising:
+            raise ValueError("the listener fails")
 
     async def create() -> tuple[BaseException, int]:
         cancelling = Cancelling()
         with ScriptedServer(script(cancelling), scheme=scheme) as server:
-            async with client_of(server.url, told) as client:
+            async with client_of(server.url, listen) as client:
                 try:
                     await getattr(cancelling, way)(client.create(image()))
                 except BaseException as error:  # noqa: BLE001  it is looked at
@@ -105,6 +119,20 @@ def test_a_paid_exchange_is_not_broken_off(way: str) -> None:
     assert "task-1" in done.notes
     assert done.told == ["task-1"]
     assert done.posts == 1
+
+
+@pytest.mark.parametrize("way", ["by_timeout", "by_task"])
+def test_a_listener_that_raises_undoes_no_cancellation(way: str) -> None:
+    """A create that is cancelled ends as cancelled, with its id, though `on_submitted` raises."""
+    done = cancelled(
+        way,
+        lambda cancelling: [read_request, cancelling.strike, send(CREATED)],
+        "http",
+        raising=True,
+    )
+    assert isinstance(done.error, TimeoutError if way == "by_timeout" else asyncio.CancelledError)
+    assert "task-1" in done.notes
+    assert done.told == ["task-1"]
 
 
 @pytest.mark.parametrize("way", ["by_timeout", "by_task"])

@@ -237,6 +237,9 @@ class Drive(Generic[Op]):
             if held is not None and held.seen:
                 raise held.interrupt() from None
             raise
+        except Exception:  # a listener's, which undoes no cancellation
+            await runtime.raise_cancellation()
+            raise
         if held.seen:
             raise interrupted(operation, held)
         await runtime.raise_cancellation()
