@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from pathlib import Path
+
 import anyio
+import anyio.lowlevel
 import pytest
 
 import muybridge
 from muybridge.local import LocalService
+from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.records.tasks import Result, Task
 from sampling import examples
-from transport.scripted_server import Peer, ScriptedServer
+from transport.scripted_server import Peer, ScriptedServer, serve
 
 from .answers import EVENTS, HEAD, LAST, MODEL, PROMPT, WHOLE, part
 from .requests_made import FAMILIES, image, small
@@ -126,3 +132,59 @@ def test_many_texts(event_loop: str) -> None:
         anyio.run(main, backend=event_loop)
         assert server.posts == 20
     assert texts == [muybridge.GenerateContentResponse(WHOLE).text] * 20
+
+
+TRANSPORTS = {"asyncio": muybridge.AsyncioTransport, "trio": muybridge.TrioTransport}
+
+
+@pytest.mark.parametrize("event_loop", TRANSPORTS)
+def test_pool_is_bounded(event_loop: str) -> None:
+    """More exchanges at once than connections kept wait for none, and the rest are closed."""
+    transport = TRANSPORTS[event_loop](pool_size=3)
+
+    async def fetch() -> None:
+        request = HttpRequest(method="GET", url=server.url)
+        async with transport.stream(request, timeout=5) as reply:
+            assert b"".join([piece async for piece in reply.pieces()]) == b"{}"
+
+    async def main() -> None:
+        for _ in range(2):
+            async with anyio.create_task_group() as group:
+                for _ in range(20):
+                    group.start_soon(fetch)
+        assert len(server.peers) == 20 + 17
+        await transport.close()
+
+    with ScriptedServer(serve()) as server:
+        anyio.run(main, backend=event_loop)
+
+
+@pytest.mark.parametrize("event_loop", CLIENTS)
+def test_waiting_for_the_disk(
+    event_loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a download waits for the disk, other tasks go on, and a cancellation waits for it."""
+    began, synced = threading.Event(), threading.Event()
+
+    def slow(_: int) -> None:
+        began.set()
+        assert synced.wait(5)
+
+    async def main() -> None:
+        async with (
+            CLIENTS[event_loop]("key", server.url) as client,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(client.download, f"{server.url}/a.png", path)
+            with anyio.fail_after(5):
+                while not began.is_set():
+                    await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+            synced.set()
+
+    monkeypatch.setattr(os, "fsync", slow)
+    path = tmp_path / "a.png"
+    body = b"\x89PNG" + bytes(300_000)
+    with ScriptedServer(serve(200, body, content_type="image/png")) as server:
+        anyio.run(main, backend=event_loop)
+    assert path.read_bytes() == body
