@@ -2,86 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import inspect
 import signal
-import threading
-import time
-import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
-from contextlib import ExitStack, closing
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
-import trio
 
 from muybridge.clock import SystemClock
 from muybridge.drivers import blocking
-from muybridge.drivers.on_asyncio import AsyncioRuntime
-from muybridge.drivers.on_trio import TrioRuntime
 from muybridge.drivers.runtime import Runtime
 from muybridge.testing import VirtualClock
-from muybridge.wire.transport import TransportError
 
 from .event_loops import asyncio_runs, trio_runs
-
-Main = Callable[[], Coroutine[Any, Any, None]]
-Cancel = Callable[[], object]
+from .runtimes import Asyncio, Cancel, EventLoop, Main, Trio
 
 ENOUGH = 100
 """More checkpoints than a worker passes before it is cancelled."""
-
-
-class EventLoop(ABC):
-    """An event loop, and the runtime under test that is bound to it."""
-
-    runtime: Runtime
-
-    @abstractmethod
-    def run(self, main: Main) -> None:
-        """Run *main* in a new event loop."""
-
-    @abstractmethod
-    async def is_cancelled(self, call: Callable[[Cancel], Coroutine[Any, Any, None]]) -> bool:
-        """Await *call*, which is given what cancels it, and return whether that ended it."""
-
-
-class Trio(EventLoop):
-    runtime = TrioRuntime(time.time)
-
-    def run(self, main: Main) -> None:
-        trio.run(main)
-
-    async def is_cancelled(self, call: Callable[[Cancel], Coroutine[Any, Any, None]]) -> bool:
-        with trio.CancelScope() as scope:
-            await call(scope.cancel)
-        return scope.cancelled_caught
-
-
-class Asyncio(EventLoop):
-    runtime = AsyncioRuntime(time.time)
-
-    def run(self, main: Main) -> None:
-        loop = asyncio.new_event_loop()  # `asyncio.run` would handle Ctrl-C itself
-        with closing(loop):
-            loop.run_until_complete(main())
-
-    async def is_cancelled(self, call: Callable[[Cancel], Coroutine[Any, Any, None]]) -> bool:
-        requests = 0
-
-        def cancel() -> None:
-            nonlocal requests
-            requests += task.cancel()
-
-        task = asyncio.create_task(call(cancel))
-        await asyncio.wait([task])
-        if not task.cancelled():
-            await task
-        assert task.cancelling() == requests  # `asyncio.timeout` and others go by this number
-        return task.cancelled()
 
 
 @pytest.fixture(params=[Trio(), Asyncio()], ids=["trio", "asyncio"])
@@ -358,150 +294,3 @@ def test_ctrl_c_in_a_worker(event_loop: EventLoop, how: str) -> None:
         event_loop.run(main)
     # trio delivers it to the main task only.
     assert log == (["response"] if how == "start paid" or isinstance(event_loop, Trio) else [])
-
-
-# What asyncio alone does.
-
-
-def test_worker_that_is_cancelled_before_it_begins() -> None:
-    """A worker that somebody else cancels before its first step ends the team, too."""
-    runtime = Asyncio.runtime
-
-    async def call(_: Cancel) -> None:
-        team = runtime.team(1)
-        await team.open()
-        others = asyncio.all_tasks()
-        team.start(team.wait)
-        (worker,) = asyncio.all_tasks() - others
-        worker.cancel()
-        with pytest.raises(asyncio.CancelledError) as ended:
-            await team.wait()
-        with pytest.raises(asyncio.CancelledError):
-            await team.close(ended.value)
-
-    async def main() -> None:
-        assert not await Asyncio().is_cancelled(call)
-
-    Asyncio().run(main)
-
-
-def test_ended_tasks_are_forgotten() -> None:
-    """Nothing is kept of workers and paid exchanges that have ended, however many there are."""
-    runtime = Asyncio.runtime
-    tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
-
-    async def main() -> None:
-        async def work() -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            tasks.add(task)
-
-        team = runtime.team(1)
-        await team.open()
-        for _ in range(10):
-            await team.run(work)
-            await runtime.unbroken(work(), lambda: True)
-        gc.collect()
-        assert not tasks
-        await team.close(None)
-
-    Asyncio().run(main)
-
-
-@pytest.mark.parametrize("is_sent", [False, True])
-def test_exchange_that_somebody_else_cancels(*, is_sent: bool) -> None:
-    """An exchange that others cancel was not sent, or its caller learns that it may have been."""
-    runtime, begun = Asyncio.runtime, list[str]()
-
-    async def exchange() -> None:
-        begun.append("exchange")
-        await asyncio.Event().wait()
-
-    async def main() -> None:
-        paid, before = exchange(), asyncio.all_tasks()
-        calling = asyncio.create_task(runtime.unbroken(paid, lambda: is_sent))
-        await asyncio.sleep(0)
-        (running,) = asyncio.all_tasks() - before - {calling}
-        if is_sent:
-            await asyncio.sleep(0)  # it begins
-        running.cancel()
-        with pytest.raises(TransportError if is_sent else asyncio.CancelledError) as caught:
-            await calling
-        assert begun == (["exchange"] if is_sent else [])
-        assert inspect.getcoroutinestate(paid) == inspect.CORO_CLOSED
-        assert not isinstance(caught.value, TransportError) or caught.value.failure.sent
-
-    Asyncio().run(main)
-
-
-def test_exchange_that_ends_the_program() -> None:
-    """What would stop the event loop comes out of the call instead, which can still note ids."""
-    ends = SystemExit()
-
-    async def exchange() -> None:
-        raise ends
-
-    async def main() -> None:
-        with pytest.raises(SystemExit) as caught:
-            await Asyncio.runtime.unbroken(exchange(), lambda: True)
-        assert caught.value is ends
-
-    Asyncio().run(main)
-
-
-def test_cancellation_that_an_exchange_has_held_back() -> None:
-    """It is raised after that exchange, once, and never after a later one."""
-    runtime = Asyncio.runtime
-    raised: list[str] = []
-
-    async def call(cancel: Cancel, *, again: bool) -> None:
-        async def exchange(*, cancelled: bool) -> None:
-            if cancelled:
-                cancel()
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-
-        await runtime.unbroken(exchange(cancelled=True), lambda: True)
-        if again:
-            await runtime.unbroken(exchange(cancelled=False), lambda: True)
-        try:
-            await runtime.raise_cancellation()
-        except asyncio.CancelledError:
-            raised.append("after the later one" if again else "at once")
-        await runtime.raise_cancellation()
-
-    async def main() -> None:
-        for again in (False, True):
-            await Asyncio().is_cancelled(partial(call, again=again))
-
-    Asyncio().run(main)
-    assert raised == ["at once"]
-
-
-def test_cancelled_while_a_thread_works() -> None:
-    """Work that has begun in a thread is waited for, and its error is the cancellation's cause."""
-    begun, release = threading.Event(), threading.Event()
-    error = ValueError("from the thread")
-
-    def work() -> None:
-        begun.set()
-        release.wait(5)
-        raise error
-
-    async def call(cancel: Cancel) -> None:
-        def strike() -> None:
-            begun.wait(5)
-            cancel()
-            asyncio.get_running_loop().call_soon(release.set)
-
-        asyncio.get_running_loop().call_soon(strike)
-        with pytest.raises(asyncio.CancelledError) as caught:
-            await Asyncio.runtime.in_thread(work)
-        assert release.is_set()
-        assert caught.value.__cause__ is error
-        raise caught.value
-
-    async def main() -> None:
-        assert await Asyncio().is_cancelled(call)
-
-    Asyncio().run(main)

@@ -84,6 +84,7 @@ _ALL = (
         ),
         (
             "tests/asyncio_client/test_cancellation.py",
+            "tests/asyncio_client/test_runtime.py",
             "tests/batch/test_interruptions.py",
             "tests/client/test_alarms.py",
             "tests/client/test_downloads.py",

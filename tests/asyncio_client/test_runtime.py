@@ -1,0 +1,160 @@
+"""What asyncio's runtime alone does: its tasks can be cancelled by anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import threading
+import weakref
+from functools import partial
+from typing import Any
+
+import pytest
+
+from client.runtimes import Asyncio, Cancel
+from muybridge.wire.transport import TransportError
+
+
+def test_worker_that_is_cancelled_before_it_begins() -> None:
+    """A worker that somebody else cancels before its first step ends the team, too."""
+    runtime = Asyncio.runtime
+
+    async def call(_: Cancel) -> None:
+        team = runtime.team(1)
+        await team.open()
+        others = asyncio.all_tasks()
+        team.start(team.wait)
+        (worker,) = asyncio.all_tasks() - others
+        worker.cancel()
+        with pytest.raises(asyncio.CancelledError) as ended:
+            await team.wait()
+        with pytest.raises(asyncio.CancelledError):
+            await team.close(ended.value)
+
+    async def main() -> None:
+        assert not await Asyncio().is_cancelled(call)
+
+    Asyncio().run(main)
+
+
+def test_ended_tasks_are_forgotten() -> None:
+    """Nothing is kept of workers and paid exchanges that have ended, however many there are."""
+    runtime = Asyncio.runtime
+    tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+
+    async def main() -> None:
+        async def work() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            tasks.add(task)
+
+        team = runtime.team(1)
+        await team.open()
+        for _ in range(10):
+            await team.run(work)
+            await runtime.unbroken(work(), lambda: True)
+        gc.collect()
+        assert not tasks
+        await team.close(None)
+
+    Asyncio().run(main)
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_exchange_that_somebody_else_cancels(*, is_sent: bool) -> None:
+    """An exchange that others cancel was not sent, or its caller learns that it may have been."""
+    runtime, begun = Asyncio.runtime, list[str]()
+
+    async def exchange() -> None:
+        begun.append("exchange")
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        paid, before = exchange(), asyncio.all_tasks()
+        calling = asyncio.create_task(runtime.unbroken(paid, lambda: is_sent))
+        await asyncio.sleep(0)
+        (running,) = asyncio.all_tasks() - before - {calling}
+        if is_sent:
+            await asyncio.sleep(0)  # it begins
+        running.cancel()
+        with pytest.raises(TransportError if is_sent else asyncio.CancelledError) as caught:
+            await calling
+        assert begun == (["exchange"] if is_sent else [])
+        assert inspect.getcoroutinestate(paid) == inspect.CORO_CLOSED
+        assert not isinstance(caught.value, TransportError) or caught.value.failure.sent
+
+    Asyncio().run(main)
+
+
+def test_exchange_that_ends_the_program() -> None:
+    """What would stop the event loop comes out of the call instead, which can still note ids."""
+    ends = SystemExit()
+
+    async def exchange() -> None:
+        raise ends
+
+    async def main() -> None:
+        with pytest.raises(SystemExit) as caught:
+            await Asyncio.runtime.unbroken(exchange(), lambda: True)
+        assert caught.value is ends
+
+    Asyncio().run(main)
+
+
+def test_cancellation_that_an_exchange_has_held_back() -> None:
+    """It is raised after that exchange, once, and never after a later one."""
+    runtime = Asyncio.runtime
+    raised: list[str] = []
+
+    async def call(cancel: Cancel, *, again: bool) -> None:
+        async def exchange(*, cancelled: bool) -> None:
+            if cancelled:
+                cancel()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+        await runtime.unbroken(exchange(cancelled=True), lambda: True)
+        if again:
+            await runtime.unbroken(exchange(cancelled=False), lambda: True)
+        try:
+            await runtime.raise_cancellation()
+        except asyncio.CancelledError:
+            raised.append("after the later one" if again else "at once")
+        await runtime.raise_cancellation()
+
+    async def main() -> None:
+        for again in (False, True):
+            await Asyncio().is_cancelled(partial(call, again=again))
+
+    Asyncio().run(main)
+    assert raised == ["at once"]
+
+
+def test_cancelled_while_a_thread_works() -> None:
+    """Work that has begun in a thread is waited for, and its error is the cancellation's cause."""
+    begun, release = threading.Event(), threading.Event()
+    error = ValueError("from the thread")
+
+    def work() -> None:
+        begun.set()
+        release.wait(5)
+        raise error
+
+    async def call(cancel: Cancel) -> None:
+        def strike() -> None:
+            begun.wait(5)
+            cancel()
+            asyncio.get_running_loop().call_soon(release.set)
+
+        asyncio.get_running_loop().call_soon(strike)
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await Asyncio.runtime.in_thread(work)
+        assert release.is_set()
+        assert caught.value.__cause__ is error
+        raise caught.value
+
+    async def main() -> None:
+        assert await Asyncio().is_cancelled(call)
+
+    Asyncio().run(main)
