@@ -100,7 +100,7 @@ _ALL = (
             "tests/client/test_pace.py",
             "tests/client/test_robustness.py",
             "tests/client/test_run_all.py",
-            "tests/client/test_run_all_trio.py",
+            "tests/client/test_run_all_async.py",
             "tests/client/test_run_all_unentered.py",
             "tests/client/test_runtimes.py",
             "tests/client/test_text_streams.py",
