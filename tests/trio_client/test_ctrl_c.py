@@ -7,9 +7,11 @@ import os
 import signal
 import threading
 from itertools import count
+from typing import Any
 
 import pytest
 import trio
+import trio.lowlevel
 from trio.testing import trio_test
 
 import muybridge
@@ -115,6 +117,47 @@ def test_many_creates_of_a_run(monkeypatch: pytest.MonkeyPatch, times: int) -> N
     assert ids <= set(notes.replace(",", " ").split())
     assert f"{MANY} not sent" in notes
     assert server.posts == MANY
+
+
+@pytest.mark.parametrize("moment", ["opens", "closes"])
+def test_while_a_team_opens_or_closes(monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Ctrl-C while a team opens or closes comes out alone, once every worker has ended."""
+    owner, name = (trio, "open_nursery") if moment == "opens" else (trio.CancelScope, "cancel")
+    as_ever: Any = getattr(owner, name)
+    log: list[str] = []
+
+    def struck(*arguments: Any) -> Any:
+        monkeypatch.setattr(owner, name, as_ever)
+        signal.raise_signal(signal.SIGINT)
+        log.append(f"{name} is called")
+        return as_ever(*arguments)
+
+    async def work() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            log.append("the worker ends")
+
+    async def main() -> None:
+        team = TrioTeam()
+        if moment == "opens":
+            monkeypatch.setattr(owner, name, struck)
+        await team.open()
+        team.start(work)
+        error: BaseException | None = None
+        try:
+            await trio.lowlevel.checkpoint()
+        except BaseException as ended:
+            error = ended
+            raise
+        finally:
+            if moment == "closes":
+                monkeypatch.setattr(owner, name, struck)
+            await team.close(error)
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(main)
+    assert log == [f"{name} is called", "the worker ends"]
 
 
 def test_cancelled_before_the_first_byte() -> None:
