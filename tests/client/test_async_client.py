@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from textwrap import indent
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from muybridge import AsyncClient, ImgaRequest, TrioOutcomes
+from muybridge import AsyncClient, ImgaRequest, TrioClient, TrioOutcomes
 from muybridge.drivers.fleet_run import Outcome
 from test_purity import fresh, imported_by
 
@@ -50,6 +52,24 @@ def test_each_call(world: World, loop: str) -> None:
 
     LOOPS[loop](world.clock, main)
     assert [outcome.error for outcome in outcomes] == [None, None]
+
+
+def test_threads_that_begin_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that use a client at the same moment for the first time share its connections."""
+    client: Any = TrioClient("key", "https://service.test")
+    bind = client._bind
+    drivers: list[object] = []
+
+    def late(library: str) -> object:
+        if not drivers:
+            other = threading.Thread(target=lambda: drivers.append(client._driver))
+            drivers.append(None)
+            other.start()
+            other.join()
+        return bind(library)
+
+    monkeypatch.setattr(client, "_bind", late)
+    assert client._driver is drivers[-1]
 
 
 @pytest.mark.parametrize("loop", LOOPS)

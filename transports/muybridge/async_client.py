@@ -89,21 +89,22 @@ class AsyncClient(BaseClient):
         self._listeners = Listeners(on_submitted, on_event)
         self._transport = transport
         self._wall = wall
-        self._event_loop: object = None
-        self._bound: Driver | None = None
+        self._bound: dict[str, tuple[Driver, object]] = {}
 
     @property
     def _driver(self) -> Driver:
         library, event_loop = self._find_event_loop()
-        if self._bound is None:
-            self._bound, self._event_loop = self._bind(library), event_loop
-        elif event_loop is not self._event_loop:
+        if not self._bound:
+            # In one step, because other threads may do it too.
+            self._bound.setdefault("driver", (self._bind(library), event_loop))
+        driver, its_loop = self._bound["driver"]
+        if event_loop is not its_loop:
             raise RuntimeError(
                 f"this {type(self).__name__} belongs to the event loop that it was first used "
                 "under, and this is another one. Make a client for each event loop. Nothing was "
                 "sent."
             )
-        return self._bound
+        return driver
 
     def _find_event_loop(self) -> tuple[str, object]:
         """Return the library of the event loop that runs the caller, and what identifies it."""
