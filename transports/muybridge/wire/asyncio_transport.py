@@ -16,11 +16,11 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 
-from muybridge.wire.http1.byte_streams import Address
+from muybridge.wire.http1.byte_streams import Address, EventLoop
 from muybridge.wire.http1.socket_stream import SocketStream, open_socket
 from muybridge.wire.http1.transport import Http1Transport
 
@@ -165,7 +165,7 @@ class AsyncioTransport(Http1Transport):
             proxy, which can then read the key.
     """
 
-    event_loop = AsyncioLoop()
+    event_loop: ClassVar[EventLoop] = AsyncioLoop()
 
 
 def _complete(ready: asyncio.Future[None]) -> None:

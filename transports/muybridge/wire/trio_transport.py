@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import trio
 
-from muybridge.wire.http1.byte_streams import Address
+from muybridge.wire.http1.byte_streams import Address, EventLoop
 from muybridge.wire.http1.socket_stream import SocketStream, open_socket
 from muybridge.wire.http1.transport import Http1Transport
 
@@ -106,4 +106,4 @@ class TrioTransport(Http1Transport):
             proxy, which can then read the key.
     """
 
-    event_loop = TrioLoop()
+    event_loop: ClassVar[EventLoop] = TrioLoop()

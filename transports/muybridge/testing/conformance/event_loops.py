@@ -213,8 +213,8 @@ class CancelledAt(Awaitable[T]):
         self._coroutine = coroutine
         self._cancel = cancel
         self._again = again
-        self.suspensions = 0
-        self.requests = 0
+        self.suspensions: int = 0
+        self.requests: int = 0
 
     @property
     def reached(self) -> bool:
