@@ -30,6 +30,7 @@ from urllib.parse import urlsplit
 import h11
 
 from benchmarks import trio_lifecycle
+from benchmarks.lifecycle import google_client
 from benchmarks.loopback import QUERIES, serving
 from benchmarks.measuring import Benchmark, Target, ahead_of, installed
 from benchmarks.trio_lifecycle import (
@@ -38,7 +39,6 @@ from benchmarks.trio_lifecycle import (
     LIFECYCLES,
     OK,
     POST_HEADERS,
-    WAITS,
     ByHand,
     Client,
     Contestant,
@@ -149,7 +149,7 @@ async def _openai(base_url: str, _: int) -> AsyncIterator[Client]:
 
         async def run() -> None:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # they are told to go away in 2026
+                warnings.simplefilter("ignore")  # its videos API is deprecated
                 made = await client.videos.create(model="sora-2", prompt="a horse")
                 polled = await client.videos.poll(made.id, poll_interval_ms=0)
             assert polled.status == "completed"
@@ -159,13 +159,7 @@ async def _openai(base_url: str, _: int) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def _google(base_url: str, _: int) -> AsyncIterator[Client]:
-    client = import_module("google.genai").Client(
-        vertexai=True,
-        project="horses",
-        location="us-central1",
-        credentials=import_module("google.oauth2.credentials").Credentials(KEY),
-        http_options={"base_url": f"{base_url}/google"},
-    )
+    client = google_client(base_url)
 
     async def run() -> None:
         made = await client.aio.models.generate_videos(model="veo-3.0", prompt="a horse")
@@ -247,28 +241,5 @@ def _lifecycles(at_once: int) -> Iterator[Benchmark]:
 
 def polls() -> AbstractContextManager[Benchmark]:
     """Return the benchmark of queries, while 50 and 2,000 tasks are waited for at once."""
-    return _polls()
-
-
-@contextmanager
-def _polls() -> Iterator[Benchmark]:
-    def waiting(times: int) -> Callable[[Client, int], Awaitable[object]]:
-        async def wait(client: Client, number: int) -> None:
-            for _ in range(times):
-                await client.wait(f"task-{number}")
-
-        return wait
-
-    both: dict[str, Contestant] = {_OURS: _ours, _FLOOR: _h11}
-    with serving() as base_url:
-        contestants = {
-            f"{name}, {at_once:,} at once": _round(
-                contestant, base_url, at_once, waiting(WAITS // at_once)
-            )
-            for name, contestant in both.items()
-            for at_once in (50, 2_000)
-        }
-        few, many = (f"{_OURS}, {at_once:,} at once" for at_once in (50, 2_000))
-        floor_few, floor_many = (f"{_FLOOR}, {at_once:,} at once" for at_once in (50, 2_000))
-        targets = [Target(many, at_most=1.1, of=few, beside=(floor_many, floor_few))]
-        yield Benchmark("poll", WAITS * QUERIES, contestants, targets)
+    who: Mapping[str, Contestant] = {_OURS: _ours, _FLOOR: _h11}
+    return trio_lifecycle.polls_of(_OURS, _FLOOR, who, _round)

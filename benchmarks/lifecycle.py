@@ -107,7 +107,7 @@ def _openai(base_url: str, opened: ExitStack) -> Run:
 
     def run() -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they are told to go away in 2026
+            warnings.simplefilter("ignore")  # its videos API is deprecated
             made = client.videos.create(model="sora-2", prompt="a horse")
             assert client.videos.poll(made.id, poll_interval_ms=0).status == "completed"
 
@@ -129,14 +129,19 @@ def _runwayml(base_url: str, opened: ExitStack) -> Run:
     return run
 
 
-def _google(base_url: str, _: ExitStack) -> Run:
-    client = import_module("google.genai").Client(
+def google_client(base_url: str) -> Any:
+    """Return a client of google-genai for the server at *base_url*."""
+    return import_module("google.genai").Client(
         vertexai=True,
         project="horses",
         location="us-central1",
         credentials=import_module("google.oauth2.credentials").Credentials(KEY),
         http_options={"base_url": f"{base_url}/google"},
     )
+
+
+def _google(base_url: str, _: ExitStack) -> Run:
+    client = google_client(base_url)
 
     def run() -> None:
         made = client.models.generate_videos(model="veo-3.0", prompt="a horse")

@@ -11,7 +11,16 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -228,6 +237,12 @@ def one_round(
     return partial(run, spent)
 
 
+ToRound = Callable[
+    [Contestant, str, int, Callable[[Client, int], Awaitable[object]]], Callable[[], float]
+]
+"""Returns a round, given who works, where, how many tasks at once, and what each of them does."""
+
+
 def lifecycles(at_once: int) -> AbstractContextManager[Benchmark]:
     """Return the benchmark of lifecycles, so many at once."""
     return _lifecycles(at_once)
@@ -255,11 +270,22 @@ def _lifecycles(at_once: int) -> Iterator[Benchmark]:
 
 def polls() -> AbstractContextManager[Benchmark]:
     """Return the benchmark of queries, while 50 and 2,000 tasks are waited for at once."""
-    return _polls()
+    return polls_of(_OURS, _FLOOR, _FLOOR_AND_OURS, one_round)
 
 
 @contextmanager
-def _polls() -> Iterator[Benchmark]:
+def polls_of(
+    client: str, floor: str, who: Mapping[str, Contestant], to_round: ToRound
+) -> Generator[Benchmark]:
+    """Give the benchmark of a *client*'s queries, which are to grow as those of the *floor* do.
+
+    Args:
+        client: The client's name.
+        floor: The name of the loop that it is compared with.
+        who: Both contestants.
+        to_round: Returns a round, as `one_round` does.
+    """
+
     def waiting(times: int) -> Callable[[Client, int], Awaitable[object]]:
         async def wait(client: Client, number: int) -> None:
             for _ in range(times):
@@ -269,13 +295,13 @@ def _polls() -> Iterator[Benchmark]:
 
     with serving() as base_url:
         contestants = {
-            f"{name}, {at_once:,} at once": one_round(
-                contestant, base_url, at_once, waiting(WAITS // at_once)
+            f"{name}, {at_once:,} at once": to_round(
+                who[name], base_url, at_once, waiting(WAITS // at_once)
             )
-            for name, contestant in reversed(_FLOOR_AND_OURS.items())
+            for name in (client, floor)
             for at_once in (50, 2_000)
         }
-        few, many = (f"{_OURS}, {at_once:,} at once" for at_once in (50, 2_000))
-        floor_few, floor_many = (f"{_FLOOR}, {at_once:,} at once" for at_once in (50, 2_000))
+        few, many = (f"{client}, {at_once:,} at once" for at_once in (50, 2_000))
+        floor_few, floor_many = (f"{floor}, {at_once:,} at once" for at_once in (50, 2_000))
         targets = [Target(many, at_most=1.1, of=few, beside=(floor_many, floor_few))]
         yield Benchmark("poll", WAITS * QUERIES, contestants, targets)
