@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import threading
@@ -12,27 +11,16 @@ from itertools import count
 import pytest
 
 import muybridge
+from client.alarms import ctrl_c
 from client.requests_made import image
 from muybridge.drivers.on_asyncio import AsyncioTeam
 from muybridge_protocol.records.tasks import Task
-from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, created
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals to a thread are posix")
 
 MANY = 10
 IDS = {f"task-{number + 1}" for number in range(MANY)}
-
-
-def ctrl_c() -> None:
-    """Interrupt the main thread, where the event loop runs."""
-    main = threading.main_thread().ident
-    assert main is not None
-    signal.pthread_kill(main, signal.SIGINT)
-
-
-def record(number: int) -> bytes:
-    fields = {"id": f"task-{number}", "status": "queued", "created": 1}
-    return reply_bytes(200, json.dumps(fields).encode())
 
 
 def said(error: BaseException | None) -> str:
@@ -52,7 +40,7 @@ def test_many_creates_at_once() -> None:
     def script(peer: Peer) -> None:
         peer.read_request()
         together.wait(5)
-        peer.send(record(next(numbers)))
+        peer.send(created(next(numbers)))
         peer.hang()
 
     told: list[Task] = []
@@ -92,7 +80,7 @@ def test_many_creates_of_a_run(monkeypatch: pytest.MonkeyPatch, times: int) -> N
         if number == 1:
             ctrl_c()
         assert over.wait(5)
-        peer.send(record(number))
+        peer.send(created(number))
         peer.hang()
 
     close = AsyncioTeam.close

@@ -63,9 +63,18 @@ def alarm_raises(error: BaseException, number: int = signal.SIGALRM) -> Generato
 
 def alarm(_: Peer | None = None) -> None:
     """Send SIGALRM to the main thread, where the test and the client run."""
+    _send(signal.SIGALRM)
+
+
+def ctrl_c(_: Peer | None = None) -> None:
+    """Interrupt the main thread, where the test, the client and its event loop run."""
+    _send(signal.SIGINT)
+
+
+def _send(number: int) -> None:
     main = threading.main_thread().ident
     assert main is not None
-    signal.pthread_kill(main, signal.SIGALRM)
+    signal.pthread_kill(main, number)
 
 
 def alarm_in(

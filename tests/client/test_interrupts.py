@@ -29,6 +29,7 @@ from transport.scripted_server import (
     serve,
 )
 
+from .alarms import ctrl_c
 from .drivers import MakeClient
 from .heard import tasks_alone
 from .in_process import World
@@ -45,13 +46,6 @@ def handler() -> Iterator[None]:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def ctrl_c(_: Peer) -> None:
-    """Interrupt the main thread, where the test and the client run."""
-    main = threading.main_thread().ident
-    assert main is not None
-    signal.pthread_kill(main, signal.SIGINT)
 
 
 def notes(error: BaseException) -> str:

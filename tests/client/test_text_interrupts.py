@@ -15,6 +15,7 @@ from muybridge.drivers.notes import TEXT_UNDER_WAY
 from muybridge_protocol.http import HttpResponse
 from transport.scripted_server import Peer, ScriptedServer, hang, read_request, send
 
+from .alarms import ctrl_c
 from .answers import CHUNKS, EVENTS, HEAD, MODEL, PROMPT, hang_until_closed, part, spend
 from .canaries import everything
 from .drivers import MakeClient
@@ -31,13 +32,6 @@ def handler() -> Iterator[None]:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def ctrl_c(_: Peer) -> None:
-    """Interrupt the main thread, where the test and the client run."""
-    main = threading.main_thread().ident
-    assert main is not None
-    signal.pthread_kill(main, signal.SIGINT)
 
 
 def notes(error: BaseException) -> list[str]:

@@ -145,13 +145,14 @@ def orders(folder: Path) -> list[tuple[str, str, str | None]]:
         return database.execute("SELECT id, state, token FROM orders").fetchall()
 
 
-def hang_up(url: str) -> None:
-    """Order a picture, and disconnect without reading the response."""
+def hang_up(url: str, service: Service) -> None:
+    """Order a picture, disconnect without reading the response, and wait for the create."""
     body = b'{"prompt": "a horse"}'
     host, port = url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), PATIENCE) as connection:
         head = f"POST /pictures HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n"
         connection.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+    assert service.arrived.acquire(timeout=PATIENCE)
 
 
 def test_an_order(folder: Path, service: Service) -> None:
@@ -169,8 +170,7 @@ def test_a_client_that_disconnects(folder: Path, service: Service) -> None:
     """The order of a client that disconnected while the create was under way has its token."""
     service.may_respond.clear()
     with serving(folder, service) as (_, url):
-        hang_up(url)
-        assert service.arrived.acquire(timeout=PATIENCE)
+        hang_up(url, service)
         service.may_respond.set()
         [(order, *_)] = orders(folder)
         state(url, order, other_than="creating")
@@ -196,8 +196,7 @@ def test_shutdown_within_a_create(folder: Path, service: Service) -> None:
     """A server that is stopped while a create is under way keeps its token."""
     service.may_respond.clear()
     with serving(folder, service) as (process, url):
-        hang_up(url)
-        assert service.arrived.acquire(timeout=PATIENCE)
+        hang_up(url, service)
         process.terminate()
         service.may_respond.set()
         process.wait(PATIENCE)
@@ -213,8 +212,7 @@ def test_kill(folder: Path, service: Service) -> None:
     """After kill -9 within a create, the order is ambiguous, and nothing is sent again."""
     service.may_respond.clear()
     with serving(folder, service) as (process, url):
-        hang_up(url)
-        assert service.arrived.acquire(timeout=PATIENCE)
+        hang_up(url, service)
         process.kill()
         process.wait(PATIENCE)
     with serving(folder, service) as (_, url):

@@ -18,10 +18,10 @@ import pytest
 from muybridge import CreateAmbiguous, StreamInterrupted
 from muybridge.batch import Report
 from muybridge_protocol.records.tasks import Task
-from transport.scripted_server import ScriptedServer, closed_port
+from transport.scripted_server import ScriptedServer, closed_port, deaf_port
 
 from .clients import KEY, Driven, MakeDriver
-from .hostile_server import TASK_ID, HostileServer, deaf_port
+from .hostile_server import TASK_ID, HostileServer
 from .operations import OPERATIONS, SHORTENED, Setting
 from .rows import Certificate, Row, Where
 from .sinks import Sinks

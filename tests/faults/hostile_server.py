@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -225,19 +225,3 @@ class HostileServer(ScriptedServer):
     def answer(self, peer: Peer) -> None:
         """Answer one request as an honest service would."""
         peer.send(good_reply(peer.read_request(), self.url))
-
-
-@contextlib.contextmanager
-def deaf_port() -> Generator[int]:
-    """Give a port of loopback that takes no more connections, and refuses none."""
-    with contextlib.ExitStack() as closing:
-        listener = closing.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        port: int = listener.getsockname()[1]
-        for _ in range(4):
-            caller = closing.enter_context(socket.socket())
-            caller.settimeout(0)
-            with contextlib.suppress(BlockingIOError):
-                caller.connect(("127.0.0.1", port))
-        yield port

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from transport.scripted_server import deaf_port
+
 from .cells import Surroundings
 from .clients import DRIVERS
-from .hostile_server import HostileServer, deaf_port
+from .hostile_server import HostileServer
 from .operations import OPERATIONS, Setting
 from .rows import Row, Where
 from .table import ROWS

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
+from collections.abc import Generator
 
 from muybridge.testing.scripted_server import (
     PATIENCE,
@@ -30,6 +32,8 @@ __all__ = [
     "Step",
     "closed_port",
     "connect_proxy",
+    "created",
+    "deaf_port",
     "hang",
     "in_turn",
     "read_request",
@@ -39,6 +43,28 @@ __all__ = [
     "send",
     "serve",
 ]
+
+
+def created(number: int) -> bytes:
+    """Return the response to a create that is accepted as `task-NUMBER`."""
+    fields = {"id": f"task-{number}", "status": "queued", "created": 1}
+    return reply_bytes(200, json.dumps(fields).encode())
+
+
+@contextlib.contextmanager
+def deaf_port() -> Generator[int]:
+    """Give a port of loopback that takes no more connections, and refuses none."""
+    with contextlib.ExitStack() as closing:
+        listener = closing.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        port: int = listener.getsockname()[1]
+        for _ in range(4):
+            caller = closing.enter_context(socket.socket())
+            caller.settimeout(0)
+            with contextlib.suppress(BlockingIOError):
+                caller.connect(("127.0.0.1", port))
+        yield port
 
 
 def connect_proxy(peer: Peer) -> None:

@@ -36,6 +36,7 @@ from .event_loops import EVENT_LOOPS, EventLoop, in_event_loop
 from .scripted_server import (
     Peer,
     ScriptedServer,
+    deaf_port,
     hang,
     in_turn,
     read_request,
@@ -81,19 +82,9 @@ async def test_slow_name_resolution(event_loop: EventLoop, monkeypatch: pytest.M
     )
 
 
-@pytest.fixture
-def deaf_port() -> Iterator[int]:
-    """A port of loopback that takes no more connections, and refuses none."""
-    with contextlib.ExitStack() as closing:
-        listener = closing.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        port: int = listener.getsockname()[1]
-        for _ in range(4):
-            caller = closing.enter_context(socket.socket())
-            caller.settimeout(0)
-            with contextlib.suppress(BlockingIOError):
-                caller.connect(("127.0.0.1", port))
+@pytest.fixture(name="deaf_port")
+def _deaf_port() -> Iterator[int]:
+    with deaf_port() as port:
         yield port
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -15,26 +14,15 @@ import trio.lowlevel
 from trio.testing import trio_test
 
 import muybridge
+from client.alarms import ctrl_c
 from client.requests_made import image
 from muybridge.drivers.on_trio import TrioTeam
 from muybridge_protocol.records.tasks import Task
-from transport.scripted_server import Peer, ScriptedServer, hang, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, created, hang
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals to a thread are posix")
 
 MANY = 10
-
-
-def ctrl_c() -> None:
-    """Interrupt the main thread, where the event loop runs."""
-    main = threading.main_thread().ident
-    assert main is not None
-    signal.pthread_kill(main, signal.SIGINT)
-
-
-def record(number: int) -> bytes:
-    fields = {"id": f"task-{number}", "status": "queued", "created": 1}
-    return reply_bytes(200, json.dumps(fields).encode())
 
 
 def test_many_creates_at_once() -> None:
@@ -45,7 +33,7 @@ def test_many_creates_at_once() -> None:
     def script(peer: Peer) -> None:
         peer.read_request()
         together.wait(5)
-        peer.send(record(next(numbers)))
+        peer.send(created(next(numbers)))
         peer.hang()
 
     told: list[Task] = []
@@ -84,7 +72,7 @@ def test_many_creates_of_a_run(monkeypatch: pytest.MonkeyPatch, times: int) -> N
         if number == 1:
             ctrl_c()
         assert over.wait(5)
-        peer.send(record(number))
+        peer.send(created(number))
         peer.hang()
 
     over = threading.Event()
@@ -191,7 +179,7 @@ async def test_not_held_for_queries() -> None:
 
     def script(peer: Peer) -> None:
         peer.read_request()
-        peer.send(record(1))
+        peer.send(created(1))
         peer.read_request()
         hang(peer)
 
