@@ -34,7 +34,7 @@ class Http1Transport:
         *,
         ssl_context: ssl.SSLContext | None = None,
         connect_timeout: float = 10.0,
-        pool_size: int = 512,
+        pool_size: int = 2_048,
         allow_plain_http_proxy: bool = False,
     ) -> None:
         self._connect_timeout = connect_timeout
