@@ -25,7 +25,7 @@ settings.register_profile(
 settings.register_profile(
     "nightly",
     deadline=None,
-    max_examples=5_000,
+    max_examples=1_000,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -95,7 +95,7 @@ def nested(depth: int) -> HttpResponse:
 
 
 @pytest.mark.parametrize("name", CALLS)
-@settings(UNHURRIED, max_examples=examples(15, nightly=2_000))
+@settings(UNHURRIED, max_examples=examples(15))
 @given(answers=ANSWERS, always=st.none() | SHORT_REPLIES | FAILURES)
 @example(answers=[nested(900)], always=None)
 @example(answers=[nested(965)], always=None)
@@ -129,7 +129,7 @@ def test_any_reply(
 
 
 @pytest.mark.parametrize("kind", ["success", "refusal", "cut"])
-@settings(UNHURRIED, max_examples=examples(25, nightly=2_000))
+@settings(UNHURRIED, max_examples=examples(25))
 @given(
     record=st.text(min_size=1, max_size=20).filter(is_identifier).flatmap(records),
     status=st.sampled_from([400, 402, 404, 422, 429, 500, 302]),
