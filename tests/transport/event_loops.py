@@ -24,6 +24,8 @@ class EventLoop(ABC):
 
     transport: type[Http1Transport]
     stream: type[SocketStream]
+    busy: type[Exception]
+    """What is raised if two tasks wait for one connection."""
 
     @abstractmethod
     def run(self, work: Work[T]) -> T:
@@ -45,6 +47,7 @@ class EventLoop(ABC):
 class Trio(EventLoop):
     transport = TrioTransport
     stream = TrioStream
+    busy = trio.BusyResourceError
 
     def run(self, work: Work[T]) -> T:
         return trio.run(work)
@@ -67,6 +70,7 @@ class Trio(EventLoop):
 class Asyncio(EventLoop):
     transport = AsyncioTransport
     stream = AsyncioStream
+    busy = RuntimeError
 
     def run(self, work: Work[T]) -> T:
         return asyncio.run(work())

@@ -17,8 +17,10 @@ from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
+import anyio
 import attrs
 import pytest
+import trio
 
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire import network
@@ -27,6 +29,7 @@ from muybridge.wire.http1.byte_streams import Address
 from muybridge.wire.http1.connections import first_that_answers
 from muybridge.wire.http1.response import Reply
 from muybridge.wire.http1.response_reader import ResponseReader
+from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.transport import Http1Transport
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
@@ -219,6 +222,54 @@ async def test_cancelled_where_more_has_come(event_loop: EventLoop) -> None:
         with contextlib.closing(event_loop.stream(ours)) as stream:
             assert await event_loop.cancelled(partial(stream.receive, 4))
             assert await stream.receive(4) == b"more"
+
+
+@in_event_loop
+async def test_two_tasks_wait_for_one_connection(event_loop: EventLoop) -> None:
+    """The second task is refused, and what arrives goes to the first one."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(0)
+    stream, received = event_loop.stream(ours), list[bytes]()
+
+    async def receive() -> None:
+        try:
+            received.append(await stream.receive(4))
+        except event_loop.busy:
+            theirs.sendall(b"more")
+
+    with contextlib.closing(theirs), contextlib.closing(stream), anyio.fail_after(10):
+        await event_loop.together(receive, receive)
+    assert received == [b"more"]
+
+
+@in_event_loop
+async def test_closed_while_a_task_waits(
+    event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that waits for a connection wakes up when another task closes it."""
+    wait_readable: Any = event_loop.stream.wait_readable
+
+    async def wait(stream: SocketStream) -> None:
+        is_waiting.set()
+        await wait_readable(stream)
+
+    monkeypatch.setattr(event_loop.stream, "wait_readable", wait)
+
+    async def receive() -> None:
+        with pytest.raises((OSError, trio.ClosedResourceError)):
+            await stream.receive(1)
+
+    async def close() -> None:
+        await is_waiting.wait()
+        stream.close()
+
+    with anyio.fail_after(10):
+        for _ in range(2):  # the second socket has the number of the first one
+            ours, theirs = socket.socketpair()
+            ours.settimeout(0)
+            stream, is_waiting = event_loop.stream(ours), anyio.Event()
+            with contextlib.closing(theirs):
+                await event_loop.together(receive, close)
 
 
 @pytest.mark.parametrize("behind", [b"5\r\n", b"5\r\nevil!\r\n0\r\n\r\n", b"evil"])

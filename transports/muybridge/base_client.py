@@ -380,6 +380,7 @@ class _Watch:
         self._last: Result | None = None
         self._results: deque[Result] = deque()
         self._drive: Drive[Poll] | None = None
+        self._reading = False
 
     async def __aenter__(self) -> Self:
         poll = self._begin()
@@ -403,13 +404,23 @@ class _Watch:
         return self
 
     async def __anext__(self) -> Result:
+        if self._reading:
+            raise RuntimeError("another task or thread is already reading this watch")
+        try:
+            self._reading = True
+            return await self._next()
+        finally:
+            self._reading = False
+
+    async def _next(self) -> Result:
         while not self._results:
-            if self._drive is None:
+            drive = self._drive  # the context may be left meanwhile
+            if drive is None:
                 raise StopAsyncIteration
-            if await self._drive.step():
-                self._take(self._drive.events)
+            if await drive.step():
+                self._take(drive.events)
             else:
-                drive, self._drive = self._drive, None
+                self._drive = None
                 with contextlib.suppress(TaskEnded):  # its last record was yielded
                     drive.outcome()
         return self._results.popleft()

@@ -67,6 +67,7 @@ class AsyncTextStream(Generic[T]):
         self._tracker: SilentTracker
         self._chunks: Iterator[T] = iter(())
         self._entered = False
+        self._reading = False
         self._ended = False  # no more of the response is read
         self._left = False
 
@@ -110,6 +111,15 @@ class AsyncTextStream(Generic[T]):
     async def __anext__(self) -> T:
         if not self._entered:
             raise RuntimeError("nothing has been sent yet: read a stream inside its `with` block")
+        if self._reading:
+            raise RuntimeError("another task or thread is already reading this stream")
+        try:
+            self._reading = True
+            return await self._next()
+        finally:
+            self._reading = False
+
+    async def _next(self) -> T:
         interruption = None
         try:
             while (chunk := self._next_chunk()) is None and not self._ended:

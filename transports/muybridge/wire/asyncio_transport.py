@@ -56,7 +56,11 @@ _SHIELDS: dict[asyncio.Task[Any], _Shield] = {}
 class AsyncioStream(SocketStream):
     """A TCP connection under asyncio."""
 
-    __slots__ = ()
+    __slots__ = ("_waiting",)
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self._waiting: asyncio.Future[None] | None = None
 
     async def let_others_run(self) -> None:
         """Suspend once."""
@@ -75,17 +79,32 @@ class AsyncioStream(SocketStream):
         if not await self._wait(loop.add_writer, loop.remove_writer):
             await _suspend(asyncio.sleep(0.01))
 
+    def close(self) -> None:
+        """Close it at once. A task that waits for it wakes up, and finds it closed."""
+        if self._waiting is not None:
+            _complete(self._waiting)
+            loop = self._waiting.get_loop()
+            loop.remove_reader(self.sock)
+            loop.remove_writer(self.sock)
+        super().close()
+
     async def _wait(self, add: Callable[..., object], remove: Callable[..., object]) -> bool:
         """Wait for the socket, or return False on an event loop that cannot: Windows' proactor."""
+        if self._waiting is not None:
+            # The event loop would forget the other task: it calls one function for each socket.
+            raise RuntimeError("another task is already waiting for this connection")
         ready = asyncio.get_running_loop().create_future()
         try:
             add(self.sock, _complete, ready)
         except NotImplementedError:
             return False
+        self._waiting = ready
         try:
             await _suspend(ready)
         finally:
-            remove(self.sock)
+            self._waiting = None
+            if self.sock.fileno() >= 0:
+                remove(self.sock)
         return True
 
 
