@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -17,6 +17,8 @@ from muybridge_protocol.records.tasks import Task
 if TYPE_CHECKING:
     from muybridge.observability.logs import Log
     from muybridge_protocol.observations import AnyEvent
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -60,7 +62,7 @@ class Listeners:
             try:
                 if self.on_submitted is not None:
                     for task in tasks:
-                        self.on_submitted(task)
+                        _call(self.on_submitted, task)
             finally:
                 if log is not None:
                     for event in events:
@@ -68,11 +70,19 @@ class Listeners:
                             log.write(event)
                 if self.on_event is not None:
                     for event in events:
-                        self.on_event(event)
+                        _call(self.on_event, event)
         except BaseException as error:
             for task in tasks:
                 error.add_note(accepted(task))
             raise
+
+
+def _call(listener: Callable[[T], None], told: T) -> None:
+    try:
+        listener(told)
+    except (StopIteration, StopAsyncIteration) as error:
+        # These would end a loop over results as if there were no more of them.
+        raise RuntimeError(f"a listener raised {type(error).__name__}") from error
 
 
 def find_log() -> Log | None:
