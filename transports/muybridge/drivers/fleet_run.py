@@ -186,7 +186,8 @@ class FleetRun:
         # All of them, however many: this may be the only place that shows a paid id.
         if tasks:
             ids = ", ".join(shown_id(task.id) for task in tasks)
-            parts.append(f"{len(tasks)} accepted and going on; wait(id) asks for the result: {ids}")
+            running = f"{len(tasks)} accepted and still running"
+            parts.append(f"{running}; wait(id) asks for the result: {ids}")
         parts += [f"ended, but perhaps not seen: {_told(outcome)}" for outcome in self.settled]
         under_way = self.fleet.paid
         if under_way:
