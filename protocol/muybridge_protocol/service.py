@@ -244,7 +244,8 @@ class Service:
             InvalidAddress: There is no base URL.
             InvalidIdentifier: It is not a valid id.
         """
-        return self.url(f"/v1/result/{quote(check_identifier(task_id, 'task id'), safe='')}")
+        name = quote(check_identifier(task_id, "task id"), safe="")
+        return f"{self.require_base_url()}/v1/result/{name}"
 
     def asset_url(self, asset_id: str) -> str:
         """Return the URL of the asset *asset_id*.
@@ -253,7 +254,8 @@ class Service:
             InvalidAddress: There is no base URL.
             InvalidIdentifier: It is not a valid id.
         """
-        return self.url(f"/vidsb/asset/{quote(check_identifier(asset_id, 'asset id'), safe='')}")
+        name = quote(check_identifier(asset_id, "asset id"), safe="")
+        return f"{self.require_base_url()}/vidsb/asset/{name}"
 
     def text_url(self, path: str) -> str:
         """Return the absolute URL of *path*, which begins with one slash, below the text base URL.
