@@ -37,7 +37,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-_SETTINGS = ("MUYBRIDGE_API_KEY", "MUYBRIDGE_BASE_URL", "MUYBRIDGE_TEXT_BASE_URL")
+_SETTINGS = (
+    "MUYBRIDGE_API_KEY",
+    "MUYBRIDGE_BASE_URL",
+    "MUYBRIDGE_TEXT_BASE_URL",
+    "MUYBRIDGE_PRICES",
+)
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 

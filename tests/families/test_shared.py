@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -154,3 +155,22 @@ def test_last_image_wants_a_first() -> None:
     )
     (problem,) = report.problems
     assert "first_image" in str(problem)
+
+
+def test_digests_are_those_of_the_canonical_json() -> None:
+    """A digest is the SHA-256 of the body's JSON in UTF-8, with sorted names and no spaces."""
+    request = VidsbRequest(
+        prompt="ein Pf\u00e4rd", model="vidsb_2_0_pro", extra={"a": [1, {"b": 2}]}
+    )
+    written = '{"a":[1,{"b":2}],"model":"vidsb_2_0_pro","prompt":"ein Pf\u00e4rd"}'
+    assert request.digest() == sha256(written.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("request_class", REQUESTS)
+def test_digests_tell_requests_apart(request_class: Any) -> None:
+    """A request has the same digest however it was made, and another one for other fields."""
+    contract = CONTRACTS[request_class.family.name]
+    body = contract.smallest
+    one = request_class.from_body(body)
+    assert one.digest() == request_class.from_body(dict(reversed(body.items()))).digest()
+    assert one.digest() != request_class.from_body({**body, "prompt": "another horse"}).digest()

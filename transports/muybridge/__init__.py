@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         AsyncContentStream as AsyncContentStream,
         AsyncTextStream as AsyncTextStream,
     )
+    from muybridge.files.prices import load_prices as load_prices
     from muybridge.files.text_parts import load_part as load_part
     from muybridge.text_client import ContentStream as ContentStream, TextStream as TextStream
     from muybridge.trio_client import TrioClient as TrioClient, TrioOutcomes as TrioOutcomes
@@ -62,6 +63,13 @@ if TYPE_CHECKING:
         TextAmbiguous as TextAmbiguous,
         Unauthorized as Unauthorized,
         WaitTimeout as WaitTimeout,
+    )
+    from muybridge_protocol.estimates import (
+        Estimate as Estimate,
+        InvalidPrices as InvalidPrices,
+        PriceList as PriceList,
+        Quantities as Quantities,
+        Totals as Totals,
     )
     from muybridge_protocol.families import (
         FAMILIES as FAMILIES,
@@ -108,6 +116,7 @@ _HOMES: Final = {
     "muybridge.client": Home("Client Outcomes", extra="requests"),
     "muybridge.drivers.outcomes": Home("AsyncOutcomes"),
     "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
+    "muybridge.files.prices": Home("load_prices"),
     "muybridge.files.text_parts": Home("load_part"),
     "muybridge.text_client": Home("ContentStream TextStream"),
     "muybridge.trio_client": Home("TrioClient TrioOutcomes", extra="trio", needs="trio"),
@@ -131,6 +140,7 @@ _HOMES: Final = {
         "ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded TaskFailed "
         "TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
     ),
+    "muybridge_protocol.estimates": Home("Estimate InvalidPrices PriceList Quantities Totals"),
     "muybridge_protocol.families": Home(
         "FAMILIES ImgaRequest ImgbRequest MediaRequest Unlisted VidcRequest ViddRequest "
         "VideosRequest VidgRequest VidmRequest VidrRequest VidsaRequest VidsbRequest "

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from muybridge_protocol.families import VIDC, VIDM, VIDR, VIDV, Family, Media
-
-VIDV_SECONDS = 8
-"""`vidv` always makes 8 s (spec, "Result record")."""
+from muybridge_protocol.families import VIDC, VIDM, VIDR, Family, Media
+from muybridge_protocol.families.family import LENGTH_FIELDS
 
 REFERENCE_VIDEO_SECONDS = 5
 """How long an emulated reference video lasts: nothing is fetched, so the emulator supposes it.
@@ -39,8 +37,8 @@ def video_seconds(family: Family, body: Mapping[str, object]) -> float | None:
     """
     if family.media is Media.IMAGE:
         return None
-    if family is VIDV:
-        return VIDV_SECONDS
+    if family.fixed_seconds is not None:
+        return family.fixed_seconds
     if family is VIDC and body.get("referenceVideos"):
         return REFERENCE_VIDEO_SECONDS
     asked = _asked_seconds(family, body)
@@ -61,7 +59,7 @@ def _asked_seconds(family: Family, body: Mapping[str, object]) -> float | None:
         low, high = _VIDM_RANGE
         asked = body.get("duration", body.get("seconds"))
         return asked if _is_number(asked) and low <= asked <= high else None
-    for name in ("duration", "seconds"):
+    for name in LENGTH_FIELDS:
         asked = body.get(name)
         if family.field(name) is not None and _is_number(asked) and asked != _AUTOMATIC:
             return asked

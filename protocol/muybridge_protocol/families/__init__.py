@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from muybridge_protocol.errors import UnknownFamily
 from muybridge_protocol.families.family import (
+    Billing,
     Family,
     Field,
     Media,
@@ -190,6 +191,7 @@ __all__ = [
     "VIDSA",
     "VIDSB",
     "VIDV",
+    "Billing",
     "Family",
     "Field",
     "ImgaRequest",

@@ -104,6 +104,24 @@ class Retention:
     note: str = ""
 
 
+class Billing(StrEnum):
+    """How a model is billed, in the words of the specification."""
+
+    NOT_SHOWN = ""
+    PER_CALL = "per call"
+    PER_SECOND = "per second"
+    BY_QUALITY = "by quality tier"
+    BY_RESOLUTION = "by resolution"
+
+    @property
+    def tier_field(self) -> str | None:
+        """The wire name of the field that decides the price, or None if the words name none."""
+        return {Billing.BY_QUALITY: "quality", Billing.BY_RESOLUTION: "resolution"}.get(self)
+
+
+LENGTH_FIELDS: tuple[str, ...] = ("duration", "seconds")
+"""The fields that set a video's length in seconds, whichever of them a family has."""
+
 Limits = Mapping[str, tuple[ValueRule, ...]]
 """Rules by wire name."""
 
@@ -119,7 +137,7 @@ class Model:
         limits: Rules by wire name, in addition to the family's.
         defaults: Defaults of the service by wire name, if they differ from the family's.
         pacing: Its own row of the polling guidance, or None for the family's.
-        billing: How it is billed, if the specification says so.
+        billing: How it is billed, as far as the specification says.
         note: Other differences.
     """
 
@@ -127,7 +145,7 @@ class Model:
     limits: Limits = attrs.field(factory=dict[str, tuple[ValueRule, ...]], hash=False)
     defaults: Mapping[str, object] = attrs.field(factory=dict[str, object], hash=False)
     pacing: Pacing | None = None
-    billing: str = ""
+    billing: Billing = Billing.NOT_SHOWN
     note: str = ""
 
 
@@ -210,6 +228,7 @@ class Family:
             field a mistake; otherwise it is sent unchanged.
         resolution: Its highest resolution, in words.
         duration: Its durations, in words; "" for images.
+        fixed_seconds: The length of every video, if a request cannot choose it.
         omits_error: Whether its task records leave `error` out unless the status is `failed`.
         starts_processing: Whether its create call may report `processing` already.
         makes_audio: Whether its videos may have sound.
@@ -230,6 +249,7 @@ class Family:
     body_shown: bool = True
     resolution: str = ""
     duration: str = ""
+    fixed_seconds: int | None = None
     omits_error: bool = False
     starts_processing: bool = False
     makes_audio: bool = False

@@ -7,6 +7,7 @@ from typing import Literal
 
 from muybridge_protocol.families.family import (
     DAY,
+    Billing,
     Family,
     Media,
     Model,
@@ -31,13 +32,13 @@ IMGB = Family(
         Model(
             "imgb-2",
             limits={"image_urls": (at_most(6),)},
-            billing="by quality tier",
+            billing=Billing.BY_QUALITY,
             note="up to 4K",
         ),
         Model(
             "imgb-2-r",
             limits={"resolution": (one_of("1k"),), "image_urls": (at_most(16),)},
-            billing="by resolution",
+            billing=Billing.BY_RESOLUTION,
             note="1K only",
         ),
     ),

@@ -14,7 +14,7 @@ import types
 import typing
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import attrs
 
@@ -22,6 +22,9 @@ from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Field, Unlisted
 from muybridge_protocol.rules.relations import Alias
 from muybridge_protocol.rules.values import Kind, OneOf, Text, ValueRule, is_array
+
+if TYPE_CHECKING:
+    from muybridge_protocol.estimates import Estimate, PriceList, Quantities
 
 
 def setting(
@@ -111,6 +114,32 @@ class MediaRequest:
         for name, value in self.extra.items():
             body.setdefault(name, value)
         return body
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the JSON body, in hexadecimal: equal bodies have equal digests.
+
+        The JSON is written in UTF-8, with its names in order and without spaces.
+        """
+        from hashlib import sha256  # noqa: PLC0415  most never ask
+
+        body = json.dumps(self.to_body(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return sha256(body.encode()).hexdigest()
+
+    def quantities(self) -> Quantities:
+        """Return what the request consumes, as far as that is known before it is sent."""
+        from muybridge_protocol.estimates.quantities import media_quantities  # noqa: PLC0415  most never ask
+
+        return media_quantities(self.family, self.model_name, self.to_body())
+
+    def estimate(self, prices: PriceList | None = None) -> Estimate:
+        """Return what the request consumes and costs, as far as that is known.
+
+        Args:
+            prices: What things cost, or None if that is not known.
+        """
+        from muybridge_protocol.estimates import estimate_of  # noqa: PLC0415  most never ask
+
+        return estimate_of(self.quantities(), prices)
 
     @classmethod
     def from_body(cls, body: Mapping[str, object], *, keep_unknown: bool = False) -> Self:

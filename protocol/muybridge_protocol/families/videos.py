@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
+from muybridge_protocol.families.family import (
+    Billing,
+    Family,
+    Media,
+    Model,
+    Pacing,
+    Retention,
+    Unlisted,
+)
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import Alias, Excludes, together
@@ -18,8 +26,8 @@ VIDEOS = Family(
     create_object="video",
     result_object="video",
     models=(
-        Model("videos", billing="per call", note="standard"),
-        Model("videos_fast", billing="per call", note="faster"),
+        Model("videos", billing=Billing.PER_CALL, note="standard"),
+        Model("videos_fast", billing=Billing.PER_CALL, note="faster"),
     ),
     relations=(
         *together("first_image", "last_image"),

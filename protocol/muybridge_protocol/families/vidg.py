@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
+from muybridge_protocol.families.family import (
+    Billing,
+    Family,
+    Media,
+    Model,
+    Pacing,
+    Retention,
+    Unlisted,
+)
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Between, NotSet, Text, at_most, one_of
@@ -19,7 +27,7 @@ VIDG = Family(
     create_object="video",
     result_object="video",
     models=(
-        Model("vidg_video3", limits={"image_urls": (at_most(7),)}, billing="per second"),
+        Model("vidg_video3", limits={"image_urls": (at_most(7),)}, billing=Billing.PER_SECOND),
         Model(
             "vidg_video3_pro",
             limits={
@@ -27,7 +35,7 @@ VIDG = Family(
                 "aspect_ratio": (one_of("16:9"),),
                 "resolution": (one_of("720p"),),
             },
-            billing="per call",
+            billing=Billing.PER_CALL,
             note="always 10 s, 16:9, 720p; how many reference images it takes is not shown",
         ),
         Model(
@@ -37,7 +45,7 @@ VIDG = Family(
                 "aspect_ratio": (one_of("16:9", "9:16", "1:1"),),
                 "image_urls": (at_most(5), _PUBLIC_URLS),
             },
-            billing="per second",
+            billing=Billing.PER_SECOND,
             note="no base64 images",
         ),
         Model(
@@ -46,7 +54,7 @@ VIDG = Family(
                 "duration": (one_of(6, 10),),
                 "image_urls": (at_most(7), _PUBLIC_URLS),
             },
-            billing="per call",
+            billing=Billing.PER_CALL,
             note="no base64 images",
         ),
     ),

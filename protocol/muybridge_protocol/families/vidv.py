@@ -51,6 +51,7 @@ VIDV = Family(
     retention=Retention(DAY, note="24 hours"),
     resolution="4K",
     duration="8 s",
+    fixed_seconds=8,
     omits_error=True,
 )
 

@@ -209,9 +209,11 @@ class Ineffective:
 
     def applies(self, values: Values, model: str | None) -> bool:
         """Whether *field* is sent without effect."""
-        return self.field in values and (
-            (self.other is not None and self.other in values) or model in self.models
-        )
+        return self.field in values and self.overrides(values, model)
+
+    def overrides(self, values: Values, model: str | None) -> bool:
+        """Whether *field* has no effect, sent or not: its default has none, either."""
+        return (self.other is not None and self.other in values) or model in self.models
 
 
 @attrs.frozen

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import chain
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -29,6 +29,9 @@ from muybridge_protocol.text.content import (
     as_turns,
 )
 from muybridge_protocol.text.models import model_problem
+
+if TYPE_CHECKING:
+    from muybridge_protocol.estimates import Estimate, PriceList, Quantities
 
 Contents = Conversation | Turn | Iterable[Turn]
 """The contents of a request, as a user writes them."""
@@ -130,6 +133,22 @@ class GenerateContentRequest:
             if not problems:
                 return request
         raise InvalidRequest("text", problems)
+
+    def quantities(self) -> Quantities:
+        """Return what the request consumes: one call, and tokens that only the response reports."""
+        from muybridge_protocol.estimates.quantities import text_quantities  # noqa: PLC0415  most never ask
+
+        return text_quantities(str(self.model))
+
+    def estimate(self, prices: PriceList | None = None) -> Estimate:
+        """Return what the request consumes and costs, as far as that is known.
+
+        Args:
+            prices: What things cost, or None if that is not known.
+        """
+        from muybridge_protocol.estimates import estimate_of  # noqa: PLC0415  most never ask
+
+        return estimate_of(self.quantities(), prices)
 
     def __attrs_post_init__(self) -> None:
         problems = list(self._problems())

@@ -1,0 +1,49 @@
+"""What one request consumes and costs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import attrs
+
+from muybridge_protocol.estimates.price_list import PriceList
+from muybridge_protocol.estimates.prices import Price
+from muybridge_protocol.estimates.quantities import Quantities
+from muybridge_protocol.estimates.units import EXACT
+
+
+@attrs.frozen(kw_only=True)
+class Estimate:
+    """What one request consumes and costs, as far as it is known before it is sent.
+
+    Args:
+        quantities: What it consumes.
+        price: The price that applies to it, or None if there is none.
+        currency: What `cost` is counted in, or None if no prices were given.
+    """
+
+    quantities: Quantities
+    price: Price | None = None
+    currency: str | None = None
+
+    @property
+    def cost(self) -> Decimal | None:
+        """What the request costs, or None if that is not known."""
+        if self.price is None:
+            return None
+        count = self.quantities.count(self.price.unit)
+        return None if count is None else EXACT.multiply(count, self.price.amount)
+
+
+def estimate_of(quantities: Quantities, prices: PriceList | None = None) -> Estimate:
+    """Return the estimate for a request.
+
+    Args:
+        quantities: What it consumes.
+        prices: What things cost, or None if that is not known.
+    """
+    if prices is None:
+        return Estimate(quantities=quantities)
+    return Estimate(
+        quantities=quantities, price=prices.price_of(quantities), currency=prices.currency
+    )

@@ -1,0 +1,156 @@
+"""Reading a price file: TOML with a currency and a list of prices.
+
+    currency = "USD"
+
+    prices = [
+        {model = "imgb-2", tier = "low", per_picture = 0.011},
+        {model = "vidg_video3", per_second = 0.05},
+        {family = "vidm", per_call = 0.40},
+        {family = "vidsb", unlisted_model = "vidsb_3_0", per_second = 0.12},
+        {model = "textg-2.5-pro", per_1000_tokens = 0.004},
+    ]
+
+Each line names what it is a price for and then the price, whose key is its unit, so that no amount
+is without one. A price without a tier holds for every tier of the model, one without a model for
+every model of the family. Amounts are read as decimal numbers, never as floats.
+
+As with requests, every problem is reported at once, each with its place: a mistake in a price is
+a mistake in every estimate.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Final, cast
+
+import attrs
+
+from muybridge_protocol.errors import LocalError
+from muybridge_protocol.estimates.price_entry import EXAMPLE, did_you_mean, read_price
+from muybridge_protocol.estimates.prices import Key, Price
+from muybridge_protocol.records.json import readable
+from muybridge_protocol.rules.values import shown
+
+LARGEST_FILE: Final = 256 * 1024
+"""Most characters of a price file."""
+_LONGEST_CURRENCY: Final = 16
+_SHOWN_PROBLEMS: Final = 50
+
+_CURRENCY: Final = "currency"
+_PRICES: Final = "prices"
+_KEYS: Final = (_CURRENCY, _PRICES)
+
+
+@attrs.frozen
+class PriceProblem:
+    """Something wrong in a price file.
+
+    Args:
+        where: The place, such as `price 3 (imgb-2, low)`, or "" for the file as a whole.
+        message: What is wrong, and what would be accepted.
+    """
+
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class InvalidPrices(LocalError):
+    """A price file is not valid.
+
+    Args:
+        problems: Every problem found.
+    """
+
+    def __init__(self, problems: Iterable[PriceProblem]) -> None:
+        self.problems: tuple[PriceProblem, ...] = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        count = len(self.problems)
+        lines = [f"  {readable(str(problem), 1000)}" for problem in self.problems[:_SHOWN_PROBLEMS]]
+        if count > _SHOWN_PROBLEMS:
+            lines.append(f"  ... and {count - _SHOWN_PROBLEMS} more")
+        heading = f"{count} problem{'s' if count != 1 else ''} in the price file"
+        return "\n".join([f"{heading} (nothing was sent):", *lines])
+
+
+def parse_prices(text: str) -> tuple[str, tuple[Price, ...]]:
+    """Return the currency and the prices of a price file.
+
+    Raises:
+        InvalidPrices: The file is not valid; all problems are listed.
+    """
+    document = _read(text)
+    problems = [
+        PriceProblem("", f"{shown(name)} is not known here; {did_you_mean(name, _KEYS)}")
+        for name in document
+        if name not in _KEYS
+    ]
+    currency = document.get(_CURRENCY)
+    problems += [PriceProblem("", said) for said in _wrong_currency(currency)]
+    prices: list[Price] = []
+    places: dict[Key, str] = {}
+    listed = document.get(_PRICES)
+    if not isinstance(listed, list):
+        missing = "there are no prices" if listed is None else "prices is not a list"
+        problems.append(PriceProblem("", f"{missing}; write prices = [{EXAMPLE}, ...]"))
+        listed = []
+    for number, entry in enumerate(cast("list[object]", listed), start=1):
+        where = _place(number, entry)
+        price = read_price(entry)
+        if not isinstance(price, Price):
+            problems += [PriceProblem(where, said) for said in price]
+            continue
+        if price.key in places:
+            said = f"{places[price.key]} is for the same; give only one"
+            problems.append(PriceProblem(where, said))
+            continue
+        places[price.key] = where
+        prices.append(price)
+    if problems:
+        raise InvalidPrices(problems)
+    return str(currency), tuple(prices)
+
+
+def _read(text: str) -> Mapping[str, object]:
+    if len(text) > LARGEST_FILE:
+        said = f"it has more than {LARGEST_FILE:,} characters"
+        raise InvalidPrices([PriceProblem("", said)])
+    try:
+        # Editors on Windows begin a file with a byte order mark.
+        return tomllib.loads(text.removeprefix("\ufeff"), parse_float=_decimal)
+    except RecursionError:
+        said = "it is nested too deeply"
+    except tomllib.TOMLDecodeError as error:
+        said = f"it is not TOML: {error}"
+    except ValueError:  # Python reads no integer of thousands of digits
+        said = "it has a number with too many digits"
+    raise InvalidPrices([PriceProblem("", said)])
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # of an exponent beyond all bounds
+        return Decimal("Infinity")
+
+
+def _wrong_currency(currency: object) -> Iterator[str]:
+    if currency is None:
+        yield 'there is no currency; write currency = "USD", or another'
+    elif not isinstance(currency, str) or not currency.strip():
+        yield f'currency: {shown(currency)} is not a name; write currency = "USD", or another'
+    elif len(currency) > _LONGEST_CURRENCY or not currency.isprintable():
+        yield f"currency: use at most {_LONGEST_CURRENCY} characters that can be printed"
+
+
+def _place(number: int, entry: object) -> str:
+    names = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
+    model = names.get("model", names.get("unlisted_model", names.get("family")))
+    called = [name for name in (model, names.get("tier")) if isinstance(name, str)]
+    return f"price {number} ({', '.join(called)})" if called else f"price {number}"

@@ -1,0 +1,32 @@
+"""Reads a price file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from muybridge_protocol.estimates import InvalidPrices, PriceList, PriceProblem
+from muybridge_protocol.estimates.price_file import LARGEST_FILE
+
+_BYTES_OF_A_CHARACTER = 4
+"""Most bytes that UTF-8 takes for a character."""
+
+
+def load_prices(path: str | os.PathLike[str]) -> PriceList:
+    """Return the prices of the price file at *path*.
+
+    Args:
+        path: A file in TOML.
+
+    Raises:
+        InvalidPrices: The file is not valid; all problems are listed.
+        OSError: The file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        data = file.read(LARGEST_FILE * _BYTES_OF_A_CHARACTER + 1)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidPrices([PriceProblem(f"line {line}", "it is not UTF-8")]) from None
+    return PriceList.parse(text)
