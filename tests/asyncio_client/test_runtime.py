@@ -38,6 +38,39 @@ def test_worker_that_is_cancelled_before_it_begins() -> None:
     Asyncio().run(main)
 
 
+@pytest.mark.parametrize("withdrawn", ["before", "afterwards"])
+def test_cancellation_beside_an_interrupted_worker(withdrawn: str) -> None:
+    """A cancellation that was over before the team opened, or is withdrawn, is not raised again."""
+    error = ValueError("from the worker")
+
+    async def main() -> None:
+        opener = asyncio.current_task()
+        assert opener is not None
+
+        async def interrupted() -> None:
+            if withdrawn == "afterwards":
+                opener.cancel()
+            raise error
+
+        if withdrawn == "before":
+            opener.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(0)
+        team = Asyncio.runtime.team(1)
+        await team.open()
+        team.start(interrupted)
+        with pytest.raises(asyncio.CancelledError) as ended:
+            await team.wait()
+        with pytest.raises(ValueError, match="from the worker"):
+            await team.close(ended.value)
+        if withdrawn == "afterwards":
+            opener.uncancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    Asyncio().run(main)
+
+
 def test_ended_tasks_are_forgotten() -> None:
     """Nothing is kept of workers and paid exchanges that have ended, however many there are."""
     runtime = Asyncio.runtime

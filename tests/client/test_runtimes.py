@@ -145,20 +145,22 @@ def test_notify_wakes_those_who_wait(event_loop: EventLoop) -> None:
     event_loop.run(main)
 
 
-@pytest.mark.parametrize("is_cancelled", [False, True])
-def test_interrupted_worker(event_loop: EventLoop, *, is_cancelled: bool) -> None:
-    """What ends one worker ends the team, and is raised alone, before any cancellation."""
+@pytest.mark.parametrize("moment", ["never", "at the same time", "while the others end"])
+def test_interrupted_worker(event_loop: EventLoop, moment: str) -> None:
+    """What ends one worker ends the team, and is raised alone; a cancellation comes after it."""
     runtime = event_loop.runtime
 
     async def call(cancel: Cancel) -> None:
         async def interrupted() -> None:
+            if moment == "at the same time":
+                cancel()
             raise interrupt
 
         async def others() -> None:
             try:
                 await team.wait()
             finally:
-                if is_cancelled:
+                if moment == "while the others end":
                     cancel()
 
         team = runtime.team(2)
@@ -173,11 +175,10 @@ def test_interrupted_worker(event_loop: EventLoop, *, is_cancelled: bool) -> Non
         assert caught.value is interrupt
         assert interrupt.__cause__ is None
         assert interrupt.__suppress_context__
-        if not is_cancelled:
-            await runtime.checkpoint()  # the team has cancelled nobody but its workers
+        await runtime.checkpoint()  # the team itself has cancelled nobody but its workers
 
     async def main() -> None:
-        await event_loop.is_cancelled(call)
+        assert await event_loop.is_cancelled(call) is (moment != "never")
 
     interrupt = KeyboardInterrupt()
     event_loop.run(main)

@@ -147,6 +147,7 @@ class AsyncioTeam:
         self.lock: AbstractContextManager[Any] = nullcontext()
         self._changed = asyncio.Event()
         self._opener: asyncio.Task[Any]
+        self._cancelling: int
         self._workers: _Tasks = set()
         self._begun: _Tasks = set()
         self._closing = False
@@ -156,6 +157,7 @@ class AsyncioTeam:
     async def open(self) -> None:
         """Remember the task to cancel if a worker breaks the team."""
         self._opener = _current_task()
+        self._cancelling = self._opener.cancelling()
 
     def start(self, work: Work, *, paid: bool = False) -> None:
         """Start a task that does *work*."""
@@ -186,6 +188,8 @@ class AsyncioTeam:
         if self._has_interrupted:
             self._opener.uncancel()
         if self._broken is not None:
+            # A cancellation that came as well is raised next, unless it is withdrawn by then.
+            asyncio.get_running_loop().call_soon(_cancel_again, self._opener, self._cancelling)
             raise self._broken from None
         if late is not None and not isinstance(error, asyncio.CancelledError):
             raise late
@@ -245,6 +249,12 @@ async def _outlast(
             held = held or error.with_traceback(None)
             cancelled()
     return held
+
+
+def _cancel_again(task: asyncio.Task[Any], before: int) -> None:
+    """Cancel *task*, without counting that, if it has been cancelled more often than *before*."""
+    if task.cancelling() > before and task.cancel():
+        task.uncancel()
 
 
 async def _whole(exchange: Coroutine[Any, Any, T]) -> tuple[T, BaseException | None]:
