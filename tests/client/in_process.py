@@ -228,6 +228,7 @@ class _AsyncReply:
         self._connecting = connecting
         self._replying = replying
         self._shielded = shielded
+        self.sent = False
 
     async def _pass(self, seconds: float) -> None:
         with trio.CancelScope(shield=self._shielded) if in_trio_task() else nullcontext():
@@ -235,6 +236,7 @@ class _AsyncReply:
 
     async def __aenter__(self) -> Self:
         await sleep(self._connecting)
+        self.sent = True
         self._reply = self._context.__enter__()
         await self._pass(self._replying)
         return self

@@ -7,7 +7,6 @@ from typing import Any
 
 import anyio
 import pytest
-import trio
 
 from muybridge import (
     AsyncClient,
@@ -129,13 +128,13 @@ def test_left_early_the_paid_ids_are_known(loop: VirtualLoop) -> None:
     assert len(in_no_time(loop, script, on_submitted=told.append).posts) == 3
 
 
-def test_a_cancelled_run_loses_no_paid_id() -> None:
-    """A scope of trio that is cancelled waits for paid responses, and the run tells what is out."""
+def test_a_cancelled_run_loses_no_paid_id(loop: VirtualLoop) -> None:
+    """A scope that is cancelled waits for paid responses, and the run tells what is out."""
     told: list[Task] = []
 
     async def script(client: AsyncClient, world: World) -> None:
         run = client.run_all([HORSE] * 20, concurrency=3)
-        with trio.move_on_after(LATENCY / 2) as scope:
+        with anyio.move_on_after(LATENCY / 2) as scope:
             async with run as outcomes:
                 await everything(outcomes)
         assert scope.cancelled_caught
@@ -143,43 +142,43 @@ def test_a_cancelled_run_loses_no_paid_id() -> None:
         assert len(told) == len(world.posts) == 3
         assert len(run.unsent) == 17
 
-    in_no_time(VirtualLoop("trio"), script, on_submitted=told.append)
+    in_no_time(loop, script, on_submitted=told.append)
 
 
-def test_a_run_that_is_cancelled_while_it_is_left_hears_out_what_is_paid() -> None:
+def test_a_run_that_is_cancelled_while_it_is_left_hears_out_what_is_paid(loop: VirtualLoop) -> None:
     """A cancellation while paid responses are awaited is an ordinary one, not a group."""
     told: list[Task] = []
     notes: list[str] = []
 
     async def script(client: AsyncClient, _: World) -> None:
         run = client.run_all([HORSE] * 20, concurrency=3)
-        with trio.move_on_after(LATENCY * 3 / 4) as scope:
+        with anyio.move_on_after(LATENCY * 3 / 4) as scope:
             try:
                 async with run:
-                    await trio.sleep(LATENCY / 2)
-            except trio.Cancelled as cancelled:
+                    await anyio.sleep(LATENCY / 2)
+            except anyio.get_cancelled_exc_class() as cancelled:
                 notes.extend(cancelled.__notes__)
                 raise
         assert scope.cancelled_caught
         assert all(task.id in notes[0] for task in told)
         assert len(told) == len(run.outstanding) == 3
 
-    in_no_time(VirtualLoop("trio"), script, on_submitted=told.append)
+    in_no_time(loop, script, on_submitted=told.append)
 
 
-def test_a_run_that_is_cancelled_at_once_sends_nothing() -> None:
+def test_a_run_that_is_cancelled_at_once_sends_nothing(loop: VirtualLoop) -> None:
     """If the run is cancelled before the first byte, all requests are reported as unsent."""
 
     async def script(client: AsyncClient, world: World) -> None:
         run = client.run_all([HORSE] * 5)
-        with trio.CancelScope() as scope:
+        with anyio.CancelScope() as scope:
             scope.cancel()
             async with run as outcomes:
                 await everything(outcomes)
         assert world.posts == []
         assert len(run.unsent) == 5
 
-    in_no_time(VirtualLoop("trio"), script)
+    in_no_time(loop, script)
 
 
 def test_an_exception_comes_out_alone_with_every_id_that_is_out(loop: VirtualLoop) -> None:

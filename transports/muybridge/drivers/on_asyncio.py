@@ -2,10 +2,11 @@
 
 asyncio has no shield that holds. `Task.cancel` raises `CancelledError` at whatever the task awaits,
 and `asyncio.timeout`, `wait_for`, `TaskGroup` and Ctrl-C all use it. anyio's scopes call it
-at each turn of the event loop. So whatever must not be cut short runs in a task or a thread of its
-own, which nobody else cancels, and the caller waits for its end, however often it is cancelled
-meanwhile (`_outlast`). The first cancellation is kept and raised afterwards, unchanged. It is never
-uncounted (`Task.uncancel`): whoever asked for it recognizes it by that count.
+at each turn of the event loop, unless a scope of ours is in between. So whatever must not be cut
+short runs in a task or a thread of its own, which nobody else cancels, and the caller waits for its
+end, however often it is cancelled meanwhile (`_outlast`). The first cancellation is kept and raised
+afterwards, unchanged. It is never uncounted (`Task.uncancel`): whoever asked for it recognizes it
+by that count.
 
 A task that is cancelled before its first step never runs, and asyncio stops the whole event loop if
 a task ends with `KeyboardInterrupt` or `SystemExit`. Both would lose what a worker knows about
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from collections.abc import Set as AbstractSet
@@ -243,12 +245,25 @@ async def _outlast(
     held: asyncio.CancelledError | None = None
     while pending := {one for one in running if not one.done()}:
         try:
-            await asyncio.wait(pending)
+            with nullcontext() if held is None else _shielded_from_anyio():
+                await asyncio.wait(pending)
         except asyncio.CancelledError as error:
             # Without the frames of the exchange.
             held = held or error.with_traceback(None)
             cancelled()
     return held
+
+
+def _shielded_from_anyio() -> AbstractContextManager[object]:
+    """Return a scope in which anyio's other scopes do not cancel, if anyio is used at all.
+
+    They would do so at each turn of the event loop, and keep it busy until the response arrives.
+    """
+    anyio: Any = sys.modules.get("anyio")
+    if anyio is None:
+        return nullcontext()
+    scope: AbstractContextManager[object] = anyio.CancelScope(shield=True)
+    return scope
 
 
 def _cancel_again(task: asyncio.Task[Any], before: int) -> None:
