@@ -164,7 +164,7 @@ def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
             try:
                 if isinstance(value, WrongItem):
                     raise value
-                name, request = _read_item(value)
+                name, request = read_item(value)
             except WrongItem as wrong:
                 problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
                 continue
@@ -305,7 +305,7 @@ def parsed(text: str | bytes) -> Any:
         return WrongItem(("", str(error)))
 
 
-def _read_item(item: object) -> tuple[str, MediaRequest]:
+def read_item(item: object) -> tuple[str, MediaRequest]:
     """Return the name and the request of *item*.
 
     Raises:

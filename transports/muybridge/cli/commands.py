@@ -26,6 +26,7 @@ _COMMANDS = {
     "families": "tables",
     "models": "tables",
     "validate": "validate",
+    "estimate": "estimate",
     "schema": "tables",
     "serve": "serve",
 }

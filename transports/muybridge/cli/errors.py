@@ -53,8 +53,8 @@ PIPE_CLOSED = 141
 
 MEANINGS: Mapping[int, str] = {
     DONE: "done",
-    FAILED: "the task failed or was cancelled; for text: there is no answer; for validate: some "
-    "items are not valid",
+    FAILED: "the task failed or was cancelled; for text: there is no answer; for validate "
+    "and estimate: some items are not valid",
     INVALID: "the request or the command line is invalid (nothing was sent)",
     NOT_SENT: "refused, unauthorised, rate-limited or not sent",
     AMBIGUOUS: "ambiguous: it may have been accepted; check before sending it again; for text: the "

@@ -38,6 +38,7 @@ from muybridge_protocol.service import shown_id
 
 if TYPE_CHECKING:
     from muybridge import Client
+    from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
     from muybridge_protocol.text.responses import GenerateContentResponse
 
@@ -74,6 +75,7 @@ class Invocation:
         poll_interval: Seconds between result queries, or None for the specification's pace.
         timeout: Seconds for the whole, or None for the library's choice.
         output: Where the result is to be saved, or None.
+        prices: Where the user's prices are, or None if none are given.
         local: Whether an embedded service is used, which ends with the command.
         pays: Whether the command sends something that may not be sent twice.
         text: Whether what it sends is a text request.
@@ -100,6 +102,7 @@ class Invocation:
     poll_interval: float | None = None
     timeout: float | None = None
     output: str | None = None
+    prices: str | None = None
     local: bool = False
     pays: bool = False
     text: bool = False
@@ -297,6 +300,22 @@ class Invocation:
                 f"--api-key-file: {error.strerror}. Give the name of a file that has the API key "
                 "in it, not the key itself. The value is not shown."
             ) from None
+
+    def read_prices(self) -> PriceList | None:
+        """Return the prices of the price file, or None if none was given.
+
+        Raises:
+            InvalidPrices: The file is not valid.
+            click.UsageError: The file cannot be read.
+        """
+        if self.prices is None:
+            return None
+        from muybridge.files.prices import load_prices  # noqa: PLC0415  most commands need no prices
+
+        try:
+            return load_prices(self.prices)
+        except OSError as error:
+            raise click.UsageError(f"--prices {self.prices}: {error.strerror}") from None
 
     def words(self, *names: str) -> Iterator[str]:
         """Yield the options that were given, of those that are stored in the attributes *names*."""

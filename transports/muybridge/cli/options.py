@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from muybridge.cli.invocation import invocation_of
+from muybridge.configuration import PRICES_VARIABLE
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
 from muybridge_protocol.records.json import InvalidJson, read_object
@@ -171,6 +172,12 @@ CONNECTION: tuple[click.Option, ...] = (
     VERBOSE,
 )
 """Where the service is, and the key."""
+PRICES: click.Option = _option(
+    "--prices",
+    metavar="PATH",
+    envvar=PRICES_VARIABLE,
+    help="Your prices, a TOML file [default: MUYBRIDGE_PRICES].",
+)
 WAITING: tuple[click.Option, ...] = (
     poll_interval("Seconds between result queries [default: the service's pace]"),
     timeout("Seconds to wait in all; the task continues afterwards [default: 3600]"),

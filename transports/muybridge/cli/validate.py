@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
 import click
 
-from muybridge.cli.terminal import say
+from muybridge.cli.request_files import items
 from muybridge_protocol.records.json import JsonObject, as_object
-
-_LONGEST_LINE = 64 * 1024 * 1024
-"""Most bytes of a line: references may stand in it as base64."""
 
 
 @click.command()
@@ -38,51 +35,14 @@ def validate(file: BinaryIO) -> None:
     array, "item" replaces "line". Exit code 0 when all items are valid, 1 when some are
     not.
     """  # noqa: D301  click's own mark for lines that stay as they are
-    if file.isatty():
-        say("reading requests from this terminal, one JSON object a line; Ctrl-D ends")
     write = sys.stdout.write
     sound = True
-    for where, item in _items(file):
+    for where, item in items(file):
         told = where | _judge(item)
         sound = sound and told["ok"]
         write(json.dumps(told) + "\n")
     if not sound:
         click.get_current_context().exit(1)
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Yield each line, or None for one that is too long to be kept."""
-    while line := _read(file):
-        if len(line) < _LONGEST_LINE or line.endswith(b"\n"):
-            yield line
-            continue
-        while (rest := _read(file)) and not rest.endswith(b"\n"):
-            pass
-        yield None
-
-
-def _read(file: BinaryIO) -> bytes:
-    try:
-        return file.readline(_LONGEST_LINE)
-    except OSError as error:
-        raise click.UsageError(f"the requests cannot be read: {error.strerror}") from None
-
-
-def _items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
-    """Yield each item, or a `WrongItem`, with its place; blank lines are skipped."""
-    from muybridge.batch.items import WrongItem, located, parsed  # noqa: PLC0415  it loads all families
-
-    path = str(getattr(file, "name", ""))
-    if path.lower().endswith((".json", ".csv")):
-        for where, value in located(path):
-            kind, _, number = where.rpartition(" ")
-            yield ({kind: int(number)} if number.isdigit() else {}), value
-        return
-    for line_number, line in enumerate(_lines(file), start=1):
-        if line is None:
-            yield {"line": line_number}, WrongItem(("", f"it has more than {_LONGEST_LINE} bytes"))
-        elif line.strip():
-            yield {"line": line_number}, parsed(line)
 
 
 def _judge(item: Any) -> JsonObject:
@@ -102,9 +62,10 @@ def _judge(item: Any) -> JsonObject:
         report = fields.family.check(fields.body, extra=fields.extra)
         errors = [(one.field, one.sentence()) for one in report.problems]
         warnings = [(notice.field, notice.message) for notice in report.notices]
-    verdict = {"family": label, "ok": not errors, "errors": _findings(errors)}
-    return {**verdict, "warnings": _findings(warnings)} if warnings else verdict
+    verdict = {"family": label, "ok": not errors, "errors": findings(errors)}
+    return {**verdict, "warnings": findings(warnings)} if warnings else verdict
 
 
-def _findings(findings: list[tuple[str, str]]) -> list[dict[str, str]]:
+def findings(findings: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """Return findings as programs read them."""
     return [{"field": field, "message": message} for field, message in findings]
