@@ -15,7 +15,7 @@ import muybridge
 from client.in_process import PNG, World
 from client.requests_made import image
 from muybridge_protocol.http import HttpRequest
-from muybridge_protocol.records.tasks import Result, Task
+from muybridge_protocol.records.tasks import Task
 from transport.certificates import client_context, server_context
 from transport.scripted_server import Peer, ScriptedServer, reply_bytes
 
@@ -86,45 +86,6 @@ async def test_run(latency: float) -> None:
     for task in told:
         assert (await client.wait(task)).url is not None
     assert len(world.posts) == len(told)
-
-
-@on_virtual_time
-async def test_wait(world: World) -> None:
-    """`wait` can be cancelled at any checkpoint, costs nothing, and can be called again."""
-    client = client_of(world, 0.1)
-    results: list[Result] = []
-    task = Task(id="")
-
-    async def wait() -> None:
-        nonlocal task
-        task = await client.create(image())
-        results.append(await client.wait(task))
-
-    async def check(_: trio.CancelScope) -> None:
-        if task.id:
-            assert (await client.wait(task)).url is not None
-
-    await at_every_checkpoint(wait, check)
-    assert len(results) == 1
-
-
-@on_virtual_time
-async def test_watch(world: World) -> None:
-    """A watch can be cancelled at any checkpoint, and begun again."""
-    client = client_of(world, 0.1)
-    task = await client.create(image())
-
-    async def watch() -> None:
-        async with client.watch(task) as results:
-            async for _ in results:
-                pass
-
-    async def check(_: trio.CancelScope) -> None:
-        async with client.watch(task) as results:
-            assert [result.status async for result in results][-1] == "completed"
-
-    assert await at_every_checkpoint(watch, check) >= 2
-    assert len(world.posts) == 1
 
 
 @on_virtual_time
