@@ -157,7 +157,7 @@ async def by_ctrl_c(call: Call, suspensions: Suspensions) -> None:
 
 
 async def by_ctrl_c_twice(call: Call, suspensions: Suspensions) -> None:
-    """`asyncio.run` raises the second one out of the event loop, and then cancels every task."""
+    """The second one ends the event loop, which cancels every task and every paid exchange."""
     loop = _loop()
 
     def strike() -> None:

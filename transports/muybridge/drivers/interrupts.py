@@ -1,7 +1,12 @@
 """Interruptions from outside: signals, and exceptions that signal handlers raise.
 
-Ctrl-C is held back while the response to a paid request is on its way. Exceptions from the user's
-own signal handlers are recognised, so that nothing mistakes them for network failures.
+Ctrl-C is held back while the response to a paid request is on its way. The second one stops at
+once. Exceptions from the user's own signal handlers are recognised, so that nothing mistakes them
+for network failures.
+
+Under `asyncio.run`, Ctrl-C does not interrupt but cancels the main task, and the next one ends the
+event loop. A cancellation waits for the response anyway. So the first Ctrl-C is passed on, and the
+second one also ends that wait (`stops_at_once`).
 """
 
 from __future__ import annotations
@@ -14,9 +19,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import partial
 from inspect import CO_VARARGS
 from types import CodeType, FrameType, TracebackType
-from typing import Final
+from typing import Any, Final
 
 _TRIO = "trio._core._ki"
+_ASYNCIO = "asyncio.runners"
 _TERMINATION: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -95,6 +101,7 @@ class _Interrupts:
         self._holders: set[HeldInterrupt] = set()
         self._pressed: int | None = None
         self._usual: dict[int, _Handler] = {}
+        self.stops_at_once = False
 
     def hold(self, holder: HeldInterrupt) -> None:
         """Hold Ctrl-C back for *holder*, unless the program handles it itself."""
@@ -103,6 +110,7 @@ class _Interrupts:
             if not self._usual:
                 return
             self._pressed = None
+            self.stops_at_once = False
             try:
                 for number in self._usual:
                     signal.signal(number, self._handle)
@@ -118,23 +126,32 @@ class _Interrupts:
         self._holders.discard(holder)
         if not self._holders:
             self._restore()
+        if self._pressed is None or _cancels(self._usual[self._pressed]):
+            return None
         pressed, self._pressed = self._pressed, None
         return pressed
 
     def _restore(self) -> None:
         for number, usual in self._usual.items():
-            signal.signal(number, usual)
+            signal.signal(number, signal.default_int_handler if _is_over(usual) else usual)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        usual = self._usual[number]
         if self._pressed is not None:
             # Here, and not by the holders: the exception may keep them from doing it.
             self._restore()
+            paid = len(self._holders)
             self._holders.clear()
             self._pressed = None
-            self._usual[number](number, frame)
+            if _cancels(usual):
+                self.stops_at_once = True
+                tell(left_unread(paid))
+            usual(number, frame)
             return  # trio's raises later
         self._pressed = number
         tell(waiting_for(1))
+        if _cancels(usual):
+            usual(number, frame)
 
 
 def _interrupting() -> dict[int, _Handler]:
@@ -147,8 +164,29 @@ def _interrupting() -> dict[int, _Handler]:
 
 
 def _interrupts_only(handler: _Handler) -> bool:
-    """Whether *handler* only raises KeyboardInterrupt, now or soon."""
-    return handler in (signal.default_int_handler, _terminate) or handler.__module__ == _TRIO
+    """Whether *handler* only raises KeyboardInterrupt, now or soon, or cancels the main task."""
+    raises = handler in (signal.default_int_handler, _terminate) or handler.__module__ == _TRIO
+    return raises or _cancels(handler)
+
+
+def _cancels(handler: _Handler) -> bool:
+    """Whether *handler* is that of `asyncio.run`."""
+    return isinstance(handler, partial) and getattr(handler.func, "__module__", "") == _ASYNCIO
+
+
+def _is_over(handler: _Handler) -> bool:
+    """Whether *handler* is that of an `asyncio.run` whose main task has ended.
+
+    It could not remove its handler at its end, because ours was in place.
+    """
+    task: Any = getattr(handler, "keywords", {}).get("main_task")
+    return _cancels(handler) and task is not None and task.done()
+
+
+def stops_at_once() -> bool:
+    """Whether a second Ctrl-C ends paid exchanges under asyncio, wherever they are."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and _interrupts.stops_at_once
 
 
 def waiting_for(paid: int) -> str:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, TypeVar
 
 import attrs
 
+from muybridge.drivers.interrupts import stops_at_once
 from muybridge.wire.http1.byte_streams import Address, EventLoop
 from muybridge.wire.http1.socket_stream import SocketStream, open_socket
 from muybridge.wire.http1.transport import Http1Transport
@@ -171,7 +172,7 @@ class AsyncioTransport(Http1Transport):
     first byte of the request to the last byte of the response: not by `Task.cancel`, nor
     by the shutdown of the event loop. The task is cancelled at its next suspension after the
     exchange. An exchange can be cancelled before its first byte; the last suspension comes right
-    before it.
+    before it. The second Ctrl-C under `asyncio.run` ends the paid exchanges of clients, too.
 
     Args:
         ssl_context: The context for TLS connections, used unchanged: ALPN, too, is up to you, and
@@ -218,7 +219,7 @@ async def _suspend(waiting: Awaitable[object]) -> None:
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         shield = None if task is None else _SHIELDS.get(task)
-        if shield is None or shield.expired:
+        if shield is None or shield.expired or stops_at_once():
             raise
         shield.absorbed = error.args
 
