@@ -31,6 +31,8 @@ nitpick_ignore = [
     ("py:class", "Driver"),
     ("py:class", "muybridge.wire.http1.byte_streams.EventLoop"),
     ("py:class", "JsonObject"),
+    ("py:class", "MediaFiles"),
+    ("py:class", "muybridge_protocol.media.source.Fragments"),
     ("py:class", "Outcome"),
     ("py:class", "Script"),
     ("py:class", "Source"),

@@ -14,7 +14,9 @@ import attrs
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Phase, Reason
 
-CallKind = Literal["create", "get", "wait", "download", "delete", "call", "text", "text stream"]
+CallKind = Literal[
+    "create", "get", "wait", "download", "check", "delete", "call", "text", "text stream"
+]
 """The kinds of calls."""
 
 

@@ -185,6 +185,9 @@ class BlockingAsyncClient:
     ) -> Path:
         return self._run(self._client.download, source, path, **options)
 
+    def check(self, request: muybridge.MediaRequest, **options: Any) -> muybridge.MediaReport:
+        return self._run(self._client.check, request, **options)
+
     def run_all(
         self, work: Iterable[Work], *, most: int | None = None, **options: Any
     ) -> list[Outcome]:

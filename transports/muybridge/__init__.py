@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.fleet import FleetOutcome as FleetOutcome
     from muybridge_protocol.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
     from muybridge_protocol.records.tasks import Result as Result, Status as Status, Task as Task
+    from muybridge_protocol.rules.media import MediaReport as MediaReport
     from muybridge_protocol.text.content import (
         Content as Content,
         Conversation as Conversation,
@@ -149,6 +150,7 @@ _HOMES: Final = {
     "muybridge_protocol.fleet": Home("FleetOutcome"),
     "muybridge_protocol.http": Home("HttpRequest HttpResponse"),
     "muybridge_protocol.records.tasks": Home("Result Status Task"),
+    "muybridge_protocol.rules.media": Home("MediaReport"),
     "muybridge_protocol.text.content": Home("Content Conversation GenerationConfig Part"),
     "muybridge_protocol.text.models": Home("TEXT_MODELS"),
     "muybridge_protocol.text.responses": Home(

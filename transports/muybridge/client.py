@@ -26,7 +26,12 @@ from muybridge.text_client import TextClient
 from muybridge.wire.transport import Transport
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.operations.defaults import CONCURRENCY, DOWNLOAD_TIMEOUT, SIZE_LIMIT
+from muybridge_protocol.operations.defaults import (
+    CHECK_TIMEOUT,
+    CONCURRENCY,
+    DOWNLOAD_TIMEOUT,
+    SIZE_LIMIT,
+)
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.records.tasks import Result, Task
@@ -35,7 +40,9 @@ from muybridge_protocol.service import Service
 if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import Outcome, Work
     from muybridge.drivers.outcomes import AsyncOutcomes
+    from muybridge.media.checking import MediaFiles
     from muybridge_protocol.observations import AnyEvent
+    from muybridge_protocol.rules.media import MediaReport
 
 
 class Client(TextClient):
@@ -289,6 +296,31 @@ class Client(TextClient):
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         return run(self._client.download, source, path, timeout=timeout, size_limit=size_limit)
+
+    def check(
+        self,
+        request: MediaRequest,
+        *,
+        files: Mapping[str, MediaFiles] | None = None,
+        timeout: float = CHECK_TIMEOUT,
+    ) -> MediaReport:
+        """Check a request's pictures, videos and sounds before paying. Nothing is created.
+
+        Their headers are read: of a file or base64 here, and of a public URL with at most 256 KiB,
+        fetched without the key under the same rules as a download. A rule that cannot be decided
+        in this way is reported with the reason, and is no problem.
+
+        Args:
+            request: What to generate.
+            files: Files to check in place of a field's URLs, by the field's name: paths or bytes,
+                one or several.
+            timeout: Seconds that fetching may take in all.
+
+        Raises:
+            OSError: A file cannot be read.
+            ValueError: The family has no such field for media, or the timeout is not positive.
+        """
+        return run(self._client.check, request, files=files, timeout=timeout)
 
     def delete_asset(self, asset_id: str) -> None:
         """Delete an asset for good.

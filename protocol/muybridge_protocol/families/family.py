@@ -34,6 +34,7 @@ from muybridge_protocol.rules.values import (
 
 if TYPE_CHECKING:
     from muybridge_protocol.families.request import MediaRequest
+    from muybridge_protocol.rules.media import MediaRule
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -232,7 +233,7 @@ class Family:
         omits_error: Whether its task records leave `error` out unless the status is `failed`.
         starts_processing: Whether its create call may report `processing` already.
         makes_audio: Whether its videos may have sound.
-        notes: Rules about the media themselves, which cannot be checked before sending.
+        media_rules: Rules about the media themselves, which their address does not show.
     """
 
     name: str
@@ -253,7 +254,7 @@ class Family:
     omits_error: bool = False
     starts_processing: bool = False
     makes_audio: bool = False
-    notes: tuple[str, ...] = ()
+    media_rules: tuple[MediaRule, ...] = ()
 
     request: type[MediaRequest] = attrs.field(init=False, repr=False)
     fields: tuple[Field, ...] = attrs.field(init=False, repr=False)
@@ -267,6 +268,11 @@ class Family:
         object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "_fields_by_wire", {field.wire: field for field in fields})
         object.__setattr__(self, "_models_by_name", {model.name: model for model in self.models})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Its rules about the media themselves, as sentences."""
+        return tuple(rule.sentence for rule in self.media_rules)
 
     def field(self, wire: str) -> Field | None:
         """Return the field with the wire name *wire*, or None."""

@@ -7,6 +7,9 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.rules.media import Each, Unseen
+from muybridge_protocol.rules.media_conditions import Lasts
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import Excludes, FewerWith, Ineffective, together
 from muybridge_protocol.rules.values import Between, Items, Text, at_most
@@ -33,7 +36,10 @@ VIDC = Family(
     retention=Retention(None, note="temporary; the duration is not given"),
     resolution="varies",
     duration="3-15 s",
-    notes=("The reference video lasts 3-10 s; the output has its duration and ratio.",),
+    media_rules=(
+        Each("The reference video", ("referenceVideos",), (Lasts(3, 10),)),
+        Unseen("The output has the duration and ratio of the reference video."),
+    ),
 )
 
 
@@ -60,5 +66,9 @@ class VidcRequest(MediaRequest):
     first_image: str | None = setting(MediaUrl(), doc="First frame; with last_image", default=None)
     last_image: str | None = setting(MediaUrl(), doc="Last frame; with first_image", default=None)
     reference_videos: Sequence[str] | None = setting(
-        at_most(1), MediaUrl(), wire="referenceVideos", doc="Reference video", default=None
+        at_most(1),
+        MediaUrl(kind=MediaKind.VIDEO),
+        wire="referenceVideos",
+        doc="Reference video",
+        default=None,
     )

@@ -14,6 +14,8 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.rules.media import Each
+from muybridge_protocol.rules.media_conditions import Formats
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import Requires
 from muybridge_protocol.rules.values import Between, Text
@@ -35,7 +37,9 @@ VIDD = Family(
     retention=Retention(DAY, note="24 hours"),
     resolution="1080p",
     duration="1-16 s",
-    notes=("An image is jpeg, png or webp.",),
+    media_rules=(
+        Each("An image", ("first_image", "last_image"), (Formats(("JPEG", "PNG", "WebP")),)),
+    ),
 )
 
 

@@ -15,6 +15,9 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.rules.media import Each, Together
+from muybridge_protocol.rules.media_conditions import Megabytes, Resolution
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import Alias, Excludes, together
 from muybridge_protocol.rules.values import Between, Text, at_most
@@ -38,10 +41,10 @@ VIDEOS = Family(
     retention=Retention(None, note="temporary; the duration is not given"),
     resolution="720p",
     duration="4-15 s",
-    notes=(
-        "Each reference image is under 20 MB.",
-        "Reference videos last at most 15 s in all and have at most 200 MB in all.",
-        "Each reference video has a resolution between 720 px and 2160 px.",
+    media_rules=(
+        Each("Each reference image", ("referenceImages",), (Megabytes(20, fewer=True),)),
+        Each("Each reference video", ("referenceVideos",), (Resolution(720, 2160),)),
+        Together(subject="reference videos", field="referenceVideos", seconds=15, megabytes=200),
     ),
 )
 
@@ -63,7 +66,11 @@ class VideosRequest(MediaRequest):
         at_most(4), MediaUrl(), wire="referenceImages", doc="Reference images", default=None
     )
     reference_videos: Sequence[str] | None = setting(
-        at_most(3), MediaUrl(), wire="referenceVideos", doc="Reference videos", default=None
+        at_most(3),
+        MediaUrl(kind=MediaKind.VIDEO),
+        wire="referenceVideos",
+        doc="Reference videos",
+        default=None,
     )
     image: str | None = setting(MediaUrl(), doc="Legacy name of first_image", default=None)
     last_frame_image: str | None = setting(

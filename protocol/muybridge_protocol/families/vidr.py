@@ -7,9 +7,13 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.rules.media import Each, Unseen
+from muybridge_protocol.rules.media_conditions import Orientation
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import Alternatives
 from muybridge_protocol.rules.values import Text, at_most
+
+_REFERENCES = ("input_reference", "image_urls")
 
 VIDR = Family(
     name="vidr",
@@ -28,9 +32,23 @@ VIDR = Family(
     resolution="1280x720",
     duration="4, 8 or 12 s",
     omits_error=True,
-    notes=(
-        "A reference image has 1280x720 px for 16:9, and 720x1280 px for 9:16.",
-        "A real portrait photograph as reference usually makes the generation fail.",
+    media_rules=(
+        Each(
+            "A reference image",
+            _REFERENCES,
+            (
+                Orientation(
+                    sizes=(("16:9", (1280, 720)), ("9:16", (720, 1280))),
+                    ratio="aspect_ratio",
+                    size="size",
+                    default=(720, 1280),
+                ),
+            ),
+        ),
+        Unseen(
+            "A real portrait photograph as reference usually makes the generation fail.",
+            _REFERENCES,
+        ),
     ),
 )
 

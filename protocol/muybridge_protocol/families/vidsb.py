@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from attrs import evolve
+
 from muybridge_protocol.families.family import (
     DAY,
     Family,
@@ -15,6 +17,16 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.rules.media import Each, Together, Unseen
+from muybridge_protocol.rules.media_conditions import (
+    Edges,
+    Formats,
+    Lasts,
+    Lines,
+    Megabytes,
+    Proportion,
+)
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import Excludes, RequiredFor, Requires
 from muybridge_protocol.rules.values import Between, Items, Text, at_most
@@ -22,6 +34,7 @@ from muybridge_protocol.rules.values import Between, Items, Text, at_most
 _FAST = Pacing(10, 20, minimum=10)
 _FRAME = MediaUrl(base64=False, assets=True, public=True)
 _REFERENCE = MediaUrl(base64=False, assets=True)
+_IMAGES = ("first_image", "last_image", "referenceImages")
 # The service excludes frames beside reference videos, and these models require the videos.
 _NEEDS_VIDEO = "needs a reference video, and so never takes first_image or last_image"
 
@@ -50,14 +63,22 @@ VIDSB = Family(
     resolution="varies by model",
     duration="4-15 s",
     makes_audio=True,
-    notes=(
-        "An image is JPEG, PNG, WebP, BMP, TIFF or GIF.",
-        "An image has 300-6000 px per side and is 0.4 to 2.5 times as wide as high.",
-        "A reference image with human faces or virtual avatars must be an asset.",
-        "Each reference video is 480p or 720p and lasts 2-15 s; all together last at most 15 s.",
-        "Each reference sound is WAV or MP3, lasts 2-15 s and has at most 15 MB.",
-        "All reference sounds together last at most 15 s.",
-        "The service chooses its backend model from the reference videos.",
+    media_rules=(
+        Each("An image", _IMAGES, (Formats(("JPEG", "PNG", "WebP", "BMP", "TIFF", "GIF")),)),
+        Each("An image", _IMAGES, (Edges(300, 6000), Proportion(0.4, 2.5))),
+        Unseen(
+            "A reference image with human faces or virtual avatars must be an asset.",
+            ("referenceImages",),
+        ),
+        Each("Each reference video", ("referenceVideos",), (Lines((480, 720)), Lasts(2, 15))),
+        Together(subject="reference videos", field="referenceVideos", seconds=15),
+        Each(
+            "Each reference sound",
+            ("referenceAudios",),
+            (Formats(("WAV", "MP3")), Lasts(2, 15), Megabytes(15)),
+        ),
+        Together(subject="reference sounds", field="referenceAudios", seconds=15),
+        Unseen("The service chooses its backend model from the reference videos."),
     ),
 )
 
@@ -89,11 +110,15 @@ class VidsbRequest(MediaRequest):
     )
     reference_videos: Sequence[str] | None = setting(
         at_most(3),
-        _REFERENCE,
+        evolve(_REFERENCE, kind=MediaKind.VIDEO),
         wire="referenceVideos",
         doc="Reference videos; needed by vidsb_2_0 and vidsb_2_0_fast",
         default=None,
     )
     reference_audios: Sequence[str] | None = setting(
-        at_most(3), _REFERENCE, wire="referenceAudios", doc="Reference sounds", default=None
+        at_most(3),
+        evolve(_REFERENCE, kind=MediaKind.SOUND),
+        wire="referenceAudios",
+        doc="Reference sounds",
+        default=None,
     )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.operations.call import Call
     from muybridge_protocol.operations.delete_asset import DeleteAsset
     from muybridge_protocol.operations.download import Download
+    from muybridge_protocol.operations.inspect import Inspection
 
 __all__ = [
     "Call",
@@ -28,6 +29,7 @@ __all__ = [
     "DeleteAsset",
     "Download",
     "Fetch",
+    "Inspection",
     "NextPolls",
     "Operation",
     "OperationMisuse",
@@ -38,7 +40,12 @@ __all__ = [
 ]
 
 # Imported on first use: most programs only create and wait, and start 7 ms earlier without these.
-_HOMES: Final = {"Call": "call", "DeleteAsset": "delete_asset", "Download": "download"}
+_HOMES: Final = {
+    "Call": "call",
+    "DeleteAsset": "delete_asset",
+    "Download": "download",
+    "Inspection": "inspect",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -9,6 +9,8 @@ from typing import Final
 
 DOWNLOAD_TIMEOUT: Final = 3600.0
 """Timeout of a download, in seconds."""
+CHECK_TIMEOUT: Final = 60.0
+"""Timeout of fetching the headers of a request's media, in seconds."""
 SIZE_LIMIT: Final = 4 * 1024**3
 """Largest download, in bytes: 4 GiB."""
 LONGEST_IDLE: Final = 300.0

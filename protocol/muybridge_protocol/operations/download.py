@@ -64,6 +64,7 @@ from muybridge_protocol.operations.operation import (
     check_seconds,
 )
 from muybridge_protocol.operations.poll import result_query
+from muybridge_protocol.operations.ranges import content_range, whole_number
 from muybridge_protocol.records.json import InvalidJson, read_object, readable
 from muybridge_protocol.records.tasks import Task, read_result
 from muybridge_protocol.service import ALLOW_DOWNLOADS, Service, resolve_location
@@ -371,7 +372,7 @@ class Download(Operation[Saved]):
             return self._settle(self._lasting(f"the response is encoded as {used}"))
         match head.status:
             case 200:
-                length = _whole_number(head.header("Content-Length"))
+                length = whole_number(head.header("Content-Length"))
                 part: Part | None = Part(validator=_validator(head), total=length)
             case 206:
                 part = self._rest(head)
@@ -391,7 +392,7 @@ class Download(Operation[Saved]):
 
     def _rest(self, head: HttpHead) -> Part | None:
         """Return the saved part if *head* announces the rest of the same file, or None."""
-        first, last, total = _content_range(head.header("Content-Range"))
+        first, last, total = content_range(head.header("Content-Range"))
         saved, validator = self.part, _validator(head)
         if saved.offset:
             # Without a validator no range was requested, and this may be part of another file.
@@ -483,17 +484,3 @@ def _validator(head: HttpHead) -> str | None:
         return etag
     modified = (head.header("Last-Modified") or "").strip()
     return modified if re.fullmatch(r"[A-Za-z0-9,: ]{10,40}", modified, re.ASCII) else None
-
-
-def _whole_number(text: str | None) -> int | None:
-    return int(text) if text and re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) else None
-
-
-def _content_range(text: str | None) -> tuple[int | None, int | None, int | None]:
-    match = re.fullmatch(
-        r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)", (text or "").strip(), re.ASCII
-    )
-    if match is None:
-        return None, None, None
-    total = None if match[3] == "*" else int(match[3])
-    return int(match[1]), int(match[2]), total

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from muybridge_protocol.hosts import is_public_host
+from muybridge_protocol.media.facts import MediaKind
 from muybridge_protocol.rules.values import either, is_array, shown
 
 # Without flags and classes such as `\s`, so that the OpenAPI document can have the same patterns.
@@ -40,6 +41,7 @@ class MediaUrl:
         base64: Whether it may be the media itself, as a `data:` URI.
         bare_base64: Whether it may also be plain base64.
         assets: Whether `asset://<id>` is accepted.
+        kind: What it is.
         public: Whether the service requires a public URL, so that hosts which only this machine or
             network can reach are rejected.
     """
@@ -49,6 +51,7 @@ class MediaUrl:
     bare_base64: bool = False
     assets: bool = False
     public: bool = False
+    kind: MediaKind = MediaKind.IMAGE
 
     @property
     def accepted(self) -> str:

@@ -27,6 +27,7 @@ _COMMANDS = {
     "models": "tables",
     "validate": "validate",
     "estimate": "estimate",
+    "check": "check",
     "schema": "tables",
     "serve": "serve",
 }

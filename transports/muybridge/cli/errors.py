@@ -54,7 +54,7 @@ PIPE_CLOSED = 141
 MEANINGS: Mapping[int, str] = {
     DONE: "done",
     FAILED: "the task failed or was cancelled; for text: there is no answer; for validate "
-    "and estimate: some items are not valid",
+    "and estimate: some items are not valid; for check: a rule is broken",
     INVALID: "the request or the command line is invalid (nothing was sent)",
     NOT_SENT: "refused, unauthorised, rate-limited or not sent",
     AMBIGUOUS: "ambiguous: it may have been accepted; check before sending it again; for text: the "

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import click
 
 from muybridge.cli.options import option_name
 from muybridge_protocol.families import Family, Media, Model, Pacing
 from muybridge_protocol.families.examples import smallest_example
+from muybridge_protocol.families.references import media_fields
+from muybridge_protocol.media.facts import MediaKind
+
+_PURPOSES: Mapping[str, str] = {
+    "create": "Create a task for",
+    "run": "Generate",
+    "check": "Check the pictures, videos and sounds of a request for",
+}
+"""What a command for one family does."""
 
 
 class FamilyCommand(click.Command):
@@ -28,7 +37,7 @@ class FamilyCommand(click.Command):
             params=options,
             callback=callback,
             short_help=summary(family),
-            help=f"{'Create a task for' if verb == 'create' else 'Generate'} {_made(family)}.",
+            help=f"{_PURPOSES[verb]} {_made(family)}.",
         )
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -106,12 +115,16 @@ def sentences(family: Family) -> list[str]:
 
 def example(family: Family, verb: str) -> str:
     """Return a command line that the family's rules accept."""
+    if verb == "check" and (fields := media_fields(family)):
+        wire, kind = next(iter(fields.items()))
+        return f"muybridge check {family.name} --file {wire}=horse{_SUFFIXES[kind]}"
     body = smallest_example(family)
     words = [f"{option_name(wire)} {_quoted(value)}" for wire, value in body.items()]
-    saved = (
-        "" if verb == "create" else f" -o horse.{'png' if family.media is Media.IMAGE else 'mp4'}"
-    )
+    saved = f" -o horse.{'png' if family.media is Media.IMAGE else 'mp4'}" if verb == "run" else ""
     return f"muybridge {verb} {family.name} {' '.join(words)}{saved}"
+
+
+_SUFFIXES = {MediaKind.IMAGE: ".png", MediaKind.VIDEO: ".mp4", MediaKind.SOUND: ".wav"}
 
 
 def _quoted(value: object) -> str:

@@ -19,7 +19,7 @@ from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
-    from muybridge_protocol.operations import Call, DeleteAsset, Download
+    from muybridge_protocol.operations import Call, DeleteAsset, Download, Inspection
     from muybridge_protocol.operations.download import Part
 
 
@@ -164,6 +164,18 @@ class Calls:
             deadline=now + timeout,
             size_limit=size_limit,
         )
+
+    def inspect(self, url: str, *, now: float, deadline: float) -> Inspection:
+        """Return the operation that finds out what a URL leads to.
+
+        Args:
+            url: A URL of a request.
+            now: Seconds on the driver's clock.
+            deadline: When to stop, on the same clock.
+        """
+        from muybridge_protocol.operations import Inspection  # noqa: PLC0415  most never use it
+
+        return Inspection.start(url, self.service, now=now, seed=_seed(), deadline=deadline)
 
 
 def is_time(seconds: object) -> bool:

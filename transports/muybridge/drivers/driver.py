@@ -54,7 +54,8 @@ from .runtime import Runtime
 
 if TYPE_CHECKING:
     from muybridge.files.saving import PartFile
-    from muybridge_protocol.operations import Download
+    from muybridge_protocol.media.facts import MediaFacts
+    from muybridge_protocol.operations import Download, Inspection
     from muybridge_protocol.operations.download import Saved
     from muybridge_protocol.operations.text import OpenStream
 
@@ -115,6 +116,14 @@ class Driver:
             pass
         saved: Saved = drive.outcome()
         return saved
+
+    async def inspect(self, operation: Inspection) -> MediaFacts:
+        """Drive *operation* to its end, and return what is known about the medium."""
+        drive = _Inspecting(self, operation)
+        while await drive.step():
+            pass
+        facts: MediaFacts = drive.outcome()
+        return facts
 
     async def exchange(
         self, request: HttpRequest, deadline: float
@@ -331,6 +340,30 @@ class _Saving(Drive["Download"]):
                 # that handing it to another thread would.
                 self._part.write(piece)
                 self._tracker.tell(self._operation.events)
+        self._operation = self._operation.end(now())
+
+
+class _Inspecting(Drive["Inspection"]):
+    """A look at what a URL leads to."""
+
+    async def _fetch(self, request: HttpRequest, deadline: float) -> None:
+        self._operation = await self._exchange(request, deadline, self._read)
+        self._tracker.tell_end(self._operation.events)
+
+    async def _read(self, stream: Stream) -> None:
+        now = self._driver.runtime.now
+        async with stream as reply:
+            moment = now()
+            head = self._driver.credentials.redact_head(reply.head)
+            self._operation = self._operation.accept(head, moment)
+            self._tracker.head(head.status, moment)
+            if not self._operation.wants_body:
+                return
+            async for piece in reply.pieces():
+                self._tracker.piece(len(piece))
+                self._operation = self._operation.take(piece)
+                if not self._operation.wants_body:
+                    return
         self._operation = self._operation.end(now())
 
 

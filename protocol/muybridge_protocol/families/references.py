@@ -1,0 +1,54 @@
+"""The pictures, videos and sounds that a request refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from muybridge_protocol.families.family import Family
+from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.rules.media_urls import MediaUrl
+from muybridge_protocol.rules.values import is_array
+
+
+@attrs.frozen(kw_only=True)
+class Reference:
+    """A picture, video or sound that a request refers to, or contains.
+
+    Args:
+        field: The field, by its name on the wire.
+        index: Its place in the field's array, or None if the field has only one.
+        kind: What the field takes.
+        value: A URL, an asset or base64.
+    """
+
+    field: str
+    index: int | None
+    kind: MediaKind
+    value: str = attrs.field(repr=False)
+
+
+def media_fields(family: Family) -> dict[str, MediaKind]:
+    """Return the fields of *family* that take media, by their names on the wire, and which."""
+    return {
+        field.wire: rule.kind
+        for field in family.fields
+        for rule in field.rules
+        if isinstance(rule, MediaUrl)
+    }
+
+
+def references_in(family: Family, body: Mapping[str, object]) -> tuple[Reference, ...]:
+    """Return what *body*, a request of *family* by wire names, refers to."""
+    found: list[Reference] = []
+    for wire, kind in media_fields(family).items():
+        value = body.get(wire)
+        if isinstance(value, str):
+            found.append(Reference(field=wire, index=None, kind=kind, value=value))
+        elif is_array(value):
+            found += (
+                Reference(field=wire, index=index, kind=kind, value=str(item))
+                for index, item in enumerate(value)
+            )
+    return tuple(found)

@@ -1,0 +1,57 @@
+"""What is known about one picture, video or sound."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+
+class MediaKind(StrEnum):
+    """What a field takes, and what a file is."""
+
+    IMAGE = "image"
+    VIDEO = "video"
+    SOUND = "sound"
+
+
+UNKNOWN_FORMAT = "unknown"
+"""The format of data that begins like nothing that is known here."""
+
+
+@attrs.frozen(kw_only=True)
+class MediaFacts:
+    """What the headers of a picture, video or sound say. None means that it could not be found out.
+
+    Args:
+        kind: What it is.
+        format: Its format, such as `JPEG` or `MP4`, or `unknown`.
+        width: Width in pixels, as it is stored.
+        height: Height in pixels, as it is stored.
+        turned: Whether a note in it says that it is shown turned by 90 degrees.
+        seconds: How long it lasts.
+        bytes: Its size.
+        defect: Why it is certainly unusable, such as `is truncated`, or "".
+        doubt: Why it may be unusable, or "".
+        missing: Why the rest could not be found out, or "".
+    """
+
+    kind: MediaKind | None = None
+    format: str | None = None
+    width: int | None = None
+    height: int | None = None
+    turned: bool = False
+    seconds: float | None = None
+    bytes: int | None = None
+    defect: str = ""
+    doubt: str = ""
+    missing: str = ""
+
+    def __str__(self) -> str:
+        parts = [self.format or str(self.kind or "")]
+        if self.width is not None and self.height is not None:
+            parts.append(f"{self.width}x{self.height} px")
+        if self.seconds is not None:
+            parts.append(f"{self.seconds:.4g} s")
+        text = ", ".join(part for part in parts if part)
+        return text if self.bytes is None else f"{text} ({self.bytes:,} bytes)".lstrip()

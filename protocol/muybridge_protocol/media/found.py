@@ -1,0 +1,35 @@
+"""What the readers of headers have found so far: they fill it in, and may stop at any point."""
+
+from __future__ import annotations
+
+import attrs
+
+from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.media.source import Damaged
+
+LONGEST_EDGE = 2**31
+"""Longer edges are a mistake of the file."""
+
+
+@attrs.define
+class Found:
+    """What has been found, with the meaning that it has in `MediaFacts`."""
+
+    kind: MediaKind | None = None
+    format: str | None = None
+    width: int | None = None
+    height: int | None = None
+    turned: bool = False
+    seconds: float | None = None
+    doubt: str = ""
+    missing: str = ""
+
+    def put_size(self, width: int, height: int) -> None:
+        """Note the size in pixels.
+
+        Raises:
+            Damaged: It is impossible.
+        """
+        if not (0 < width < LONGEST_EDGE and 0 < height < LONGEST_EDGE):
+            raise Damaged(f"its header says {width}x{height} px")
+        self.width, self.height = width, height

@@ -1,0 +1,187 @@
+"""The headers of pictures: their size in pixels, and whether they are shown turned.
+
+No pixel is decoded. So a picture that claims to be 60,000 px wide costs no more than any other.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+
+from muybridge_protocol.media.found import Found
+from muybridge_protocol.media.source import Damaged, Source, Truncated, Window, exactly
+
+_MOST_ENTRIES = 4_096
+"""Entries of a TIFF directory that are read at most."""
+
+
+def read_png(source: Source, found: Found) -> None:
+    """Read a PNG.
+
+    Raises:
+        Damaged: It begins with another chunk than it must.
+        Truncated: It ends within a chunk.
+    """
+    start = exactly(source, 8, 16)
+    if start[4:8] != b"IHDR":
+        raise Damaged("its first chunk is not IHDR")
+    found.put_size(*struct.unpack(">II", start[8:]))
+    if not source.complete:
+        return
+    offset = 8
+    while True:
+        length, name = struct.unpack(">I4s", exactly(source, offset, 8))
+        offset += 12 + length
+        exactly(source, offset - 1, 1)
+        if name == b"IEND":
+            return
+
+
+def read_jpeg(source: Source, found: Found) -> None:
+    """Read a JPEG, as far as the segment that has its size.
+
+    Raises:
+        Damaged: There is no marker where one must be.
+    """
+    offset = 2
+    while True:
+        mark, kind = exactly(source, offset, 2)
+        if mark != 0xFF:  # every marker begins with it
+            raise Damaged("there is no marker where one must be")
+        if kind == 0xFF:  # a fill byte
+            offset += 1
+            continue
+        if kind in _WITHOUT_LENGTH:
+            offset += 2
+            continue
+        if kind in (0xD9, 0xDA):  # the end, and the scan
+            raise Damaged("its size does not stand where it must")
+        (length,) = struct.unpack(">H", exactly(source, offset + 2, 2))
+        if kind in _FRAMES:
+            height, width = struct.unpack(">HH", exactly(source, offset + 5, 4))
+            found.put_size(width, height)
+            if source.complete and not _has_end(source, offset):
+                found.doubt = "it has no end marker, so it may be truncated"
+            return
+        if kind == 0xE1 and exactly(source, offset + 4, 6) == b"Exif\0\0":  # APP1
+            found.turned = _turned_by(Window(source, offset + 10))
+        offset += 2 + length
+
+
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+"""The markers of frame headers."""
+_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
+
+
+def _has_end(source: Source, start: int) -> bool:
+    """Whether the end marker follows anywhere after *start*."""
+    last = b""
+    while piece := source.read(start, 1 << 20):
+        if b"\xff\xd9" in last + piece:
+            return True
+        last, start = piece[-1:], start + len(piece)
+    return False
+
+
+def _turned_by(note: Source) -> bool:
+    """Whether an Exif note says that the picture is shown turned. A damaged note says nothing."""
+    try:
+        return _directory(note).get(_ORIENTATION, 1) in _TURNED
+    except (Damaged, Truncated):
+        return False
+
+
+def read_gif(source: Source, found: Found) -> None:
+    """Read a GIF."""
+    found.put_size(*struct.unpack("<HH", exactly(source, 6, 4)))
+
+
+def read_bmp(source: Source, found: Found) -> None:
+    """Read a BMP, whose height is negative if its rows run from top to bottom."""
+    (header,) = struct.unpack("<I", exactly(source, 14, 4))
+    if header == 12:  # of OS/2
+        found.put_size(*struct.unpack("<HH", exactly(source, 18, 4)))
+    else:
+        width, height = struct.unpack("<ii", exactly(source, 18, 8))
+        found.put_size(width, abs(height))
+
+
+def read_webp(source: Source, found: Found) -> None:
+    """Read a WebP.
+
+    Raises:
+        Damaged: Its first chunk is not one of the three that it may be.
+        Truncated: It is shorter than it says.
+    """
+    start = exactly(source, 0, 30)
+    chunk, data = start[12:16], start[20:]
+    if chunk == b"VP8X":
+        width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (4, 7))
+    elif chunk == b"VP8L":
+        bits = int.from_bytes(data[1:5], "little")
+        width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    elif chunk == b"VP8 ":
+        width, height = (size & 0x3FFF for size in struct.unpack("<HH", data[6:10]))
+    else:
+        raise Damaged("its first chunk is not VP8, VP8L or VP8X")
+    found.put_size(width, height)
+    if source.size is not None and source.size < int.from_bytes(start[4:8], "little") + 8:
+        raise Truncated
+
+
+def read_tiff(source: Source, found: Found) -> None:
+    """Read the first page of a TIFF.
+
+    Raises:
+        Damaged: Its directory has no size.
+    """
+    entries = _directory(source)
+    try:
+        width, height = entries[_WIDTH], entries[_LENGTH]
+    except KeyError:
+        raise Damaged("its directory has no size") from None
+    found.put_size(width, height)
+    found.turned = entries.get(_ORIENTATION, 1) in _TURNED
+
+
+_WIDTH, _LENGTH, _ORIENTATION = 256, 257, 274
+_TURNED = range(5, 9)
+"""The orientations in which width and height change places."""
+_NUMBERS: Mapping[int, str] = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q"}
+"""The types of entries that are whole numbers."""
+
+
+def _directory(source: Source) -> dict[int, int]:
+    """Return the numbers in the first directory of a TIFF, or of an Exif note, by tag."""
+    start = exactly(source, 0, 8)
+    order = "<" if start[:2] == b"II" else ">"
+    big = struct.unpack(f"{order}H", start[2:4])[0] == 43  # BigTIFF
+    if big:
+        (offset,) = struct.unpack(f"{order}Q", exactly(source, 8, 8))
+        (count,) = struct.unpack(f"{order}Q", exactly(source, offset, 8))
+        entries, width, value_at = offset + 8, 20, 12
+    else:
+        (offset,) = struct.unpack(f"{order}I", start[4:])
+        (count,) = struct.unpack(f"{order}H", exactly(source, offset, 2))
+        entries, width, value_at = offset + 2, 12, 8
+    if count > _MOST_ENTRIES:
+        raise Damaged(f"its directory has {count} entries")
+    table = exactly(source, entries, count * width)
+    numbers: dict[int, int] = {}
+    for at in range(0, len(table), width):
+        tag, kind = struct.unpack(f"{order}HH", table[at : at + 4])
+        if kind in _NUMBERS:
+            layout = f"{order}{_NUMBERS[kind]}"
+            (numbers[tag],) = struct.unpack_from(layout, table, at + value_at)
+    return numbers
+
+
+IMAGE_READERS: Mapping[str, Callable[[Source, Found], None]] = {
+    "PNG": read_png,
+    "JPEG": read_jpeg,
+    "GIF": read_gif,
+    "BMP": read_bmp,
+    "WebP": read_webp,
+    "TIFF": read_tiff,
+}
+"""What reads a picture of each format."""

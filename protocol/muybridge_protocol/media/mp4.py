@@ -1,0 +1,154 @@
+"""MP4 and QuickTime: boxes in boxes, each with its length first.
+
+The box `moov` has everything that is needed: the length in seconds, and the tracks. It may stand
+at the beginning or behind the data, at an offset that the boxes before it give. Only headers are
+read, never the tables of samples, so billions of frames cost nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import attrs
+
+from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.media.found import Found
+from muybridge_protocol.media.source import Damaged, Source, Truncated, exactly
+
+_CLOSE = 1.0
+"""Seconds by which the lengths of the movie and its video may differ. They always do a little."""
+
+
+@attrs.frozen
+class _Box:
+    """A box: its type, where its content begins, and where it ends (None: at the end)."""
+
+    name: bytes
+    start: int
+    end: int | None
+
+
+def read_mp4(source: Source, found: Found) -> None:
+    """Read an MP4 or QuickTime file.
+
+    Raises:
+        Damaged: Its boxes contradict each other.
+        Truncated: It ends within a box, or has no `moov`.
+    """
+    movie: _Box | None = None
+    for box in _boxes(source, 0, source.size):
+        if box.name == b"moov":
+            movie = box
+        if movie is not None and not source.complete:
+            break
+        if box.end is not None and source.size is not None and box.end > source.size:
+            raise Truncated
+    if movie is None:
+        raise Truncated
+    _read_movie(source, movie, found)
+
+
+def _boxes(source: Source, offset: int, end: int | None) -> Iterator[_Box]:
+    """Yield the boxes from *offset* on.
+
+    Raises:
+        Damaged: One is shorter than its head.
+    """
+    while end is None or offset + 8 <= end:
+        length, name = struct.unpack(">I4s", exactly(source, offset, 8))
+        start = offset + 8
+        if length == 1:
+            (length,) = struct.unpack(">Q", exactly(source, start, 8))
+            start += 8
+        if length == 0:  # up to the end
+            yield _Box(name, start, end)
+            return
+        if length < start - offset:
+            raise Damaged("a box is shorter than its head")
+        offset += length
+        yield _Box(name, start, offset)
+
+
+def _inside(source: Source, box: _Box, *names: bytes) -> dict[bytes, list[_Box]]:
+    """Return the boxes inside *box* by name, as far as they are asked for."""
+    inner: dict[bytes, list[_Box]] = {name: [] for name in names}
+    for one in _boxes(source, box.start, box.end):
+        if one.name in inner:
+            inner[one.name].append(one)
+    return inner
+
+
+def _read_movie(source: Source, movie: _Box, found: Found) -> None:
+    parts = _inside(source, movie, b"mvhd", b"trak", b"mvex")
+    if not parts[b"mvhd"]:
+        raise Damaged("it has no length")
+    units, length = _length(source, parts[b"mvhd"][0])
+    for extends in parts[b"mvex"]:
+        for head in _inside(source, extends, b"mehd")[b"mehd"]:
+            version = exactly(source, head.start, 1)[0]
+            raw = exactly(source, head.start + 4, 8 if version else 4)
+            length = length or int.from_bytes(raw, "big")
+    seconds = length / units if length else None
+    lengths: list[float] = []
+    for track in parts[b"trak"]:
+        handler, its_length = _read_track(source, track, found)
+        if handler == b"vide":
+            found.kind = MediaKind.VIDEO
+            lengths += [its_length] if its_length else []
+        elif handler == b"soun" and found.kind is None:
+            found.kind = MediaKind.SOUND
+    if seconds is None:
+        found.missing = "its header does not say how long it lasts"
+    elif any(abs(seconds - other) > _CLOSE for other in lengths):
+        found.missing = "its tracks last differently long"
+    else:
+        found.seconds = seconds
+
+
+def _length(source: Source, box: _Box) -> tuple[int, int | None]:
+    """Return the units of a second, and how many of them a `mvhd` or `mdhd` box says it lasts."""
+    version = exactly(source, box.start, 1)[0]
+    at, layout = (20, ">IQ") if version else (12, ">II")
+    units, length = struct.unpack(layout, exactly(source, box.start + at, struct.calcsize(layout)))
+    if not units:
+        raise Damaged("a second of it has no units")
+    unknown = 2 ** (64 if version else 32) - 1
+    return units, None if length in (0, unknown) else length
+
+
+def _read_track(source: Source, track: _Box, found: Found) -> tuple[bytes, float | None]:
+    """Read a track, and return what it is and how many seconds it lasts."""
+    parts = _inside(source, track, b"tkhd", b"mdia")
+    if not parts[b"mdia"]:
+        return b"", None
+    media = _inside(source, parts[b"mdia"][0], b"mdhd", b"hdlr", b"minf")
+    if not media[b"hdlr"]:
+        return b"", None
+    handler = exactly(source, media[b"hdlr"][0].start + 8, 4)
+    seconds = None
+    for head in media[b"mdhd"]:
+        units, length = _length(source, head)
+        seconds = length / units if length else None
+    if handler == b"vide" and found.width is None:
+        for head in parts[b"tkhd"]:
+            found.turned = _is_turned(source, head)
+        for inner in media[b"minf"]:
+            _read_picture_size(source, inner, found)
+    return handler, seconds
+
+
+def _is_turned(source: Source, head: _Box) -> bool:
+    """Whether the matrix of a track turns its picture by 90 degrees."""
+    at = 52 if exactly(source, head.start, 1)[0] else 40
+    a, b, _, c, d = struct.unpack(">5i", exactly(source, head.start + at, 20))
+    return not a and not d and bool(b and c)
+
+
+def _read_picture_size(source: Source, inner: _Box, found: Found) -> None:
+    for table in _inside(source, inner, b"stbl")[b"stbl"]:
+        for described in _inside(source, table, b"stsd")[b"stsd"]:
+            # Version and flags, the number of entries, and the first entry with its size.
+            size = exactly(source, described.start + 8 + 32, 4)
+            found.put_size(*struct.unpack(">HH", size))
+            return

@@ -1,0 +1,178 @@
+"""The headers of sounds: how long they last."""
+
+from __future__ import annotations
+
+import struct
+
+import attrs
+
+from muybridge_protocol.media.found import Found
+from muybridge_protocol.media.source import Damaged, OutOfReach, Source, exactly
+
+_STREAMED = (0, 0xFFFF_FFFF)
+"""What a program writes as the length of data when it cannot go back to correct it."""
+_PCM = (0x0001, 0x0003, 0xFFFE)
+_WAV_FORMAT = 16
+
+
+def read_wav(source: Source, found: Found) -> None:
+    """Read a WAV file.
+
+    Raises:
+        Damaged: It has no format before its data.
+    """
+    rate: int | None = None
+    whole: int | None = None
+    offset = 12
+    while True:
+        name, length = struct.unpack("<4sI", exactly(source, offset, 8))
+        if name == b"ds64":  # of a file beyond 4 GiB
+            (whole,) = struct.unpack("<Q", exactly(source, offset + 16, 8))
+        elif name == b"fmt ":
+            kind, _, samples, bytes_each_second, block = struct.unpack(
+                "<HHIIH", exactly(source, offset + 8, 14)
+            )
+            rate = samples * block if kind in _PCM else bytes_each_second
+        elif name == b"data":
+            break
+        offset += 8 + length + length % 2
+    if not rate:
+        raise Damaged("it has no format before its data")
+    rest = None if source.size is None else source.size - offset - 8
+    length = whole if whole is not None and length == _STREAMED[1] else length
+    if length in _STREAMED or (rest is not None and length > rest):
+        if rest is None:
+            found.missing = "its header does not say how long it lasts"
+            return
+        length = rest
+    found.seconds = length / rate
+
+
+@attrs.frozen
+class _Frame:
+    """The header of a frame of MP3."""
+
+    size: int
+    samples: int
+    rate: int
+    side_info: int
+    """Bytes between the header and where a count of frames may stand."""
+
+
+_KILOBITS = (
+    (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+    (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+)
+"""Of MPEG 1, and of MPEG 2 and 2.5."""
+_RATES = (44_100, 48_000, 32_000)
+_HEADER_MASK = 0xFFFE_0C00
+"""What the headers of all frames of a sound have in common: sync, version, layer and rate."""
+_LONGEST_JUNK = 4_096
+"""Bytes before the first frame that are searched for it."""
+_BLOCK = 64 * 1024
+_MOST_BLOCKS = 1_024
+_FEWEST_FRAMES = 3
+"""Frames in a row that make a sound: two bytes that look like a header occur by chance."""
+
+
+def read_mp3(source: Source, found: Found) -> None:
+    """Read an MP3 file.
+
+    Raises:
+        Damaged: No frame stands where the first one must.
+    """
+    start = mp3_start(source)
+    if start is None:
+        raise Damaged("it has no frame where the first one must stand")
+    head = exactly(source, start, 4)
+    frame = _frame(head)
+    assert frame is not None  # noqa: S101  `mp3_start` has found it
+    counted = _count(source, start, frame)
+    if counted is None and source.complete:
+        counted = _walk(source, start)
+    if counted is None:
+        found.missing = "its header does not say how long it lasts"
+    else:
+        found.seconds = counted * frame.samples / frame.rate
+
+
+def mp3_start(source: Source) -> int | None:
+    """Return where the first frame of an MP3 stands, or None if there is none."""
+    offset = 0
+    while True:  # more than one tag may stand at the beginning
+        tag = source.read(offset, 10)
+        if tag[:3] != b"ID3" or len(tag) < 10:  # the head of a tag
+            break
+        size = 0
+        for byte in tag[6:]:
+            size = size << 7 | byte & 0x7F
+        offset += 10 + size + (10 if tag[5] & 0x10 else 0)
+    junk = source.read(offset, _LONGEST_JUNK)
+    for at in range(len(junk) - 3):
+        if junk[at] == 0xFF and _is_sound(source, offset + at):  # a frame begins with it
+            return offset + at
+    return None
+
+
+def _is_sound(source: Source, offset: int) -> bool:
+    """Whether frames that fit each other stand in a row at *offset*, or one up to the end."""
+    first = b""
+    for _ in range(_FEWEST_FRAMES):
+        head = source.read(offset, 4)
+        if first and len(head) < 4:  # a header
+            return True
+        frame = _frame(head)
+        if frame is None or (first and not _fits(head, first)):
+            return False
+        first = first or head
+        offset += frame.size
+    return True
+
+
+def _fits(head: bytes, other: bytes) -> bool:
+    mask = _HEADER_MASK
+    return int.from_bytes(head, "big") & mask == int.from_bytes(other, "big") & mask
+
+
+def _frame(head: bytes) -> _Frame | None:
+    """Return the frame of layer III that begins with *head*, or None."""
+    if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE6 != 0xE2:  # sync, and layer III
+        return None
+    version, bits, rate = head[1] >> 3 & 3, head[2] >> 4, head[2] >> 2 & 3
+    if version == 1 or bits in (0, 15) or rate == 3:  # reserved values
+        return None
+    is_first = version == 3  # MPEG 1; 2 is MPEG 2, 0 is MPEG 2.5
+    per_second = _RATES[rate] // (1 if is_first else 2 if version else 4)
+    samples = 1152 if is_first else 576
+    kilobits = _KILOBITS[0 if is_first else 1][bits - 1]
+    mono = head[3] >> 6 == 3  # one channel
+    return _Frame(
+        size=samples * kilobits * 125 // per_second + (head[2] >> 1 & 1),
+        samples=samples,
+        rate=per_second,
+        side_info=(17 if mono else 32) if is_first else (9 if mono else 17),
+    )
+
+
+def _count(source: Source, start: int, frame: _Frame) -> int | None:
+    """Return the number of frames that the first one states, or None."""
+    at = start + 4 + frame.side_info
+    note = source.read(at, 12)
+    if note[:4] in (b"Xing", b"Info") and len(note) == 12 and note[7] & 1:  # has the number
+        return int.from_bytes(note[8:], "big") or None
+    note = source.read(start + 4 + 32, 18)
+    return int.from_bytes(note[14:], "big") or None if note[:4] == b"VBRI" else None
+
+
+def _walk(source: Source, start: int) -> int | None:
+    """Return how many frames there are from *start* on, or None if there are too many."""
+    count, offset = 0, start
+    for _ in range(_MOST_BLOCKS):
+        block = source.read(offset, _BLOCK)
+        at = 0
+        while (frame := _frame(block[at : at + 4])) is not None:
+            count, at = count + 1, at + frame.size
+        if at + 4 <= len(block) or len(block) < _BLOCK:
+            return count  # a tag, padding or the end
+        offset += at
+    raise OutOfReach(f"it has more than {count:,} frames, and no header that counts them")

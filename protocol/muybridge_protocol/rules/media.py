@@ -1,0 +1,278 @@
+"""Rules about the media themselves: what a reference must be, beyond its address.
+
+Each family states them once, as data. From them come the sentences of the documentation, and the
+check of pictures, videos and sounds against their facts, before they are paid for. A rule applies
+the conditions of `rules.media_conditions` to each medium of a field, or adds up what all of them
+have. `judge_media` reports for each rule and each medium whether it is kept, broken or undecided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import attrs
+
+from muybridge_protocol.media.facts import MediaFacts, MediaKind
+from muybridge_protocol.rules.media_conditions import (
+    KEPT,
+    Body,
+    Condition,
+    Judgement,
+    OfKind,
+    Verdict,
+    judge_bytes,
+)
+from muybridge_protocol.rules.values import both
+
+
+@attrs.frozen(kw_only=True)
+class Medium:
+    """A picture, video or sound of a request.
+
+    Args:
+        field: The field, by its name on the wire.
+        index: Its place in the field's array, or None if the field has only one.
+        kind: What the field takes.
+        source: Where it is, for people: a URL without its query, a path, or a size.
+        facts: What is known about it.
+    """
+
+    field: str
+    index: int | None
+    kind: MediaKind
+    source: str
+    facts: MediaFacts
+
+    @property
+    def place(self) -> str:
+        """The field, and the place in its array."""
+        return self.field if self.index is None else f"{self.field}[{self.index}]"
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """Whether one rule is kept by one medium, or by all of a field.
+
+    Args:
+        field: The field, by its name on the wire.
+        index: The place of the medium in the field's array, or None.
+        rule: The rule, as a sentence.
+        verdict: Whether it is kept.
+        why: What breaks it, or why it is undecided; "" if it is kept.
+    """
+
+    field: str
+    index: int | None
+    rule: str
+    verdict: Verdict
+    why: str = ""
+
+    def __str__(self) -> str:
+        place = self.field if self.index is None else f"{self.field}[{self.index}]"
+        return f"{place}: {self.why or self.verdict}. {self.rule}"
+
+
+class MediaRule(Protocol):
+    """A rule of a family about the media themselves."""
+
+    @property
+    def sentence(self) -> str:
+        """The rule as a sentence."""
+        ...
+
+    def findings(self, media: Sequence[Medium], body: Body) -> Iterator[Finding]:
+        """Yield whether *media* of a request with *body* keep it."""
+        ...
+
+
+@attrs.frozen
+class Each:
+    """Each medium of *fields* fulfils *conditions*.
+
+    Args:
+        subject: What they are, at the beginning of a sentence.
+        fields: The fields, by their names on the wire.
+        conditions: What each of them must fulfil.
+    """
+
+    subject: str
+    fields: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The rule as a sentence."""
+        return self._said(self.conditions)
+
+    def findings(self, media: Sequence[Medium], body: Body) -> Iterator[Finding]:
+        """Yield whether *media* of a request with *body* keep it."""
+        for medium in media:
+            if medium.field not in self.fields:
+                continue
+            for condition in self.conditions:
+                judged = condition.judge(medium.facts, body)
+                yield _finding(medium, self._said((condition,)), judged)
+
+    def _said(self, conditions: Sequence[Condition]) -> str:
+        return f"{self.subject} {both([condition.words for condition in conditions])}."
+
+
+@attrs.frozen(kw_only=True)
+class Together:
+    """All media of *field* together last at most so long, or have at most so many megabytes.
+
+    Args:
+        subject: What they are, in the plural.
+        field: The field, by its name on the wire.
+        seconds: How long they last at most, or None.
+        megabytes: How many megabytes they have at most, or None.
+    """
+
+    subject: str
+    field: str
+    seconds: int | None = None
+    megabytes: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The rule as a sentence."""
+        return self._said(*filter(None, (self._length(), self._size())))
+
+    def findings(self, media: Sequence[Medium], body: Body) -> Iterator[Finding]:  # noqa: ARG002  holds for all
+        """Yield whether *media* keep it."""
+        facts = [medium.facts for medium in media if medium.field == self.field]
+        if not facts:
+            return
+        if self.seconds is not None:
+            lengths = [one.seconds for one in facts]
+            yield self._finding(self._length(), self._judge_length(lengths, self.seconds))
+        if self.megabytes is not None:
+            sizes = [one.bytes for one in facts]
+            yield self._finding(self._size(), self._judge_size(sizes, self.megabytes))
+
+    def _judge_length(self, lengths: Sequence[float | None], most: int) -> Judgement:
+        known = [length for length in lengths if length is not None]
+        what = f"they last {sum(known):.6g} s together"
+        if sum(map(math.floor, known)) > most:
+            return Judgement(Verdict.BROKEN, what)
+        if len(known) < len(lengths):
+            return Judgement(Verdict.UNDECIDED, "how long some of them last is not known")
+        if sum(known) <= most:
+            return KEPT
+        return Judgement(Verdict.UNDECIDED, f"{what}: it depends on how the service rounds")
+
+    def _judge_size(self, sizes: Sequence[int | None], most: int) -> Judgement:
+        known = [size for size in sizes if size is not None]
+        judged = judge_bytes(sum(known), most)
+        if judged.verdict is Verdict.BROKEN:
+            return Judgement(Verdict.BROKEN, f"together, they have {sum(known):,} bytes")
+        if len(known) < len(sizes):
+            return Judgement(Verdict.UNDECIDED, "the size of some of them is not known")
+        return judged
+
+    def _length(self) -> str:
+        return "" if self.seconds is None else f"last at most {self.seconds} s"
+
+    def _size(self) -> str:
+        return "" if self.megabytes is None else f"have at most {self.megabytes} MB"
+
+    def _said(self, *parts: str) -> str:
+        return f"All {self.subject} together {both(parts)}."
+
+    def _finding(self, part: str, judged: Judgement) -> Finding:
+        return Finding(
+            field=self.field,
+            index=None,
+            rule=self._said(part),
+            verdict=judged.verdict,
+            why=judged.why,
+        )
+
+
+@attrs.frozen
+class Unseen:
+    """A rule that only the service can decide, about media of *fields*; a remark has none."""
+
+    sentence: str
+    fields: tuple[str, ...] = ()
+
+    def findings(self, media: Sequence[Medium], body: Body) -> Iterator[Finding]:  # noqa: ARG002  holds for all
+        """Yield that it is undecided, for each of *media* that it is about."""
+        for medium in media:
+            if medium.field in self.fields:
+                judged = Judgement(Verdict.UNDECIDED, "only the service can tell")
+                yield _finding(medium, self.sentence, judged)
+
+
+@attrs.frozen
+class MediaReport:
+    """The result of a check of a request's media.
+
+    Args:
+        media: What was looked at.
+        findings: Whether each rule is kept, in the order of the media, then of the family's rules.
+    """
+
+    media: tuple[Medium, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """The rules that are certainly broken: do not pay for this request."""
+        return self._of(Verdict.BROKEN)
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        """The rules that could not be decided, and why."""
+        return self._of(Verdict.UNDECIDED)
+
+    @property
+    def decided(self) -> int:
+        """How many of the rules are decided."""
+        return len(self.findings) - len(self.undecided)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no rule is certainly broken. Some may be undecided."""
+        return not self.problems
+
+    def _of(self, verdict: Verdict) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.verdict is verdict)
+
+
+def judge_media(rules: Sequence[MediaRule], media: Sequence[Medium], body: Body) -> MediaReport:
+    """Return whether *media* of a request with *body* keep *rules*.
+
+    Each of them must be of the kind that its field takes. One that certainly is not is not judged
+    any further.
+    """
+    findings: list[Finding] = []
+    good: list[Medium] = []
+    for medium in media:
+        judged = OfKind(medium.kind).judge(medium.facts, body)
+        findings.append(_finding(medium, f"The field takes {medium.kind}s.", judged))
+        if judged.verdict is not Verdict.BROKEN:
+            good.append(medium)
+    for rule in rules:
+        findings += rule.findings(good, body)
+    places = [(medium.field, medium.index) for medium in media]
+    fields = list(dict.fromkeys(medium.field for medium in media))
+
+    def order(finding: Finding) -> tuple[int, int]:
+        place = (finding.field, finding.index)
+        alone = places.index(place) if place in places else len(places)
+        return fields.index(finding.field), alone
+
+    return MediaReport(tuple(media), tuple(sorted(findings, key=order)))
+
+
+def _finding(medium: Medium, rule: str, judged: Judgement) -> Finding:
+    return Finding(
+        field=medium.field,
+        index=medium.index,
+        rule=rule,
+        verdict=judged.verdict,
+        why=judged.why,
+    )

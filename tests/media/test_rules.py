@@ -1,0 +1,379 @@
+"""The families' rules about media, against what the specification says, transcribed by hand.
+
+Each row is a medium of the corpus, and the rules that it breaks or leaves open. It keeps all
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families.references import media_fields
+from muybridge_protocol.media.facts import MediaFacts, MediaKind
+from muybridge_protocol.media.inspect import inspect_media
+from muybridge_protocol.media.source import Fragments
+from muybridge_protocol.rules.media import MediaReport, Medium, judge_media
+
+from .corpus import PICTURES, picture, sound, video
+
+FACES = "must be an asset"
+PORTRAIT = "real portrait photograph"
+UNSEEN = (FACES, PORTRAIT)
+"""Rules that no header decides."""
+
+SIDES = "300-6000 px per side"
+SHAPE = "0.4 to 2.5 times"
+MIB = 1_048_576
+
+
+def report(family: str, field: str, *data: bytes | MediaFacts, **body: object) -> MediaReport:
+    """Return the report on *data* in one field of a request."""
+    found = FAMILIES[family]
+    kind = media_fields(found)[field]
+    media = [
+        Medium(
+            field=field,
+            index=index,
+            kind=kind,
+            source="",
+            facts=one if isinstance(one, MediaFacts) else inspect_media(Fragments.of(one)),
+        )
+        for index, one in enumerate(data)
+    ]
+    return judge_media(found.media_rules, media, body)
+
+
+def check(found: MediaReport, broken: str = "", undecided: str = "") -> None:
+    """Check that a report has exactly these rules as problems, and these as undecided."""
+    assert len(found.problems) == bool(broken), found.problems
+    assert all(broken in one.rule for one in found.problems), found.problems
+    left_open = [one for one in found.undecided if not any(word in one.rule for word in UNSEEN)]
+    assert len(left_open) == bool(undecided), left_open
+    assert all(undecided in one.rule for one in left_open), left_open
+    assert found.ok == (not broken)
+    assert found.decided + len(found.undecided) == len(found.findings)
+
+
+EDGES = {
+    (300, 300): "",
+    (299, 299): SIDES,
+    (6000, 2400): "",
+    (2400, 6000): "",
+    (6001, 2401): SIDES,
+    (2401, 6001): SIDES,
+    (750, 300): "",
+    (751, 300): SHAPE,
+    (300, 750): "",
+    (300, 751): SHAPE,
+    (1280, 720): "",
+}
+
+
+@pytest.mark.parametrize("size", EDGES, ids=str)
+@pytest.mark.parametrize("form", PICTURES)
+@pytest.mark.parametrize("field", ["first_image", "last_image", "referenceImages"])
+def test_images_of_vidsb(field: str, form: str, size: tuple[int, int]) -> None:
+    """JPEG, PNG, WebP, BMP, TIFF, GIF; width/height ratio 0.4-2.5; 300-6000 px per side."""
+    check(report("vidsb", field, picture(form, *size)), broken=EDGES[size])
+
+
+def test_an_image_of_vidsb_of_another_format() -> None:
+    """AVIF is none of the formats. Its size is not read."""
+    avif = b"\0\0\0\x1cftypavif\0\0\0\0" + bytes(99)
+    found = report("vidsb", "first_image", avif)
+    assert [one.why for one in found.problems] == ["is AVIF"]
+    assert len(found.undecided) == 2
+
+
+@pytest.mark.parametrize("form", PICTURES)
+@pytest.mark.parametrize("field", ["first_image", "last_image"])
+def test_images_of_vidd(field: str, form: str) -> None:
+    """Formats jpeg, png, webp."""
+    accepted = form in ("JPEG", "PNG", "WebP")
+    check(report("vidd", field, picture(form, 10, 10)), broken="" if accepted else "JPEG")
+
+
+VIDR: list[tuple[tuple[int, int], dict[str, str], bool]] = [
+    ((1280, 720), {"aspect_ratio": "16:9"}, True),
+    ((720, 1280), {"aspect_ratio": "16:9"}, False),
+    ((720, 1280), {"aspect_ratio": "9:16"}, True),
+    ((1280, 720), {"aspect_ratio": "9:16"}, False),
+    ((1280, 720), {"size": "1280x720"}, True),
+    ((720, 1280), {"size": "1280x720"}, False),
+    ((720, 1280), {"size": "720x1280"}, True),
+    ((720, 1280), {}, True),  # "720x1280 (portrait, default)"
+    ((1280, 720), {}, False),
+    ((1281, 720), {"aspect_ratio": "16:9"}, False),
+    ((1920, 1080), {"aspect_ratio": "16:9"}, False),
+]
+
+
+@pytest.mark.parametrize(("size", "body", "keeps"), VIDR)
+@pytest.mark.parametrize("field", ["input_reference", "image_urls"])
+def test_images_of_vidr(
+    field: str, size: tuple[int, int], body: Mapping[str, Any], *, keeps: bool
+) -> None:
+    """Dimensions must match the chosen orientation (1280x720 for 16:9, 720x1280 for 9:16)."""
+    check(report("vidr", field, picture("PNG", *size), **body), broken="" if keeps else "px for")
+
+
+def test_a_turned_image_of_vidr() -> None:
+    """A picture that is stored in one orientation and shown in the other is refused for none."""
+    turned = MediaFacts(kind=MediaKind.IMAGE, format="JPEG", width=1280, height=720, turned=True)
+    for ratio in ("16:9", "9:16"):
+        check(report("vidr", "image_urls", turned, aspect_ratio=ratio), undecided="px for")
+
+
+RESOLUTIONS = {
+    (1280, 720): ("", ""),
+    (720, 1280): ("", ""),
+    (720, 720): ("", ""),
+    (1920, 1080): ("", ""),
+    (3840, 2160): ("", ""),
+    (2160, 3840): ("", ""),
+    (960, 540): ("", "720 px"),  # perhaps its width counts
+    (718, 540): ("720 px", ""),
+    (640, 480): ("720 px", ""),
+    (4096, 2304): ("720 px", ""),
+    (2300, 2200): ("720 px", ""),
+}
+
+
+@pytest.mark.parametrize("size", RESOLUTIONS, ids=str)
+def test_resolutions_of_videos(size: tuple[int, int]) -> None:
+    """Each video between 720 px and 2160 px resolution."""
+    broken, undecided = RESOLUTIONS[size]
+    data = video(*size, 1, rate=1)
+    check(report("videos", "referenceVideos", data), broken, undecided)
+
+
+LINES = {
+    (854, 480): ("", ""),
+    (640, 480): ("", ""),
+    (480, 854): ("", ""),
+    (1280, 720): ("", ""),
+    (720, 1280): ("", ""),
+    (720, 720): ("", ""),
+    (1680, 720): ("", ""),
+    (864, 496): ("", "480p"),  # rounded to multiples of 16
+    (1248, 704): ("", "480p"),
+    (640, 640): ("", "480p"),  # as many pixels as 480p has
+    (960, 960): ("", "480p"),
+    (1024, 576): ("", "480p"),
+    (1920, 1080): ("480p", ""),
+    (1080, 1920): ("480p", ""),
+    (3840, 2160): ("480p", ""),
+    (640, 360): ("480p", ""),
+    (320, 240): ("480p", ""),
+}
+
+
+@pytest.mark.parametrize("size", LINES, ids=str)
+def test_resolutions_of_vidsb(size: tuple[int, int]) -> None:
+    """Each 480p or 720p."""
+    broken, undecided = LINES[size]
+    data = video(*size, 2, rate=1)
+    check(report("vidsb", "referenceVideos", data), broken, undecided)
+
+
+CONTAINERS: dict[str, dict[str, Any]] = {
+    "fast start": {"fast_start": True},
+    "moov at the end": {},
+    "quicktime": {"form": "mov"},
+    "webm": {"form": "webm"},
+}
+VIDC = {
+    1.75: ("3-10 s", ""),
+    2: ("3-10 s", ""),
+    2.25: ("", "3-10 s"),  # rounded up, it lasts 3 s
+    3: ("", ""),
+    10: ("", ""),
+    10.75: ("", "3-10 s"),
+    11: ("3-10 s", ""),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("seconds", VIDC)
+def test_lengths_of_vidc(seconds: float, container: str) -> None:
+    """The reference video must last 3-10 s."""
+    broken, undecided = VIDC[seconds]
+    data = video(160, 120, seconds, **CONTAINERS[container])
+    check(report("vidc", "referenceVideos", data), broken, undecided)
+
+
+VIDSB = {
+    1: ("2-15 s", ""),
+    1.25: ("", "2-15 s"),
+    2: ("", ""),
+    15: ("", ""),
+}
+
+
+@pytest.mark.parametrize("seconds", VIDSB)
+def test_lengths_of_vidsb(seconds: float) -> None:
+    """Each 2-15 s, videos and sounds."""
+    broken, undecided = VIDSB[seconds]
+    check(report("vidsb", "referenceVideos", video(640, 480, seconds)), broken, undecided)
+    check(report("vidsb", "referenceAudios", sound(seconds)), broken, undecided)
+
+
+def test_a_sound_that_is_too_long() -> None:
+    """A sound of 16 s breaks the rule for each and the rule for all."""
+    for form in ("wav", "mp3"):
+        found = report("vidsb", "referenceAudios", sound(16.1, form))
+        assert [one.index for one in found.problems] == [0, None]
+
+
+TOTALS: list[tuple[list[float], str, str]] = [
+    ([5, 5, 5], "", ""),
+    ([15], "", ""),
+    ([7, 8], "", ""),
+    ([7.25, 8], "", "together"),
+    ([5.75, 5.75, 5.75], "", "together"),  # rounded down, each lasts 5 s
+    ([8, 8], "together", ""),
+    ([6, 5, 5], "together", ""),
+]
+
+
+@pytest.mark.parametrize(("lengths", "broken", "undecided"), TOTALS, ids=str)
+def test_lengths_together(lengths: list[float], broken: str, undecided: str) -> None:
+    """Total at most 15 s: reference videos of vidsb and videos, and reference sounds of vidsb."""
+    videos = [video(1280, 720, seconds) for seconds in lengths]
+    sounds = [sound(seconds) for seconds in lengths]
+    check(report("vidsb", "referenceVideos", *videos), broken, undecided)
+    check(report("vidsb", "referenceAudios", *sounds), broken, undecided)
+    check(report("videos", "referenceVideos", *videos), broken, undecided)
+
+
+def test_a_length_that_is_unknown() -> None:
+    """If the known lengths are too long already, the unknown ones do not matter."""
+    unknown = video(640, 480, 2, fragmented=True)
+    found = report("vidsb", "referenceVideos", unknown, video(640, 480, 8), video(640, 480, 8))
+    assert [one.index for one in found.problems] == [None]
+    found = report("vidsb", "referenceVideos", unknown, video(640, 480, 8))
+    assert [one.index for one in found.undecided] == [0, None]
+
+
+SOUND_SIZES = {
+    15_000_000: ("", ""),
+    15_000_001: ("", "15 MB"),
+    15 * MIB: ("", "15 MB"),
+    15 * MIB + 1: ("15 MB", ""),
+}
+
+
+@pytest.mark.parametrize("size", SOUND_SIZES)
+@pytest.mark.parametrize("form", ["wav", "mp3"])
+def test_sizes_of_sounds(form: str, size: int) -> None:
+    """Each at most 15 MB."""
+    broken, undecided = SOUND_SIZES[size]
+    data = sound(3, form).ljust(size, b"\0")
+    check(report("vidsb", "referenceAudios", data), broken, undecided)
+
+
+IMAGE_SIZES = {
+    19_999_999: ("", ""),
+    20_000_000: ("", "20 MB"),
+    20 * MIB - 1: ("", "20 MB"),
+    20 * MIB: ("20 MB", ""),
+}
+
+
+@pytest.mark.parametrize("size", IMAGE_SIZES)
+@pytest.mark.parametrize("form", ["PNG", "JPEG"])
+def test_sizes_of_images(form: str, size: int) -> None:
+    """Each image under 20 MB."""
+    broken, undecided = IMAGE_SIZES[size]
+    data = picture(form, 500, 400).ljust(size, b"\0")
+    check(report("videos", "referenceImages", data), broken, undecided)
+
+
+def of_size(size: int | None) -> MediaFacts:
+    return MediaFacts(
+        kind=MediaKind.VIDEO, format="MP4", width=1280, height=720, seconds=5, bytes=size
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "broken", "undecided"),
+    [
+        ([200_000_000], "", ""),
+        ([100_000_000, 100_000_001], "", "200 MB"),
+        ([200 * MIB], "", "200 MB"),
+        ([200 * MIB, 1], "200 MB", ""),
+        ([5, None], "", "200 MB"),
+        ([200 * MIB + 1, None], "200 MB", ""),
+    ],
+)
+def test_sizes_together(sizes: list[int | None], broken: str, undecided: str) -> None:
+    """Total size at most 200 MB."""
+    check(report("videos", "referenceVideos", *map(of_size, sizes)), broken, undecided)
+
+
+FORMATS = {
+    "wav": (sound(3), True),
+    "mp3": (sound(3, "mp3"), True),
+    "ogg": (sound(3, "ogg"), False),
+    "flac": (sound(3, "flac"), False),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_of_sounds(name: str) -> None:
+    """WAV or MP3."""
+    data, accepted = FORMATS[name]
+    problems = [one.rule for one in report("vidsb", "referenceAudios", data).problems]
+    assert problems == ([] if accepted else ["Each reference sound is WAV or MP3."])
+
+
+OTHER_KINDS = {
+    "a video for an image": ("imga", "image_urls", video(), "is MP4, which is not an image"),
+    "a sound for a video": ("vidc", "referenceVideos", sound(3), "is WAV, which is not a video"),
+    "an image for a video": (
+        "vidsb", "referenceVideos", picture("JPEG", 640, 480), "is JPEG, which is not a video",
+    ),
+    "a video for a sound": ("vidsb", "referenceAudios", video(), "is MP4, which is not a sound"),
+    "a page for an image": ("vidg", "image_urls", b"<html>", "is a web page or another text"),
+    "nothing for a video": ("videos", "referenceVideos", b"", "is empty"),
+    "a cut video": ("vidc", "referenceVideos", video()[:-9], "is truncated"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_KINDS)
+def test_other_kinds(name: str) -> None:
+    """A medium that the field cannot take is one problem, whatever other rules there are."""
+    family, field, data, why = OTHER_KINDS[name]
+    found = report(family, field, data)
+    assert [one.why for one in found.problems] == [why]
+
+
+@pytest.mark.parametrize("form", ["GIF", "WebP", "PNG"])
+def test_images_that_may_move(form: str) -> None:
+    """A format of images that may move is not refused for a video."""
+    found = report("vidc", "referenceVideos", picture(form, 640, 480))
+    assert found.ok
+    assert f"{form} may be accepted as a video" in [one.why for one in found.undecided]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_not_known_breaks_no_rule(family: str) -> None:
+    """Of a medium of which nothing is known, every rule is undecided."""
+    for field in media_fields(FAMILIES[family]):
+        found = report(family, field, MediaFacts(missing="it is an asset"), MediaFacts())
+        assert found.ok
+        assert found.decided == 0
+        assert len(found.findings) >= 2
+
+
+def test_each_rule_names_fields_that_take_media() -> None:
+    """A rule about a field that does not exist would never be applied."""
+    for family in FAMILIES.values():
+        for rule in family.media_rules:
+            fields: Any = getattr(rule, "fields", None) or getattr(rule, "field", ())
+            fields = (fields,) if isinstance(fields, str) else fields
+            assert set(fields) <= set(media_fields(family)), family.name

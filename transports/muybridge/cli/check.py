@@ -1,0 +1,202 @@
+"""`check`: look at the pictures, videos and sounds of a request before paying for it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import click
+
+from muybridge.cli.errors import FAILED, in_options
+from muybridge.cli.family_help import FamilyCommand
+from muybridge.cli.generate import FamilyGroup
+from muybridge.cli.invocation import invocation_of
+from muybridge.cli.options import (
+    INSECURE_DOWNLOADS,
+    JSON,
+    UNLISTED,
+    VERBOSE,
+    family_options,
+    option_name,
+    read_request,
+    timeout,
+)
+from muybridge.cli.terminal import answer, document
+from muybridge_protocol.families import Family, Field
+from muybridge_protocol.families.examples import smallest_example
+from muybridge_protocol.families.references import media_fields
+from muybridge_protocol.operations.defaults import CHECK_TIMEOUT
+from muybridge_protocol.records.convert import attributes
+from muybridge_protocol.records.json import JsonObject
+from muybridge_protocol.rules.media import Finding, MediaReport
+from muybridge_protocol.rules.values import Kind
+
+_NOWHERE = "https://check.invalid"
+"""Stands for the service, and for the URL of a file that has none yet. Neither is connected to."""
+_NO_KEY = "check-needs-no-key"
+
+
+def _check_command(family: Family) -> click.Command:
+    options = [
+        *family_options(family),
+        click.Option(
+            ["--file", "files"],
+            metavar="FIELD=PATH",
+            multiple=True,
+            help="Check a file, as if FIELD had its URL; may be given several times.",
+        ),
+        INSECURE_DOWNLOADS,
+        JSON,
+        timeout("Seconds that fetching headers from URLs may take in all [default: 60]"),
+        VERBOSE,
+    ]
+
+    @click.pass_context
+    def check(context: click.Context, /, **values: Any) -> None:
+        from muybridge import Client, RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
+
+        invocation = invocation_of(context)
+        files = _read_files(family, values.pop("files"), values)
+        _fill_in(family, values)
+        request = read_request(family, values)
+        with (
+            closing(RequestsTransport()) as transport,
+            Client(
+                _NO_KEY,
+                _NOWHERE,
+                "",
+                transport=transport,
+                allow_insecure_downloads=invocation.allow_insecure_downloads,
+            ) as client,
+            invocation.log(),
+        ):
+            try:
+                report = client.check(
+                    request, files=files, timeout=invocation.timeout or CHECK_TIMEOUT
+                )
+            except OSError as error:
+                raise click.UsageError(f"--file {error.filename}: {error.strerror}") from None
+        if invocation.json:
+            document(_record(report))
+        else:
+            _print(report)
+        if not report.ok:
+            context.exit(FAILED)
+
+    return FamilyCommand(family, "check", options, check)
+
+
+def _read_files(
+    family: Family, given: tuple[str, ...], values: dict[str, Any]
+) -> dict[str, list[str]]:
+    """Return the files by field, and put a URL for each into *values*.
+
+    So the rules for the number of references, and between fields, are checked, too.
+
+    Raises:
+        click.UsageError: A field takes no files, or has URLs as well.
+    """
+    files: dict[str, list[str]] = {}
+    for text in given:
+        name, _, path = text.partition("=")
+        field = _field(family, name)
+        if field is None or not path:
+            known = ", ".join(media_fields(family)) or "none"
+            raise click.UsageError(f"--file {text!r} is not FIELD=PATH; FIELD is one of: {known}")
+        if values.get(field.name) and field.wire not in files:
+            raise click.UsageError(
+                f"give {option_name(field.wire)} or --file {field.wire}=..., not both"
+            )
+        files.setdefault(field.wire, []).append(path)
+        if field.kind is Kind.STRINGS:
+            values[field.name] = (_NOWHERE,) * len(files[field.wire])
+        elif len(files[field.wire]) > 1:
+            raise click.UsageError(f"--file {text!r}: {field.wire} takes one")
+        else:
+            values[field.name] = _NOWHERE
+    return files
+
+
+def _field(family: Family, name: str) -> Field | None:
+    """Return the field for media that is called *name* in Python, on the wire or as an option."""
+    for field in family.fields:
+        names = (field.name, field.wire, option_name(field.wire).removeprefix("--"))
+        if name in names and field.wire in media_fields(family):
+            return field
+    return None
+
+
+def _fill_in(family: Family, values: dict[str, Any]) -> None:
+    """Fill in required settings that were not given: the media do not depend on them."""
+    example = smallest_example(family)
+    for field in family.fields:
+        if not field.required or values.get(field.name):
+            continue
+        if field.wire == "model" and family.models:
+            # The limits of a single model would count as well.
+            values.setdefault(UNLISTED, None)
+            values[UNLISTED] = values[UNLISTED] or "any"
+        else:
+            values[field.name] = str(example[field.wire])
+
+
+def _print(report: MediaReport) -> None:
+    for medium in report.media:
+        answer(f"{medium.place} {medium.source}: {str(medium.facts) or 'nothing is known'}")
+        for finding in report.findings:
+            if (finding.field, finding.index) == (medium.field, medium.index):
+                _print_finding(finding, "- ")
+    places = {(medium.field, medium.index) for medium in report.media}
+    for finding in report.findings:
+        if (finding.field, finding.index) not in places:
+            _print_finding(finding, f"{finding.field} ")
+    if not report.media:
+        answer("there is no picture, video or sound to check")
+        return
+    count = len(report.problems)
+    problems = f"{count} problem{'' if count == 1 else 's'}" if count else "no problem"
+    answer(f"{problems}; {report.decided} of {len(report.findings)} rules are decided")
+
+
+def _print_finding(finding: Finding, indent: str) -> None:
+    if finding.why:
+        why = in_options(finding.why)
+        answer(f"{indent}{_MARKS[finding.verdict]}: {why}. {finding.rule}")
+
+
+_MARKS = {"broken": "problem", "undecided": "undecided"}
+
+
+def _record(report: MediaReport) -> JsonObject:
+    media = [
+        {
+            **attributes(medium, "field", "index", "source"),
+            **attributes(medium.facts, "kind", "format", "width", "height", "seconds", "bytes"),
+        }
+        for medium in report.media
+    ]
+    return {
+        "ok": report.ok,
+        "media": media,
+        "problems": [*map(_finding_record, report.problems)],
+        "undecided": [*map(_finding_record, report.undecided)],
+        "rules": {"decided": report.decided, "total": len(report.findings)},
+    }
+
+
+def _finding_record(finding: Finding) -> JsonObject:
+    return {
+        **attributes(finding, "field", "index", "rule"),
+        "why": in_options(finding.why),
+    }
+
+
+check: FamilyGroup = FamilyGroup(
+    "check",
+    _check_command,
+    "Check the pictures, videos and sounds of a request before paying.\n\n"
+    "Their headers are read: of files (--file), and of URLs with at most 256 KiB each. Nothing is "
+    "sent to the service, and no key is needed. Required options may be left out.\n\n"
+    "With --json: {ok, media, problems: [{field, index, why, rule}], undecided, rules: {decided, "
+    "total}}. Exit code 0 if no rule is certainly broken, 1 if one is.",
+)

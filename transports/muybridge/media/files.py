@@ -1,0 +1,64 @@
+"""Files whose headers are read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from muybridge_protocol.media.facts import MediaFacts
+from muybridge_protocol.media.inspect import inspect_media
+
+
+class FileSource:
+    """The bytes of a file, of which only those that are asked for are read.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: On entering: it cannot be opened, or is no regular file.
+    """
+
+    complete: bool = True
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self.size: int = 0
+
+    def __enter__(self) -> Self:
+        found = os.stat(self._path)  # noqa: PTH116  any path will do
+        if not stat.S_ISREG(found.st_mode):  # to open a pipe could block
+            raise OSError(errno.EINVAL, "not a regular file", os.fspath(self._path))
+        self._file = open(self._path, "rb")  # noqa: PTH123  closed on leaving
+        self.size = os.fstat(self._file.fileno()).st_size
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return *length* bytes from *offset* on, or fewer at the end."""
+        if self._file is None or offset >= self.size:
+            return b""
+        self._file.seek(offset)
+        return self._file.read(min(length, self.size - offset))
+
+
+def inspect_file(path: str | os.PathLike[str]) -> MediaFacts:
+    """Return what the headers of the file at *path* say.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with FileSource(path) as source:
+        return inspect_media(source)
