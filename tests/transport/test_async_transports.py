@@ -12,12 +12,14 @@ import ssl
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
 import anyio
+import anyio.lowlevel
 import attrs
 import pytest
 import trio
@@ -246,30 +248,48 @@ async def test_two_tasks_wait_for_one_connection(event_loop: EventLoop) -> None:
 async def test_closed_while_a_task_waits(
     event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task that waits for a connection wakes up when another task closes it."""
+    """A task wakes up when its connection is closed, and does nothing to the next connection."""
+    is_waiting: defaultdict[SocketStream, anyio.Event] = defaultdict(anyio.Event)
     wait_readable: Any = event_loop.stream.wait_readable
+    received: list[bytes] = []
 
     async def wait(stream: SocketStream) -> None:
-        is_waiting.set()
+        is_waiting[stream].set()
         await wait_readable(stream)
 
-    monkeypatch.setattr(event_loop.stream, "wait_readable", wait)
+    def opened() -> tuple[SocketStream, socket.socket]:
+        ours, theirs = socket.socketpair()
+        ours.settimeout(0)
+        return event_loop.stream(ours), theirs
 
-    async def receive() -> None:
+    async def receive_in_vain() -> None:
         with pytest.raises((OSError, trio.ClosedResourceError)):
             await stream.receive(1)
 
-    async def close() -> None:
-        await is_waiting.wait()
+    async def take_its_number() -> None:
+        await is_waiting[stream].wait()
+        number = stream.sock.fileno()
         stream.close()
+        second, theirs = opened()
+        assert second.sock.fileno() == number
 
-    with anyio.fail_after(10):
-        for _ in range(2):  # the second socket has the number of the first one
-            ours, theirs = socket.socketpair()
-            ours.settimeout(0)
-            stream, is_waiting = event_loop.stream(ours), anyio.Event()
-            with contextlib.closing(theirs):
-                await event_loop.together(receive, close)
+        async def receive() -> None:
+            received.append(await second.receive(4))
+
+        async def send() -> None:
+            await is_waiting[second].wait()
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()
+            theirs.sendall(b"more")
+
+        with contextlib.closing(theirs), contextlib.closing(second):
+            await event_loop.together(receive, send)
+
+    monkeypatch.setattr(event_loop.stream, "wait_readable", wait)
+    stream, theirs = opened()
+    with contextlib.closing(theirs), anyio.fail_after(10):
+        await event_loop.together(receive_in_vain, take_its_number)
+    assert received == [b"more"]
 
 
 @pytest.mark.parametrize("behind", [b"5\r\n", b"5\r\nevil!\r\n0\r\n\r\n", b"evil"])

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
@@ -38,6 +38,12 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 class WithoutReaders(asyncio.SelectorEventLoop):
     """As far as streams can tell, Windows' proactor loop."""
+
+    pauses: ClassVar[list[float]] = []
+
+    def call_later(self, delay: float, *arguments: Any, **options: Any) -> asyncio.TimerHandle:
+        self.pauses.append(delay)
+        return super().call_later(delay, *arguments, **options)
 
     def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
         raise NotImplementedError
@@ -297,6 +303,44 @@ def test_large_request(run: Run) -> None:
     with ScriptedServer(script) as server:
         assert run(send()) == b"whole"
         assert len(server.received) > 20_000_000
+
+
+def test_waiting_for_room(run: Run) -> None:
+    """What waits until bytes can be sent lets others run, and looks again soon."""
+
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.settimeout(0)
+            theirs.settimeout(0)
+            with suppress(BlockingIOError):
+                while True:
+                    ours.send(b"x" * 65536)
+            sending = asyncio.create_task(AsyncioStream(ours).send(memoryview(b"x")))
+            await asyncio.sleep(0)
+            with suppress(BlockingIOError):
+                while True:
+                    theirs.recv(65536)
+            assert await sending == 1
+
+    WithoutReaders.pauses.clear()
+    run(main())
+    assert all(0 < pause < 0.1 for pause in WithoutReaders.pauses)
+
+
+def test_waiting_for_bytes(run: Run) -> None:
+    """Once bytes have arrived, nothing else is awaited."""
+
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.settimeout(0)
+            receiving = CancelledAt(0, AsyncioStream(ours).receive(4), cancel)
+            asyncio.get_running_loop().call_soon(theirs.sendall, b"more")
+            assert await receiving == b"more"
+            assert receiving.suspensions <= 2
+
+    run(main())
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="needs eager tasks")

@@ -16,6 +16,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import attrs
@@ -61,7 +62,7 @@ class AsyncioStream(SocketStream):
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
-        self._waiting: asyncio.Future[None] | None = None
+        self._waiting: tuple[asyncio.Future[None], Callable[[], object]] | None = None
 
     async def let_others_run(self) -> None:
         """Suspend once."""
@@ -83,10 +84,9 @@ class AsyncioStream(SocketStream):
     def close(self) -> None:
         """Close it at once. A task that waits for it wakes up, and finds it closed."""
         if self._waiting is not None:
-            _complete(self._waiting)
-            loop = self._waiting.get_loop()
-            loop.remove_reader(self.sock)
-            loop.remove_writer(self.sock)
+            ready, stop = self._waiting
+            stop()
+            _complete(ready)
         super().close()
 
     async def _wait(self, add: Callable[..., object], remove: Callable[..., object]) -> bool:
@@ -94,18 +94,20 @@ class AsyncioStream(SocketStream):
         if self._waiting is not None:
             # The event loop would forget the other task: it calls one function for each socket.
             raise RuntimeError("another task is already waiting for this connection")
+        # Not the socket itself: selectors ask for its addresses, to describe it as a new one.
+        number = self.sock.fileno()
         ready = asyncio.get_running_loop().create_future()
         try:
-            add(self.sock, _complete, ready)
+            add(number, _complete, ready)
         except NotImplementedError:
             return False
-        self._waiting = ready
+        self._waiting = ready, partial(remove, number)
         try:
             await _suspend(ready)
         finally:
             self._waiting = None
-            if self.sock.fileno() >= 0:
-                remove(self.sock)
+            if self.sock.fileno() == number:  # else it is closed, and another one has its number
+                remove(number)
         return True
 
 
