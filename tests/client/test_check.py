@@ -331,6 +331,18 @@ def test_one_file_for_one_field(make_client: MakeClient, tmp_path: Path) -> None
     assert str(problem) == "first_image: is BMP. An image is JPEG, PNG or WebP."
 
 
+def test_a_file_under_an_old_name(make_client: MakeClient) -> None:
+    """Files for a field's old name are checked as the field's."""
+    url = "https://cdn.invalid/a.png"
+    request = muybridge.VideosRequest(
+        model="videos", prompt="A horse", duration=4, image=url, last_frame_image=url
+    )
+    files = {"image": MEDIA["PNG"], "last_frame_image": MEDIA["JPEG"]}
+    report = make_client("https://service.test").check(request, files=files)
+    assert [medium.field for medium in report.media] == ["first_image", "last_image"]
+    assert (report.ok, report.decided) == (True, 2)
+
+
 def test_a_missing_file(make_client: MakeClient, tmp_path: Path) -> None:
     """A file that cannot be read is an error of the caller, and no finding."""
     client, request = make_client("https://service.test"), request_for("https://a.example.com/b")

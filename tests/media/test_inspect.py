@@ -164,6 +164,14 @@ def test_an_mp3_with_a_picture() -> None:
     assert read < 6_000
 
 
+def test_an_mp3_after_other_bytes() -> None:
+    """Zeros before the first frame are skipped. Frames within other data do not make an MP3."""
+    data = sound(3, "mp3")
+    assert facts_of(bytes(1_000) + data).format == "MP3"
+    for start in (b"\0\0\1\0\1\0\x10\x10", b"P6\n64 64\n255\n"):
+        assert facts_of(start + data).kind is None
+
+
 def test_a_wav_that_was_streamed() -> None:
     """A WAV whose header has no length lasts up to its end."""
     data = bytearray(sound(3))

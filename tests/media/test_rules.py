@@ -7,6 +7,7 @@ others.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.facts import MediaFacts, MediaKind
 from muybridge_protocol.media.inspect import inspect_media
 from muybridge_protocol.media.source import Fragments
-from muybridge_protocol.rules.media import MediaReport, Medium, judge_media
+from muybridge_protocol.rules.media import Each, MediaReport, Medium, Together, Unseen, judge_media
 
 from .corpus import PICTURES, picture, sound, video
 
@@ -368,6 +369,27 @@ def test_what_is_not_known_breaks_no_rule(family: str) -> None:
         assert found.ok
         assert found.decided == 0
         assert len(found.findings) >= 2
+
+
+def test_how_many_rules_can_be_decided() -> None:
+    """The page says how many rules there are, and how many of them a header decides."""
+    rules = [rule for family in FAMILIES.values() for rule in family.media_rules]
+    unseen = [rule for rule in rules if isinstance(rule, Unseen) and rule.fields]
+    single = [
+        condition for rule in rules if isinstance(rule, Each) for condition in rule.conditions
+    ]
+    sums = [
+        most
+        for rule in rules
+        if isinstance(rule, Together)
+        for most in (rule.seconds, rule.megabytes)
+        if most is not None
+    ]
+    decided = len(single) + len(sums)
+    page = (Path(__file__).parents[2] / "docs" / "unchecked.md").read_text(encoding="utf-8")
+    assert f"{decided + len(unseen)} further rules. Headers decide {decided} of them." in page
+    for rule in rules:
+        assert f"- {rule.sentence}{' *' if isinstance(rule, Unseen) else ''}\n" in page
 
 
 def test_each_rule_names_fields_that_take_media() -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from muybridge_protocol.media.found import Found
 from muybridge_protocol.media.source import Damaged, Source, Truncated, Window, exactly
 
+_MOST_BLOCKS = 64
+"""Mebibytes of a JPEG that are searched for its end."""
 _MOST_ENTRIES = 4_096
 """Entries of a TIFF directory that are read at most."""
 
@@ -74,13 +76,16 @@ _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 
 
 def _has_end(source: Source, start: int) -> bool:
-    """Whether the end marker follows anywhere after *start*."""
+    """Whether the end marker follows anywhere after *start*, as far as that is looked for."""
     last = b""
-    while piece := source.read(start, 1 << 20):
+    for _ in range(_MOST_BLOCKS):
+        piece = source.read(start, 1 << 20)
+        if not piece:
+            return False
         if b"\xff\xd9" in last + piece:
             return True
         last, start = piece[-1:], start + len(piece)
-    return False
+    return True
 
 
 def _turned_by(note: Source) -> bool:

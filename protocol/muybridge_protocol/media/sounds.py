@@ -67,8 +67,9 @@ _KILOBITS = (
 _RATES = (44_100, 48_000, 32_000)
 _HEADER_MASK = 0xFFFE_0C00
 """What the headers of all frames of a sound have in common: sync, version, layer and rate."""
-_LONGEST_JUNK = 4_096
-"""Bytes before the first frame that are searched for it."""
+_LONGEST_PADDING = 1_024
+"""Zeros before the first frame. Anything else there is not skipped, because some bytes of a picture
+look like frames."""
 _BLOCK = 64 * 1024
 _MOST_BLOCKS = 1_024
 _FEWEST_FRAMES = 3
@@ -100,6 +101,8 @@ def mp3_start(source: Source) -> int | None:
     """Return where the first frame of an MP3 stands, or None if there is none."""
     offset = 0
     while True:  # more than one tag may stand at the beginning
+        padding = source.read(offset, _LONGEST_PADDING)
+        offset += len(padding) - len(padding.lstrip(b"\0"))
         tag = source.read(offset, 10)
         if tag[:3] != b"ID3" or len(tag) < 10:  # the head of a tag
             break
@@ -107,11 +110,7 @@ def mp3_start(source: Source) -> int | None:
         for byte in tag[6:]:
             size = size << 7 | byte & 0x7F
         offset += 10 + size + (10 if tag[5] & 0x10 else 0)
-    junk = source.read(offset, _LONGEST_JUNK)
-    for at in range(len(junk) - 3):
-        if junk[at] == 0xFF and _is_sound(source, offset + at):  # a frame begins with it
-            return offset + at
-    return None
+    return offset if _is_sound(source, offset) else None
 
 
 def _is_sound(source: Source, offset: int) -> bool:

@@ -100,6 +100,7 @@ def files_by_field(
         wire = next(
             (field.wire for field in family.fields if name in (field.name, field.wire)), name
         )
+        wire = next((alias.field for alias in family.aliases if alias.legacy == wire), wire)
         if wire not in fields:
             known = ", ".join(fields) or "none"
             raise ValueError(f"{name!r} is not a field of {family.name} for media ({known})")
