@@ -229,6 +229,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
                     [sys.executable, "-m", "muybridge", "batch", *words],
                     cwd=tmp_path,
                     env=environment(**{**_settings(server), **(env or {})}),
+                    stdin=subprocess.DEVNULL,  # a terminal would be asked
                     stdout=subprocess.PIPE,
                     stderr=stderr,
                     text=True,

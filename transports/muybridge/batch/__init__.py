@@ -14,6 +14,7 @@ from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import WrongService, status
+from muybridge.batch.preflight import Preview, preview
 from muybridge.batch.run_batch import run, run_async, run_trio
 
 __all__ = [
@@ -24,12 +25,14 @@ __all__ = [
     "InvalidBatch",
     "JournalMissing",
     "JournalUnusable",
+    "Preview",
     "Report",
     "State",
     "What",
     "WrongService",
     "abandon",
     "adopt",
+    "preview",
     "read_items",
     "resubmit",
     "run",

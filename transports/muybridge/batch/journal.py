@@ -110,13 +110,21 @@ class Journal:
         folder: The batch's folder.
         patience: Seconds to wait for another process that is writing.
         check: Whether to check that the file is intact and writable.
+        writes: Whether it will be written. If not, nothing is changed on the disk.
 
     Raises:
         JournalMissing: There is none.
         JournalUnusable: It is corrupt, read-only, full, in use or of a newer version.
     """
 
-    def __init__(self, folder: Path, *, patience: float = PATIENCE, check: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        patience: float = PATIENCE,
+        check: bool = True,
+        writes: bool = True,
+    ) -> None:
         self.folder = folder
         self.path: Path = folder / FOLDER / NAME
         self._has_failed = False
@@ -124,14 +132,15 @@ class Journal:
         """Whether this process has just begun it."""
         if not self.path.exists():
             raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")
-        for unfinished in self.path.parent.glob(f"{NAME}.*.new*"):
-            with ignoring_errors(OSError):
-                unfinished.unlink()
+        if writes:
+            for unfinished in self.path.parent.glob(f"{NAME}.*.new*"):
+                with ignoring_errors(OSError):
+                    unfinished.unlink()
         with self._telling():
             self._db = _connect(self.path, patience)
             try:
                 if check:
-                    self._check()
+                    self._check(writes=writes)
             except BaseException:
                 self._db.close()
                 raise
@@ -383,8 +392,8 @@ class Journal:
             self._has_failed = True
             raise JournalUnusable(sentence(self.path, error)) from error
 
-    def _check(self) -> None:
-        """Refuse a file that is not an intact, writable journal."""
+    def _check(self, *, writes: bool) -> None:
+        """Refuse a file that is not an intact journal, and writable if it is to be written."""
         if self.pragma("application_id") != _APPLICATION:
             raise JournalUnusable(f"{self.path} is no journal of a batch, or has been damaged.")
         version = self.pragma("user_version")
@@ -396,6 +405,8 @@ class Journal:
         verdict = self.pragma("quick_check")
         if verdict != "ok":
             raise JournalUnusable(f"{self.path} is damaged ({verdict}). {DAMAGED}")
+        if not writes:
+            return
         with self._writing() as db:  # only a write shows whether it can be written
             # SQLite always writes this when it is set, unlike a row whose values stay the same.
             db.execute(f"PRAGMA user_version = {VERSION}")

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import attrs
@@ -47,6 +48,7 @@ def opened(
     if settings.concurrency < 1:
         raise ValueError(f"{settings.concurrency} tasks at once are too few; use 1 or more")
     check_wait(settings.timeout)
+    check_limit(settings.limit)
     if settings.local and not service.is_local:
         raise ValueError(f"{service} is not on this machine, and so not an embedded service")
     folder = Path(out)
@@ -136,11 +138,24 @@ def _check_service(journal: Journal, service: str) -> None:
         )
 
 
-def _add_new(journal: Journal, items: CheckedItems) -> None:
-    """Add the *items* after those of the journal, which must be the same."""
+def check_limit(limit: object) -> None:
+    """Check that *limit* is a number of items, or None.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if limit is not None and not (isinstance(limit, int) and limit >= 0):
+        raise ValueError(f"limit must be 0 or more items, or None (got {limit!r})")
+
+
+def check_same_items(journal: Journal, items: CheckedItems) -> int:
+    """Check that *items* begin with those of the journal, and return how many those are.
+
+    Raises:
+        InvalidBatch: They do not.
+    """
     known = sum(journal.counts().values())
-    given = iter(items)
-    for entry, item in zip(journal.entries(), given, strict=False):
+    for entry, item in zip(journal.entries(), items, strict=False):
         same = (entry.name, entry.family) == (item.name, item.family)
         if not same or json.loads(entry.body) != item.body:
             problem = f"differs from the batch in {journal.folder}, which has been begun"
@@ -149,8 +164,14 @@ def _add_new(journal: Journal, items: CheckedItems) -> None:
     if len(items) < known:
         problem = f"{known} items are in {journal.folder}, and {len(items)} in what is given"
         raise InvalidBatch([BatchProblem("the batch", "", problem)])
+    return known
+
+
+def _add_new(journal: Journal, items: CheckedItems) -> None:
+    """Add the *items* after those of the journal, which must be the same."""
+    known = check_same_items(journal, items)
     if len(items) > known:
-        journal.add(given, after=known)
+        journal.add(islice(items, known, None), after=known)
 
 
 def _leave(journal: Journal, service: Service, runner: Runner) -> None:

@@ -12,6 +12,7 @@ from muybridge.base_client import BaseClient
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items import Source
 from muybridge.batch.journal import PATIENCE
+from muybridge.batch.journal_entries import State
 from muybridge.batch.opening import CONCURRENCY, opened, status
 from muybridge.batch.run_state import Settings
 from muybridge.batch.scheduler import Scheduler
@@ -35,6 +36,7 @@ def run(
     on_event: Callable[[BatchEvent], None] | None = None,
     local: bool = False,
     patience: float = PATIENCE,
+    limit: int | None = None,
 ) -> Report:
     """Create every task of a batch, wait for each, and save the results.
 
@@ -58,12 +60,14 @@ def run(
         local: Whether the service is an embedded one, which does not know earlier runs. Unfinished
             items are then created anew, which costs nothing.
         patience: Seconds to wait for another process that is writing to the journal.
+        limit: Most new items that this run sends, or None for all. The next run sends more.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
         JournalUnusable: The journal cannot be used; `WrongService` if its tasks are elsewhere.
             Nothing is sent that the journal could not record.
-        ValueError: The concurrency is below 1, or *local* is set for a remote service.
+        ValueError: The concurrency is below 1, the limit below 0, or *local* is set for a remote
+            service.
         OSError: The file cannot be read.
     """
     settings = Settings(
@@ -73,6 +77,7 @@ def run(
         on_event=on_event,
         local=local,
         patience=patience,
+        limit=limit,
     )
     face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
     return blocking.run(_run, face, source, out, settings)
@@ -89,6 +94,7 @@ async def run_async(
     on_event: Callable[[BatchEvent], None] | None = None,
     local: bool = False,
     patience: float = PATIENCE,
+    limit: int | None = None,
 ) -> Report:
     """Do under asyncio or trio what `run` does, with the same arguments and errors.
 
@@ -108,11 +114,13 @@ async def run_async(
         on_event: Called with each event.
         local: Whether the service is an embedded one, which does not know earlier runs.
         patience: Seconds to wait for another process that is writing to the journal.
+        limit: Most new items that this run sends, or None for all. The next run sends more.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
         JournalUnusable: The journal cannot be used; `WrongService` if its tasks are elsewhere.
-        ValueError: The concurrency is below 1, or *local* is set for a remote service.
+        ValueError: The concurrency is below 1, the limit below 0, or *local* is set for a remote
+            service.
         OSError: The file cannot be read.
     """
     settings = Settings(
@@ -122,6 +130,7 @@ async def run_async(
         on_event=on_event,
         local=local,
         patience=patience,
+        limit=limit,
     )
     return await _run(client, source, out, settings)
 
@@ -138,4 +147,9 @@ async def _run(
     with opened(client.service, source, out, settings) as shared:
         await Scheduler(calls, driver, shared).work()
     await driver.runtime.checkpoint()
-    return attrs.evolve(status(out), stopped=shared.stopped)
+    report = status(out)
+    queued = report.counts.get(State.QUEUED, 0)
+    stopped = shared.stopped
+    if not stopped and shared.at_limit and queued:
+        stopped = f"the limit of {settings.limit} is reached; new items left: {queued}"
+    return attrs.evolve(report, stopped=stopped)

@@ -10,7 +10,7 @@ import attrs
 
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal import Journal
-from muybridge.batch.journal_entries import Entry
+from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.sqlite_values import one_line
 from muybridge_protocol.delivery import concerns_every_request
@@ -33,6 +33,7 @@ class Settings:
     on_event: Callable[[BatchEvent], None] | None
     local: bool
     patience: float
+    limit: int | None = None
 
 
 @attrs.define(eq=False)
@@ -49,6 +50,7 @@ class Run:
         finished: How many of them are finished.
         creates: Whether new tasks are created.
         stopped: Why no more tasks are created, or "".
+        sent: How many items it has taken to send.
         tried: The items for which this run can do nothing more.
         error: The exception that ended a worker.
         lock: Guards the changing fields.
@@ -63,6 +65,7 @@ class Run:
     finished: int = 0
     creates: bool = True
     stopped: str = ""
+    sent: int = 0
     tried: set[int] = attrs.field(factory=set[int])
     error: BaseException | None = None
     lock: AbstractContextManager[Any] = attrs.field(factory=nullcontext[None])
@@ -72,7 +75,16 @@ class Run:
         with self.lock:
             if self.stopping:
                 return None
-            return self.journal.take(self.runner.name, creates=self.creates, besides=self.tried)
+            creates = self.creates and not self.at_limit
+            entry = self.journal.take(self.runner.name, creates=creates, besides=self.tried)
+            self.sent += entry is not None and entry.state is State.CLAIMED
+            return entry
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether as many items were taken to send as this run may."""
+        limit = self.settings.limit
+        return limit is not None and self.sent >= limit
 
     def event(self, entry: Entry, what: What, detail: str = "", **more: Any) -> None:
         """Report what happened to *entry*.

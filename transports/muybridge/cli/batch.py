@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from muybridge.batch.contact_sheet import NAME as SHEET
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
+from muybridge.cli.batch_preview import confirm, show_preview
 from muybridge.cli.batch_progress import entry_record, reporting
 from muybridge.cli.errors import (
     AMBIGUOUS,
@@ -29,6 +32,7 @@ from muybridge.cli.options import (
     CONNECTION,
     INSECURE_DOWNLOADS,
     JSON,
+    PRICES,
     local,
     poll_interval,
     timeout,
@@ -39,8 +43,9 @@ from muybridge_protocol.errors import LocalError
 from muybridge_protocol.service import is_identifier, shown_id
 
 if TYPE_CHECKING:
-    from muybridge.batch import Report
+    from muybridge.batch import Preview, Report
     from muybridge.batch.journal_entries import Entry
+    from muybridge_protocol.estimates import PriceList
 
 _EXIT_CODES = (
     (AMBIGUOUS, (State.AMBIGUOUS,)),
@@ -70,6 +75,7 @@ def batch() -> None:
         JSON,
         poll_interval("Seconds between result queries [default: the service's pace]"),
         timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
+        PRICES,
         INSECURE_DOWNLOADS,
         *CONNECTION,
     ]
@@ -84,6 +90,14 @@ def batch() -> None:
     metavar="N",
     help="How many tasks there may be at once.",
 )
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Send at most N new items in this run; the next one sends more.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask, on a terminal, before sending.")
 @local
 @pass_invocation
 @click.pass_context
@@ -94,6 +108,9 @@ def run(
     *,
     out: str,
     concurrency: int,
+    limit: int | None,
+    dry_run: bool,
+    yes: bool,
 ) -> None:
     """Create every task of FILE, wait for each, and save the results in DIR.
 
@@ -106,14 +123,32 @@ def run(
     Every request is checked before anything is sent. The same command resumes a batch that was
     stopped; FILE may then be left out. DIR/index.html shows the results.
 
+    If stdin and stderr are terminals, what would be sent is shown, and you are asked before it is.
+    Without a terminal, with --yes and with --local nothing is asked, and neither is it if nothing
+    new is to be sent. --dry-run needs no key; with prices, it shows costs as well.
+
     With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
-    exit_code, counts, items, sheet}.
+    exit_code, counts, items, sheet}. With --dry-run: {event: preview, ok, sends, left, counts,
+    currency, total, groups}, as of `muybridge estimate`.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("base_url", "api_key_file")
+    chosen = _Chosen(
+        invocation,
+        file,
+        out,
+        concurrency=concurrency,
+        limit=limit,
+        asks=not (yes or invocation.local) and sys.stdin.isatty() and sys.stderr.isatty(),
+        prices=invocation.read_prices(),
+    )
+    if dry_run:
+        with _journal_errors(context, invocation):
+            show_preview(invocation, chosen.preview(), chosen.prices)
+        context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
     with _journal_errors(context, invocation), ExitStack() as ending:
         try:
-            report = _run(invocation, file, out, concurrency=concurrency)
+            report = _run(chosen)
         except KeyboardInterrupt as interrupt:
             ending.enter_context(ignoring_signals())
             interrupted, report = interrupt, _report_after(interrupt, out)
@@ -124,13 +159,49 @@ def run(
             context,
             invocation,
             report,
-            again=_command(invocation, out, concurrency),
+            again=_command(chosen),
             interrupted=interrupted,
         )
 
 
-def _run(invocation: Invocation, file: str | None, out: str, *, concurrency: int) -> Report:
+@attrs.frozen(kw_only=True)
+class _Chosen:
+    """What the command line says about a run.
+
+    Args:
+        invocation: The options that several commands share.
+        file: The file of requests, or None to resume.
+        out: The folder of the batch.
+        concurrency: Most tasks at once.
+        limit: Most new items to send, or None for all.
+        asks: Whether to ask before sending.
+        prices: What requests cost, or None if that is not known.
+    """
+
+    invocation: Invocation = attrs.field(kw_only=False)
+    file: str | None = attrs.field(kw_only=False)
+    out: str = attrs.field(kw_only=False)
+    concurrency: int
+    limit: int | None
+    asks: bool
+    prices: PriceList | None
+
+    def preview(self) -> Preview:
+        """Return what would be sent."""
+        from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+
+        return batches.preview(
+            self.file,
+            self.out,
+            limit=self.limit,
+            prices=self.prices,
+            local=self.invocation.local,
+        )
+
+
+def _run(chosen: _Chosen) -> Report:
     """Run the batch, and show what happens meanwhile."""
+    invocation = chosen.invocation
     from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same
     from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
@@ -139,19 +210,29 @@ def _run(invocation: Invocation, file: str | None, out: str, *, concurrency: int
         try:
             client = stack.enter_context(Client(**invocation.client_settings(stack)))
         except LocalError as error:
-            _check_file_too(file, error)
+            _check_file_too(chosen.file, error)
             raise
+        limit = _confirmed(chosen) if chosen.asks else chosen.limit
         report = stack.enter_context(reporting(json=invocation.json))
         stack.enter_context(invocation.log())
         return batches.run(
             client,
-            file,
-            out,
-            concurrency=concurrency,
+            chosen.file,
+            chosen.out,
+            concurrency=chosen.concurrency,
             timeout=WAIT_TIMEOUT if invocation.timeout is None else invocation.timeout,
             on_event=report,
             local=invocation.local,
+            limit=limit,
         )
+
+
+def _confirmed(chosen: _Chosen) -> int:
+    """Return how many new requests may be sent, after asking for them."""
+    preview = chosen.preview()
+    if preview.sends:
+        confirm(chosen.invocation, preview, chosen.prices)
+    return preview.sends  # and no more, whatever the file has by then
 
 
 def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
@@ -321,8 +402,12 @@ def _quoted(report: Report) -> str:
     return shlex.quote(str(report.folder))
 
 
-def _command(invocation: Invocation, out: str, concurrency: int) -> str:
+def _command(chosen: _Chosen) -> str:
     """Return the command that resumes the batch."""
-    words = ["muybridge", "batch", "run", "--out", out, "--concurrency", str(concurrency)]
+    words = ["muybridge", "batch", "run", "--out", chosen.out]
+    words += ["--concurrency", str(chosen.concurrency)]
+    if chosen.limit is not None:
+        words += ["--limit", str(chosen.limit)]
+    invocation = chosen.invocation
     given = invocation.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
     return shlex.join([*words, *given, *invocation.words("local")])

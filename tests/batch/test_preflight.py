@@ -1,0 +1,178 @@
+"""What a run would send, found out before it is run, and runs that send only some of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muybridge import batch
+from muybridge.batch import Preview, State
+from muybridge.batch.journal import FOLDER, NAME
+from muybridge_protocol.estimates import Price, PriceList, Unit
+
+from .billing import BillingServer, Fault
+from .conftest import Run
+from .runner_process import horses
+
+PRICES = PriceList(
+    "USD",
+    tuple(
+        Price(family="imgb", model="imgb-2", tier=tier, unit=Unit.PICTURE, amount=Decimal(amount))
+        for tier, amount in (("low", "0.01"), ("high", "0.5"))
+    ),
+)
+HIGH = {"family": "imgb", "model": "imgb-2", "prompt": "a horse", "quality": "high"}
+AUTOMATIC = {"family": "vidr", "model": "vidrPlus", "prompt": "a horse"}
+
+
+def sizes(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return the size and the time of each file."""
+    found = {path: path.stat() for path in folder.rglob("*")}
+    return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in found.items()}
+
+
+def what(found: Preview) -> tuple[int, int]:
+    return found.sends, found.left
+
+
+def test_a_new_batch(tmp_path: Path) -> None:
+    """All items of a new batch would be sent; its folder is not made."""
+    found = batch.preview([*horses(3), HIGH, AUTOMATIC], tmp_path / "out", prices=PRICES)
+    assert what(found) == (5, 0)
+    assert found.counts == {}
+    counts = {(each.family, each.tier): found.totals.groups[each] for each in found.totals.groups}
+    assert {key: total.requests for key, total in counts.items()} == {
+        ("imgb", "low"): 3,
+        ("imgb", "high"): 1,
+        ("vidr", None): 1,
+    }
+    total = found.totals.total
+    assert (total.cost.known, total.cost.unknown) == (Decimal("0.53"), 1)
+    assert (total.pictures.total, total.seconds.total) == (4, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_limit(tmp_path: Path) -> None:
+    """With a limit, the totals are those of the first items, and the others are left."""
+    found = batch.preview([HIGH, *horses(3)], tmp_path / "out", limit=2, prices=PRICES)
+    assert what(found) == (2, 2)
+    assert found.totals.total.cost.total == Decimal("0.51")
+    assert what(batch.preview(horses(2), tmp_path / "out", limit=0)) == (0, 2)
+    with pytest.raises(ValueError, match="limit must be 0 or more items"):
+        batch.preview(horses(2), tmp_path / "out", limit=-1)
+
+
+def test_wrong_items(tmp_path: Path) -> None:
+    """Items that are not valid are reported as by a run."""
+    with pytest.raises(batch.InvalidBatch):
+        batch.preview([*horses(1), {"family": "imgb"}], tmp_path / "out")
+    with pytest.raises(batch.JournalMissing):
+        batch.preview(None, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", ["2", 1.5, -1])
+def test_a_limit_that_is_none(server: BillingServer, run: Run, tmp_path: Path, limit: Any) -> None:
+    """A limit that is not a number of items is rejected before anything is created."""
+    with pytest.raises(ValueError, match="limit must be"):
+        run(server, horses(2), limit=limit)
+    assert server.requests == 0
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_with_a_limit(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """A run sends at most as many new items as its limit; the next one goes on after them."""
+    first = run(server, horses(5), limit=2, concurrency=4)
+    assert first.counts == {State.QUEUED: 3, State.DOWNLOADED: 2}
+    assert first.stopped == "the limit of 2 is reached; new items left: 3"
+    assert what(batch.preview(horses(5), tmp_path / "out", limit=2)) == (2, 1)
+    second = run(server, None, limit=2)
+    assert (server.posts, second.counts[State.DOWNLOADED]) == (4, 4)
+    third = run(server, horses(5), limit=2)
+    assert (server.posts, third.done, third.stopped) == (5, True, "")
+    assert server.doubles == []
+
+
+def test_a_limit_that_is_not_reached(server: BillingServer, run: Run) -> None:
+    """A run that sends as many as its limit, and leaves nothing, is not stopped by it."""
+    report = run(server, horses(3), limit=3)
+    assert (report.done, report.stopped, server.posts) == (True, "", 3)
+
+
+def test_a_limit_of_nothing(server: BillingServer, run: Run) -> None:
+    """With a limit of 0 a run sends nothing new, but finishes what was sent."""
+    server.media_works = False
+    assert run(server, horses(3), limit=2).counts == {State.QUEUED: 1, State.COMPLETED: 2}
+    server.media_works = True
+    report = run(server, None, limit=0)
+    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 2}
+    assert server.posts == 2
+
+
+def test_refused_items_count(run: Run) -> None:
+    """An item that the service refuses was sent, so it counts towards the limit."""
+    with BillingServer(lambda _: Fault.REFUSED) as server:
+        report = run(server, horses(4), limit=3, concurrency=2)
+    assert report.counts == {State.QUEUED: 1, State.REFUSED: 3}
+    assert server.posts == 3
+
+
+def test_only_what_is_new_is_counted(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """What the journal has and was sent would not be sent again; appended items would be."""
+    run(server, horses(2))
+    assert what(batch.preview(horses(2), tmp_path / "out")) == (0, 0)
+    grown = batch.preview(horses(5), tmp_path / "out")
+    assert what(grown) == (3, 0)
+    assert grown.counts == {State.DOWNLOADED: 2}
+    with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
+        batch.preview(horses(2, first=2), tmp_path / "out")
+    with pytest.raises(batch.InvalidBatch, match="2 items are in"):
+        batch.preview(horses(1), tmp_path / "out")
+
+
+@pytest.mark.parametrize("state", State)
+def test_items_in_each_state(server: BillingServer, run: Run, tmp_path: Path, state: State) -> None:
+    """Only an item that certainly was not sent would be; locally, all that is unfinished."""
+    run(server, horses(1), limit=0)
+    with closing(sqlite3.connect(tmp_path / "out" / FOLDER / NAME)) as db:
+        db.execute("UPDATE items SET state = ?", (state,))
+        db.commit()
+    unsent = state in {State.QUEUED, State.CLAIMED}
+    ended = state in {State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED}
+    assert batch.preview(None, tmp_path / "out").sends == int(unsent)
+    assert batch.preview(None, tmp_path / "out", local=True).sends == int(not ended)
+
+
+def test_nothing_is_written(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """A preview changes no file: not even what a run that was killed has left behind."""
+    run(server, horses(3), limit=1)
+    leftover = tmp_path / "out" / FOLDER / f"{NAME}.abc.new"
+    leftover.write_bytes(b"")
+    before = sizes(tmp_path)
+    os.chmod(tmp_path / "out" / FOLDER / NAME, 0o400)  # noqa: PTH101  its mode alone
+    assert what(batch.preview(horses(4), tmp_path / "out", prices=PRICES)) == (3, 0)
+    assert sizes(tmp_path) == before
+
+
+def test_a_damaged_journal(tmp_path: Path) -> None:
+    """A file that is no journal is reported, and not written to."""
+    place = tmp_path / "out" / FOLDER
+    place.mkdir(parents=True)
+    (place / NAME).write_bytes(b"no journal" * 200)
+    with pytest.raises(batch.JournalUnusable):
+        batch.preview(horses(1), tmp_path / "out")
+    assert (place / NAME).read_bytes() == b"no journal" * 200
+
+
+def test_a_file(tmp_path: Path) -> None:
+    """A preview takes the files that a run takes."""
+    path = tmp_path / "b.jsonl"
+    path.write_text("\n".join(map(json.dumps, horses(3))), encoding="utf-8")
+    assert what(batch.preview(path, tmp_path / "out")) == (3, 0)

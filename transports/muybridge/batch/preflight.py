@@ -1,0 +1,122 @@
+"""What a run of a batch would send, found out before it is run: nothing is sent, no file made."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from muybridge.batch.events import SETTLED
+from muybridge.batch.items import CheckedItems, Source, checked_items
+from muybridge.batch.journal import Journal
+from muybridge.batch.journal_entries import State
+from muybridge.batch.journal_errors import JournalMissing
+from muybridge.batch.opening import check_limit, check_same_items
+from muybridge_protocol.estimates import (
+    Estimate,
+    PriceList,
+    Quantities,
+    Totals,
+    estimate_of,
+    media_quantities,
+)
+from muybridge_protocol.families import find_family
+
+_UNSENT = frozenset({State.QUEUED, State.CLAIMED})
+
+
+@attrs.frozen(kw_only=True)
+class Preview:
+    """What a run would send.
+
+    Args:
+        folder: The batch's folder.
+        counts: How many items of its journal are in each state; empty if there is no journal.
+        sends: How many new requests the run would send at most.
+        left: How many the limit leaves to later runs.
+        totals: What those that it would send consume and cost.
+    """
+
+    folder: Path
+    counts: Mapping[State, int]
+    sends: int
+    left: int
+    totals: Totals
+
+
+def preview(
+    source: Source | None,
+    out: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    prices: PriceList | None = None,
+    local: bool = False,
+) -> Preview:
+    """Return what `run` would send, without sending it or writing anything.
+
+    Items that the journal has and that were sent already are not sent again, so they do not count.
+
+    Args:
+        source: The items, as for `run`, or None for those in *out*.
+        out: The folder of the batch, which need not exist.
+        limit: Most new items to send, or None for all.
+        prices: What requests cost, or None if that is not known.
+        local: Whether the service is an embedded one, as for `run`.
+
+    Raises:
+        InvalidBatch: Some items are not valid.
+        JournalUnusable: The journal cannot be used; `JournalMissing` if there is none, and no
+            items.
+        ValueError: The limit is below 0.
+        OSError: The file cannot be read.
+    """
+    check_limit(limit)
+    folder = Path(out)
+    with ExitStack() as stack:
+        items = None if source is None else stack.enter_context(checked_items(source))
+        journal: Journal | None = None
+        try:
+            journal = stack.enter_context(Journal(folder, writes=False))
+        except JournalMissing:
+            if items is None:
+                raise
+        if journal is not None and items is not None:
+            check_same_items(journal, items)
+        unsent = _unsent(journal, items, local=local)
+        chosen = (_estimate(*one, prices) for one in islice(unsent, limit))
+        totals = Totals.of(chosen, None if prices is None else prices.currency)
+        return Preview(
+            folder=folder,
+            counts={} if journal is None else journal.counts(),
+            sends=totals.total.requests,
+            left=sum(1 for _ in unsent),
+            totals=totals,
+        )
+
+
+def _unsent(
+    journal: Journal | None, items: CheckedItems | None, *, local: bool
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the family and the body of each request that has not been sent."""
+    known = 0
+    for entry in () if journal is None else journal.entries():
+        known += 1
+        # An embedded service has forgotten what is unfinished.
+        if entry.state in _UNSENT or (local and entry.state not in SETTLED):
+            yield entry.family, json.loads(entry.body)
+    for item in islice(items or (), known, None):
+        yield item.family, item.body
+
+
+def _estimate(family: str, body: Mapping[str, Any], prices: PriceList | None) -> Estimate:
+    return estimate_of(_quantities(family, body), prices)
+
+
+def _quantities(family: str, body: Mapping[str, Any]) -> Quantities:
+    return media_quantities(find_family(family), body.get("model"), body)
