@@ -91,7 +91,9 @@ class Delivery:
         return self.statuses.get(status, self.other)
 
 
-_LASTING = frozenset({Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS, Reason.REFUSED_HERE})
+_LASTING = frozenset(
+    {Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS, Reason.REFUSED_HERE, Reason.OVER_BUDGET}
+)
 """Reasons for which a retry would fail in the same way."""
 
 _REFUSALS: Mapping[int, Verdict] = dict.fromkeys(

@@ -160,6 +160,21 @@ class NotSent(ServiceError):
         return f"Nothing was charged; {fix}, then send it again."
 
 
+class OverBudget(NotSent):
+    """The request would exceed a budget, so it was not sent. Nothing was charged.
+
+    `failure.detail` says which limit, and how much of it is left.
+    """
+
+    def what(self) -> str:
+        """Return what happened, as a sentence."""
+        return f"The request was not sent, because it is over budget: {self.failure.detail}."
+
+    def next_step(self) -> str:
+        """Return what to do next, as a sentence."""
+        return "Nothing was charged; raise the limit, or wait for the next day or month."
+
+
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
 class Refused(ServiceError):
     """The service refused the request.

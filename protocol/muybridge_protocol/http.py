@@ -170,6 +170,8 @@ class Reason(StrEnum):
     PROXY_REFUSED = "proxy refused"
     REFUSED_HERE = "refused here"
     """This machine refuses to send it in this way, and says why."""
+    OVER_BUDGET = "over budget"
+    """It would exceed a limit that the user has set."""
     CERTIFICATE = "certificate"
     TLS = "tls"
     RESET = "connection reset"

@@ -114,7 +114,7 @@ def _retry_like_others_do() -> None:
     Journal.move = retrying  # type: ignore[method-assign]  # that is the fault
 
 
-def _around(target: str, name: str, *, when: Callable[..., bool] = lambda *_: True) -> Any:
+def around(target: str, name: str, *, when: Callable[..., bool] = lambda *_: True) -> Any:
     """Return two functions that make the process die before or after *target*'s method *name*."""
 
     def install(*, before: bool) -> None:
@@ -153,25 +153,25 @@ def _steps() -> dict[str, Callable[[], None]]:
     record = "muybridge.batch.journaled_create:ItemRecord"
     part = "muybridge.files.saving:PartFile"
     places: dict[str, Any] = {
-        "linking the journal": _around("os", "link"),
-        "beginning as a runner": _around("muybridge.batch.runner_files:Runner", "__enter__"),
-        "making a side file": _around("muybridge.batch.runner_files:Runner", "new_slot"),
-        "moving on": _around(journal, "move"),
-        "claiming": _around(journal, "take"),
-        "arming": _around(journal, "move", when=_moving("armed", "claimed")),
-        "sending": _around("muybridge.wire._requests_connections:Connection", "request"),
-        "keeping the reply": _around(record, "keep"),
-        "concluding": _around(record, "conclude"),
-        "writing submitted down": _around(journal, "move", when=_moving("submitted")),
-        "writing completed down": _around(journal, "move", when=_moving("completed")),
-        "saving a piece": _around(part, "write"),
-        "finishing the file": _around(part, "finish"),
-        "linking the file": _around("os", "link", when=_to_picture),
-        "naming the file": _around("muybridge.batch.file_names", "sync_folders"),
-        "writing downloaded down": _around(journal, "move", when=_moving("downloaded")),
-        "leaving": _around("muybridge.batch.opening", "release"),
-        "ending as a runner": _around("muybridge.batch.runner_files:Runner", "__exit__"),
-        "writing the sheet": _around("muybridge.batch.opening", "write_sheet"),
+        "linking the journal": around("os", "link"),
+        "beginning as a runner": around("muybridge.batch.runner_files:Runner", "__enter__"),
+        "making a side file": around("muybridge.batch.runner_files:Runner", "new_slot"),
+        "moving on": around(journal, "move"),
+        "claiming": around(journal, "take"),
+        "arming": around(journal, "move", when=_moving("armed", "claimed")),
+        "sending": around("muybridge.wire._requests_connections:Connection", "request"),
+        "keeping the reply": around(record, "keep"),
+        "concluding": around(record, "conclude"),
+        "writing submitted down": around(journal, "move", when=_moving("submitted")),
+        "writing completed down": around(journal, "move", when=_moving("completed")),
+        "saving a piece": around(part, "write"),
+        "finishing the file": around(part, "finish"),
+        "linking the file": around("os", "link", when=_to_picture),
+        "naming the file": around("muybridge.batch.file_names", "sync_folders"),
+        "writing downloaded down": around(journal, "move", when=_moving("downloaded")),
+        "leaving": around("muybridge.batch.opening", "release"),
+        "ending as a runner": around("muybridge.batch.runner_files:Runner", "__exit__"),
+        "writing the sheet": around("muybridge.batch.opening", "write_sheet"),
     }
     return {
         f"{word} {place}": step

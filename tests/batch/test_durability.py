@@ -25,13 +25,13 @@ from batch.runner_process import KEY, horses
 
 url, folder, careless = sys.argv[1:]
 if careless == "careless":
-    import muybridge.batch.journal as journal
-    connect = journal._connect
+    from muybridge.files import sqlite
+    connect = sqlite.connect
     def relaxed(path, patience):
         db = connect(path, patience)
         db.execute("PRAGMA synchronous = OFF")
         return db
-    journal._connect = relaxed
+    sqlite.connect = relaxed
 with Client(KEY, url, poll_interval=0.005) as client:
     assert batch.run(client, horses(6), folder, concurrency=2).done
 """

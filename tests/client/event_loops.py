@@ -155,6 +155,9 @@ class BlockingAsyncClient:
     def create(self, request: muybridge.MediaRequest) -> Task:
         return self._run(self._client.create, request)
 
+    def create_once(self, once: str, request: muybridge.MediaRequest) -> Task:
+        return self._run(self._client.create_once, once, request)
+
     def get(self, task: Task | Result | str) -> Result:
         return self._run(self._client.get, task)
 

@@ -27,6 +27,7 @@ from muybridge_protocol.errors import (
     Forbidden,
     LinkExpired,
     NotSent,
+    OverBudget,
     ProtocolViolation,
     RateLimited,
     Refused,
@@ -195,6 +196,12 @@ def test_certificate_stops(reason: Reason) -> None:
     """What a second try would meet again ends every operation at once, and nothing was sent."""
     row = Row(NotSent, NotSent, ServiceUnreachable, NotSent, DownloadFailed)
     check(unsent(reason, Phase.TLS), row)
+
+
+def test_over_budget() -> None:
+    """A paid request that would exceed a limit of the user's ends at once, and was not sent."""
+    row = Row(OverBudget, OverBudget, ServiceUnreachable, NotSent, DownloadFailed)
+    check(unsent(Reason.OVER_BUDGET), row)
 
 
 # "during send, before head, mid-body, truncated".
@@ -1288,6 +1295,7 @@ def every_error() -> list[ServiceError]:
             (create, [lost(partial=b'{"id":"t1"')]),
             (create, [reply(500)]),
             (create, [*repeat(3, unsent())]),
+            (create, [unsent(Reason.OVER_BUDGET)]),
             (create, [reply(429, Retry_After="500")]),
             (create, [reply(429)] * 4),
             *((create, [reply(status)]) for status in sorted(REFUSED)),

@@ -78,6 +78,10 @@ ROWS = {
     ),
 }
 
+LASTING = (
+    Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS, Reason.REFUSED_HERE, Reason.OVER_BUDGET,
+)  # fmt: skip
+
 by_row = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 
 
@@ -98,7 +102,7 @@ def test_every_failure(row: Row) -> None:
     """What was not sent may be sent again, unless that would not help; what was, by the table."""
     for reason in Reason:
         unsent = TransportFailure(phase=Phase.CONNECT, sent=False, reason=reason)
-        lasting = reason in (Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS, Reason.REFUSED_HERE)
+        lasting = reason in LASTING
         expected = Verdict.NOT_SENT if lasting else Verdict.RETRY
         assert row.table.judge_failure(unsent) is expected
         begun = TransportFailure(phase=Phase.SEND, sent=True, reason=reason)

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     )
     from muybridge.files.prices import load_prices as load_prices
     from muybridge.files.text_parts import load_part as load_part
+    from muybridge.ledger.budget import Budget as Budget
+    from muybridge.ledger.errors import (
+        LedgerUnusable as LedgerUnusable,
+        OnceTaken as OnceTaken,
+        OnceUnderWay as OnceUnderWay,
+    )
     from muybridge.text_client import ContentStream as ContentStream, TextStream as TextStream
     from muybridge.trio_client import TrioClient as TrioClient, TrioOutcomes as TrioOutcomes
     from muybridge.wire.asyncio_transport import AsyncioTransport as AsyncioTransport
@@ -47,6 +53,7 @@ if TYPE_CHECKING:
         LocalError as LocalError,
         MuybridgeError as MuybridgeError,
         NotSent as NotSent,
+        OverBudget as OverBudget,
         PlainHttpWarning as PlainHttpWarning,
         PollingTooOften as PollingTooOften,
         ProtocolViolation as ProtocolViolation,
@@ -119,6 +126,8 @@ _HOMES: Final = {
     "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
     "muybridge.files.prices": Home("load_prices"),
     "muybridge.files.text_parts": Home("load_part"),
+    "muybridge.ledger.budget": Home("Budget"),
+    "muybridge.ledger.errors": Home("LedgerUnusable OnceTaken OnceUnderWay"),
     "muybridge.text_client": Home("ContentStream TextStream"),
     "muybridge.trio_client": Home("TrioClient TrioOutcomes", extra="trio", needs="trio"),
     "muybridge.wire.asyncio_transport": Home(
@@ -136,7 +145,7 @@ _HOMES: Final = {
     "muybridge_protocol.errors": Home(
         "AssetDeleteFailed AssetDeletePresumed AssetDeleteUnknown CreateAmbiguous "
         "DownloadFailed Forbidden IgnoredSetting InvalidAddress InvalidIdentifier InvalidKey "
-        "InvalidRequest InvalidToken LinkExpired LocalError MuybridgeError NotSent "
+        "InvalidRequest InvalidToken LinkExpired LocalError MuybridgeError NotSent OverBudget "
         "PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused ResultExpired "
         "ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded TaskFailed "
         "TaskNotFound TextAmbiguous Unauthorized WaitTimeout"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from muybridge.base_client import BaseClient
-from muybridge.configuration import hidden, read_service
+from muybridge.configuration import hidden, read_books, read_service
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import FleetRun
     from muybridge.drivers.outcomes import AsyncOutcomes
     from muybridge.drivers.runtime import Runtime
+    from muybridge.ledger.budget import Budget
+    from muybridge.ledger.ledger import Ledger
+    from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
 
 
@@ -52,6 +56,15 @@ class AsyncClient(BaseClient):
         poll_interval: Seconds between result queries, or None for the specification's pace.
         on_submitted: Called with each task as soon as its id is known.
         on_event: Called with each event, for progress, metrics and traces.
+        budget: What may be spent, or None. The limits of the environment, such as
+            `MUYBRIDGE_MAX_COST`, apply as well.
+        ledger: Where paid requests are recorded: a `Ledger`, a file, or None for
+            `MUYBRIDGE_LEDGER`, or else a file in the user's state folder. Without a budget, a
+            ledger or such a variable, nothing is recorded.
+        prices: What requests cost, for a limit on cost and for the ledger, or None for the prices
+            in the file `MUYBRIDGE_PRICES`, if set.
+        dedupe: Whether `create` and `run` return the task of an identical earlier request, as
+            `create_once` does.
         transport: Sends requests, or None for the one of the event loop: `AsyncioTransport` or
             `TrioTransport`.
         wall: Returns Unix seconds. The other clock is the event loop's own.
@@ -59,6 +72,7 @@ class AsyncClient(BaseClient):
     Raises:
         InvalidKey: There is no key, or it cannot be sent as it is.
         InvalidAddress: There is no base URL, or it cannot be used.
+        ValueError: A limit of the environment cannot be read.
     """
 
     def __init__(
@@ -73,6 +87,10 @@ class AsyncClient(BaseClient):
         poll_interval: float | None = None,
         on_submitted: Callable[[Task], None] | None = None,
         on_event: Callable[[AnyEvent], None] | None = None,
+        budget: Budget | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        prices: PriceList | None = None,
+        dedupe: bool = False,
         transport: AsyncTransport | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -89,6 +107,7 @@ class AsyncClient(BaseClient):
         self._listeners = Listeners(on_submitted, on_event)
         self._transport = transport
         self._wall = wall
+        self._books = read_books(budget, ledger, self._credentials, prices=prices, dedupe=dedupe)
         self._bound: dict[str, tuple[Driver, object]] = {}
 
     @property
@@ -144,7 +163,12 @@ class AsyncClient(BaseClient):
 
                 transport = AsyncioTransport()
         return Driver(
-            guarded(transport), self._credentials, self._listeners, runtime, self._calls.next_polls
+            guarded(transport),
+            self._credentials,
+            self._listeners,
+            runtime,
+            self._calls.next_polls,
+            self._books,
         )
 
     def _outcomes(self, run: FleetRun, workers: int) -> AsyncOutcomes:

@@ -20,7 +20,7 @@ from muybridge.async_text_client import AsyncTextClient
 from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
 from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.interrupts import raised_by_handler
-from muybridge.drivers.notes import Ledger, note_task
+from muybridge.drivers.notes import PaidNotes, note_task
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
@@ -39,6 +39,7 @@ from muybridge_protocol.service import Service
 if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import FleetRun, Work
     from muybridge.drivers.outcomes import AsyncOutcomes
+    from muybridge.ledger.books import Books
     from muybridge.media.checking import MediaFiles
     from muybridge_protocol.rules.media import MediaReport
 
@@ -54,6 +55,8 @@ class BaseClient(AsyncTextClient):
     def __init__(self, calls: Calls, *, owns_transport: bool) -> None:
         self._calls = calls
         self._owns_transport = owns_transport
+        self._names: Books | None = None
+        """The ledger that keeps the names, if the client has no other."""
 
     def __repr__(self) -> str:
         # A traceback that shows variables also shows a client whose constructor failed.
@@ -100,12 +103,33 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        ledger = Ledger()
-        try:
-            return await self._driver.finish(self._calls.create(request, **self._moment()), ledger)
-        except BaseException as error:
-            ledger.leave_note(error)
-            raise
+        return await self._create(request)
+
+    async def create_once(self, once: str, request: MediaRequest) -> Task:
+        """Create a task once under a name: repeating the call returns the same task.
+
+        The ledger keeps the name, so it does not matter which process repeats the call, or how
+        often. If another one is sending the request, this call waits for the outcome. If the
+        request certainly did nothing, the next call may send it again. A task that has failed is
+        returned like any other: use another name to try again.
+
+        Args:
+            once: The name: any string of 1 to 200 printable characters, such as an order number.
+                Each account has its own names.
+            request: What to generate.
+
+        Raises:
+            OnceTaken: The name belongs to another request; nothing was sent.
+            OnceUnderWay: Another call is still sending the request; nothing was sent again.
+            CreateAmbiguous: It may have been accepted, by this call or an earlier one; it was not
+                sent again. `muybridge ledger resolve` records a person's decision.
+            LedgerUnusable: The ledger cannot be read or written; nothing was sent.
+            ServiceError: As `create`.
+            ValueError: The name is empty, too long or not printable.
+        """
+        from muybridge.ledger.books import check_once  # noqa: PLC0415  not all use a ledger
+
+        return await self._create(request, check_once(once), named=True)
 
     async def get(self, task: Task | Result | str) -> Result:
         """Query a task once and return its current result.
@@ -210,13 +234,12 @@ class BaseClient(AsyncTextClient):
             ValueError: The timeout is not a number. Nothing was sent.
         """
         check_wait(timeout)
-        ledger = Ledger()
+        notes = PaidNotes()
         try:
-            create = self._calls.create(request, **self._moment())
-            task = await self._driver.finish(create, ledger)
+            task = await self._create(request, notes=notes)
             return await self.wait(task, timeout=timeout, on_update=on_update)
         except BaseException as error:
-            ledger.leave_note(error)
+            notes.leave_note(error)
             raise
 
     def run_all(
@@ -372,12 +395,37 @@ class BaseClient(AsyncTextClient):
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        ledger = Ledger()
+        notes = PaidNotes()
         try:
             operation = self._calls.call(method, path, json, now=self._now())
-            return await self._driver.finish(operation, ledger)
+            return await self._driver.finish(operation, notes)
         except BaseException as error:
-            ledger.leave_note(error)
+            notes.leave_note(error)
+            raise
+
+    async def _create(
+        self,
+        request: MediaRequest,
+        once: str | None = None,
+        *,
+        named: bool = False,
+        notes: PaidNotes | None = None,
+    ) -> Task:
+        """Create a task, once under a name if it is *named* or identical requests join."""
+        notes = PaidNotes() if notes is None else notes
+        try:
+            books = self._driver.books
+            if not named and (books is None or not books.dedupe):
+                create = self._calls.create(request, **self._moment())
+                return await self._driver.finish(create, notes)
+            from muybridge.ledger.books import Books  # noqa: PLC0415  not all use a ledger
+            from muybridge.ledger.once import create_once  # noqa: PLC0415  the same
+
+            if books is None:
+                books = self._names = self._names or Books(None, (), self._driver.credentials)
+            return await create_once(self._driver, self._calls, books, request, once, notes)
+        except BaseException as error:
+            notes.leave_note(error)
             raise
 
     def _outcomes(self, run: FleetRun, workers: int) -> AsyncOutcomes:

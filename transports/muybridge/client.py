@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from muybridge.base_client import DrivenClient
 from muybridge.clock import Clock, SystemClock
-from muybridge.configuration import hidden, read_service
+from muybridge.configuration import hidden, read_books, read_service
 from muybridge.drivers.blocking import (
     BlockingIterator,
     BlockingRuntime,
@@ -40,7 +40,10 @@ from muybridge_protocol.service import Service
 if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import Outcome, Work
     from muybridge.drivers.outcomes import AsyncOutcomes
+    from muybridge.ledger.budget import Budget
+    from muybridge.ledger.ledger import Ledger
     from muybridge.media.checking import MediaFiles
+    from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
     from muybridge_protocol.rules.media import MediaReport
 
@@ -64,12 +67,22 @@ class Client(TextClient):
         poll_interval: Seconds between result queries, or None for the specification's pace.
         on_submitted: Called with each task as soon as its id is known.
         on_event: Called with each event, for progress, metrics and traces.
+        budget: What may be spent, or None. The limits of the environment, such as
+            `MUYBRIDGE_MAX_COST`, apply as well.
+        ledger: Where paid requests are recorded: a `Ledger`, a file, or None for
+            `MUYBRIDGE_LEDGER`, or else a file in the user's state folder. Without a budget, a
+            ledger or such a variable, nothing is recorded.
+        prices: What requests cost, for a limit on cost and for the ledger, or None for the prices
+            in the file `MUYBRIDGE_PRICES`, if set.
+        dedupe: Whether `create` and `run` return the task of an identical earlier request, as
+            `create_once` does.
         transport: Sends requests, or None for `RequestsTransport`.
         clock: Tells the time, or None for this machine's.
 
     Raises:
         InvalidKey: There is no key, or it cannot be sent as it is.
         InvalidAddress: There is no base URL, or it cannot be used.
+        ValueError: A limit of the environment cannot be read.
     """
 
     def __init__(
@@ -84,6 +97,10 @@ class Client(TextClient):
         poll_interval: float | None = None,
         on_submitted: Callable[[Task], None] | None = None,
         on_event: Callable[[AnyEvent], None] | None = None,
+        budget: Budget | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        prices: PriceList | None = None,
+        dedupe: bool = False,
         transport: Transport | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -102,6 +119,7 @@ class Client(TextClient):
             Listeners(on_submitted, on_event),
             BlockingRuntime(SystemClock() if clock is None else clock),
             calls.next_polls,
+            read_books(budget, ledger, credentials, prices=prices, dedupe=dedupe),
         )
         self._calls = calls
         self._driver = driver
@@ -151,6 +169,30 @@ class Client(TextClient):
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
         return run(self._client.create, request)
+
+    def create_once(self, once: str, request: MediaRequest) -> Task:
+        """Create a task once under a name: repeating the call returns the same task.
+
+        The ledger keeps the name, so it does not matter which process repeats the call, or how
+        often. If another one is sending the request, this call waits for the outcome. If the
+        request certainly did nothing, the next call may send it again. A task that has failed is
+        returned like any other: use another name to try again.
+
+        Args:
+            once: The name: any string of 1 to 200 printable characters, such as an order number.
+                Each account has its own names.
+            request: What to generate.
+
+        Raises:
+            OnceTaken: The name belongs to another request; nothing was sent.
+            OnceUnderWay: Another call is still sending the request; nothing was sent again.
+            CreateAmbiguous: It may have been accepted, by this call or an earlier one; it was not
+                sent again. `muybridge ledger resolve` records a person's decision.
+            LedgerUnusable: The ledger cannot be read or written; nothing was sent.
+            ServiceError: As `create`.
+            ValueError: The name is empty, too long or not printable.
+        """
+        return run(self._client.create_once, once, request)
 
     def get(self, task: Task | Result | str) -> Result:
         """Query a task once and return its current result.

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 from muybridge.credentials import Credentials, HiddenKey
 from muybridge_protocol.errors import InvalidKey, PlainHttpWarning
 from muybridge_protocol.service import Service
 
+if TYPE_CHECKING:
+    from muybridge.ledger.books import Books
+    from muybridge.ledger.budget import Budget
+    from muybridge.ledger.ledger import Ledger
+    from muybridge_protocol.estimates import PriceList
+
 KEY_VARIABLE = "MUYBRIDGE_API_KEY"
 BASE_URL_VARIABLE = "MUYBRIDGE_BASE_URL"
 TEXT_BASE_URL_VARIABLE = "MUYBRIDGE_TEXT_BASE_URL"
 PRICES_VARIABLE = "MUYBRIDGE_PRICES"
+LIMIT_VARIABLES = ("MUYBRIDGE_MAX_", "MUYBRIDGE_LEDGER")
+"""How the names of the variables begin that ask for a ledger."""
 
 
 def read_service(
@@ -60,6 +69,43 @@ def read_service(
     except InvalidKey as error:
         # The frames that handled the key have it in their variables.
         raise error.with_traceback(None) from None
+
+
+def read_books(
+    budget: Budget | None,
+    ledger: Ledger | str | os.PathLike[str] | None,
+    credentials: Credentials,
+    *,
+    prices: PriceList | None,
+    dedupe: bool,
+) -> Books | None:
+    """Return what paid requests are booked with, or None if nobody asks for it.
+
+    Args:
+        budget: What must not be exceeded, besides the environment's limits.
+        ledger: The ledger or its file, or None for the default one.
+        credentials: The client's.
+        prices: What requests cost, or None for the prices in the file `MUYBRIDGE_PRICES`, if set.
+        dedupe: Whether identical requests join.
+
+    Raises:
+        InvalidPrices: The price file is not valid.
+        OSError: The price file cannot be read.
+        ValueError: A limit of the environment cannot be read.
+    """
+    wanted = any(name.startswith(LIMIT_VARIABLES) for name in os.environ)
+    if budget is None and ledger is None and not (wanted or dedupe):
+        return None
+    from muybridge.ledger.books import Books  # noqa: PLC0415  most clients have none
+    from muybridge.ledger.budget import budget_of_environment  # noqa: PLC0415  the same
+
+    prices_file = os.environ.get(PRICES_VARIABLE)
+    if prices is None and prices_file:
+        from muybridge.files.prices import load_prices  # noqa: PLC0415  the same
+
+        prices = load_prices(prices_file)
+    budgets = [one for one in (budget, budget_of_environment()) if one is not None]
+    return Books(ledger, budgets, credentials, prices=prices, dedupe=dedupe)
 
 
 def find_address(given: str | None, variable: str) -> str | None:

@@ -13,6 +13,7 @@ in exceptions, events, logs and journals. Redact it first.
 
 from __future__ import annotations
 
+import hmac
 import re
 from typing import ClassVar, NoReturn
 
@@ -25,6 +26,8 @@ _REDACTED = "[api key]"
 _SHORTEST_REDACTED = 12
 """The shortest key that is redacted in responses. A shorter one is a placeholder of a
 test, and may well be part of an id, which must stay intact."""
+_FINGERPRINT = 32
+"""The length of a key's digest, in hexadecimal digits."""
 _QUOTED = '"\\/'
 """Characters that JSON may escape with a backslash."""
 _SHORTEST_BEGINNING = 8
@@ -90,6 +93,14 @@ class Credentials:
         if request.authorized and self._service.owns(request.url):
             return self._header
         return None
+
+    def fingerprint(self, salt: bytes) -> str:
+        """Return a digest of the key and the base URL, to tell accounts apart.
+
+        The key cannot be found from it. With another *salt*, the same account has another digest.
+        """
+        said = f"{self._service.base_url or ''}\n".encode() + self._key.encode()
+        return hmac.new(salt, said, "sha256").hexdigest()[:_FINGERPRINT]
 
     def redact_response(self, response: HttpResponse) -> HttpResponse:
         """Return *response* with the key redacted, in case the service echoed it."""

@@ -301,6 +301,14 @@ class Fleet(Generic[K]):
         self._throttle.failed(sent=member.sent)
         return self._go_on(ticket, operation, now)
 
+    def operation_of(self, ticket: int) -> Create | Poll:
+        """Return the operation whose request was dispatched with *ticket*.
+
+        Raises:
+            OperationMisuse: No such exchange is under way.
+        """
+        return self._exchange(ticket)[1]
+
     def take_outcome(self) -> FleetOutcome[K] | None:
         """Return the next outcome, as `next_action` would, or None if there is none.
 

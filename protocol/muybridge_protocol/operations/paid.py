@@ -25,9 +25,9 @@ from muybridge_protocol.delivery import (
     refusal,
     retry_after,
 )
-from muybridge_protocol.errors import CreateAmbiguous, NotSent
+from muybridge_protocol.errors import CreateAmbiguous, NotSent, OverBudget
 from muybridge_protocol.events import Ambiguous, Throttled, WillRetry
-from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.http import HttpRequest, HttpResponse, Reason, TransportFailure
 from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.records.candidates import find_any_id, find_id, holds_task
 from muybridge_protocol.records.json import RAW_LIMIT, error_message, readable
@@ -81,7 +81,8 @@ class PaidOperation(Operation[T_co]):
         tries = self.unsent + 1
         delay = backoff(self.seed, tries)
         if verdict is Verdict.NOT_SENT or tries >= UNSENT_TRIES or now + delay > self.deadline:
-            return self._settle(NotSent(failure=failure, attempts=tries))
+            kind = OverBudget if failure.reason is Reason.OVER_BUDGET else NotSent
+            return self._settle(kind(failure=failure, attempts=tries))
         return attrs.evolve(
             self,
             unsent=tries,

@@ -13,18 +13,14 @@ Each step is one conditional update: a runner that is not the first to take it c
 item belongs to a runner, which holds an operating system lock as long as it lives
 (`muybridge.batch.runner_files`); a process id could have been reused.
 
-SQLite stores it, with a rollback journal: WAL is no faster when every commit must be durable, and
-it corrupts files in the SQLite releases that come with Python 3.11.
+SQLite stores it (`muybridge.files.sqlite`).
 """
 
 from __future__ import annotations
 
-import os
-import secrets
 import sqlite3
-import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -42,7 +38,8 @@ from muybridge.batch.journal_errors import (
     sentence,
 )
 from muybridge.batch.sqlite_values import one_line, storable
-from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
+from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.files import sqlite
 from muybridge.files.durable import sync_folders
 from muybridge_protocol.records.convert import structure, unstructure, wire_names
 from muybridge_protocol.records.json import InvalidJson
@@ -91,15 +88,6 @@ _COLUMNS: Final = tuple(wire_names(Entry))
 _GIVEN: Final = tuple(wire_names(NewItem))
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
 
-_OF_VALUES: Final = (
-    sqlite3.DataError,
-    sqlite3.IntegrityError,
-    sqlite3.InterfaceError,
-    OverflowError,
-    UnicodeError,
-)
-"""Errors about a value that SQLite does not accept. Any other error concerns the file."""
-
 
 class Journal:
     """The journal of one batch. Only one worker may use it at a time.
@@ -133,11 +121,9 @@ class Journal:
         if not self.path.exists():
             raise JournalMissing(f"There is no batch in {folder}: its journal is {self.path}.")
         if writes:
-            for unfinished in self.path.parent.glob(f"{NAME}.*.new*"):
-                with ignoring_errors(OSError):
-                    unfinished.unlink()
+            sqlite.remove_unfinished(self.path)
         with self._telling():
-            self._db = _connect(self.path, patience)
+            self._db = sqlite.connect(self.path, patience)
             try:
                 if check:
                     self._check(writes=writes)
@@ -165,31 +151,25 @@ class Journal:
         """
         place = folder / FOLDER
         path = place / NAME
-        new = place / f"{NAME}.{secrets.token_hex(8)}.new"
+
+        def fill(db: sqlite3.Connection) -> None:
+            db.executescript(f"PRAGMA application_id = {_APPLICATION};{_SCHEMA}")
+            with sqlite.transaction(db):
+                db.execute("INSERT INTO batch VALUES (?)", (service,))
+                _insert(db, 1, items)
+                db.execute(f"PRAGMA user_version = {VERSION}")
+
         is_new = False
         try:
             folder.mkdir(parents=True, exist_ok=True)
             place.mkdir(mode=0o700, exist_ok=True)
-            os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            with closing(_connect(new, patience)) as db:
-                db.executescript(f"PRAGMA application_id = {_APPLICATION};{_SCHEMA}")
-                db.execute("BEGIN IMMEDIATE")
-                db.execute("INSERT INTO batch VALUES (?)", (service,))
-                _insert(db, 1, items)
-                db.execute(f"PRAGMA user_version = {VERSION}")
-                db.execute("COMMIT")
-            # Unlike a renamed file, a linked one never replaces another runner's.
-            os.link(new, path)
-            is_new = True
-            sync_folders(place, folder)
+            is_new = sqlite.create(path, patience, fill)
+            sync_folders(folder)
         except (OSError, sqlite3.Error) as error:
             if raised_by_handler(error):
                 raise
             if not path.exists():
                 raise JournalUnusable(sentence(path, error)) from error
-        finally:
-            with ignoring_errors(OSError):
-                new.unlink(missing_ok=True)
         journal = cls(folder, patience=patience)
         journal.is_new = is_new
         return journal
@@ -371,20 +351,14 @@ class Journal:
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection, None, None]:
         """Begin a change. It is on the disk when the context ends without an error."""
-        with self._telling():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+        with self._telling(), sqlite.transaction(self._db) as db:
+            yield db
 
     @contextmanager
     def _telling(self) -> Generator[None, None, None]:
         try:
             yield
-        except _OF_VALUES as error:
+        except sqlite.OF_VALUES as error:
             raise Unstorable(f"{type(error).__name__}: {error}") from error
         except InvalidJson as error:
             raise JournalUnusable(f"{self.path} is damaged ({error}). {DAMAGED}") from error
@@ -413,7 +387,7 @@ class Journal:
 
     def pragma(self, name: str) -> object:
         """Return a setting of the database."""
-        return self._db.execute(f"PRAGMA {name}").fetchone()[0]
+        return sqlite.pragma(self._db, name)
 
 
 @attrs.frozen
@@ -454,25 +428,6 @@ class Entries(Sequence[Entry]):
 
     def _journal(self) -> Journal:
         return Journal(self.folder, check=False)
-
-
-def _connect(path: Path, patience: float) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
-    db.text_factory = _decode
-    try:
-        db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("PRAGMA synchronous = EXTRA")
-        if sys.platform == "darwin":  # fsync alone does not flush the disk's own cache there
-            db.execute("PRAGMA fullfsync = ON")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _decode(text: bytes) -> str:
-    """Decode a text from the file, which another program may have written."""
-    return text.decode("utf-8", "replace")
 
 
 def _insert(db: sqlite3.Connection, first: int, items: Iterable[NewItem]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.files.sqlite import said_by
 from muybridge_protocol.errors import MuybridgeError
 
 
@@ -48,9 +49,7 @@ def unusable(path: Path, advice: str) -> Generator[None, None, None]:
 
 def sentence(path: Path, error: OSError | sqlite3.Error) -> str:
     """Describe what is wrong with the file at *path*, and what to do."""
-    said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-    advice = next((then for part, then in _ADVICE.items() if part in said), "Nothing more is sent.")
-    return f"{path}: {said}. {advice}"
+    return f"{path}: {said_by(error, _ADVICE, 'Nothing more is sent.')}"
 
 
 _WRITABLE = "Nothing more is sent. Make the file and its folder writable, then run again."

@@ -190,7 +190,22 @@ class Scheduler:
         with self._team.lock:
             if not self._may_send(work, sent):
                 return
-        came = await self._driver.exchange(sent.request, sent.deadline)
+            booking = self._driver.booking(self._fleet.operation_of(sent.ticket))
+        came = await self._driver.exchange(sent.request, sent.deadline, booking)
+        if booking is not None:
+            booking.judge(came, self._driver.runtime.now())
+        try:
+            self._take_end(work, sent, came)
+        finally:
+            if booking is not None:
+                await booking.record()
+
+    def _take_end(
+        self,
+        work: ItemWork,
+        sent: Dispatch[int],
+        came: HttpResponse | TransportFailure | BrokenOff,
+    ) -> None:
         with self._team.lock:
             if self._left:
                 return

@@ -87,6 +87,10 @@ class BlockingRuntime:
         """Do *work* in the caller's thread."""
         return work()
 
+    async def finish_in_thread(self, work: Callable[[], T]) -> T:
+        """Do *work* in the caller's thread."""
+        return work()
+
     def team(self, size: int) -> BlockingTeam:
         """Return *size* threads."""
         return BlockingTeam(self.clock, size)

@@ -32,7 +32,7 @@ from muybridge.drivers.interrupts import hide_frames, hold_interrupts
 from muybridge.drivers.listeners import Listeners, SilentTracker, find_log
 from muybridge.drivers.notes import (
     BrokenOff,
-    Ledger,
+    PaidNotes,
     add_note,
     interrupted,
     interruption_of,
@@ -54,6 +54,7 @@ from .runtime import Runtime
 
 if TYPE_CHECKING:
     from muybridge.files.saving import PartFile
+    from muybridge.ledger.books import Booking, Books
     from muybridge_protocol.media.facts import MediaFacts
     from muybridge_protocol.operations import Download, Inspection
     from muybridge_protocol.operations.download import Saved
@@ -74,6 +75,7 @@ class Driver:
         listeners: Receive events.
         runtime: Tells the time and waits.
         next_polls: Remembers when each task may next be polled.
+        books: What paid requests are booked with, or None.
     """
 
     transport: AsyncTransport
@@ -81,26 +83,37 @@ class Driver:
     listeners: Listeners
     runtime: Runtime
     next_polls: NextPolls
+    books: Books | None = None
 
-    async def finish(self, operation: Operation[T], ledger: Ledger | None = None) -> T:
+    def booking(self, operation: Operation[Any]) -> Booking | None:
+        """Return what books *operation*, or None if nothing does."""
+        return None if self.books is None else self.books.booking(operation, self.runtime)
+
+    async def finish(
+        self,
+        operation: Operation[T],
+        notes: PaidNotes | None = None,
+        booking: Booking | None = None,
+    ) -> T:
         """Drive *operation* to its end and return its outcome.
 
         Args:
             operation: The operation, not yet driven.
-            ledger: Where to book the outcome before another Ctrl-C can arrive.
+            notes: Where to book the outcome before another Ctrl-C can arrive.
+            booking: Books it in the ledger, or None for the driver's choice.
 
         Raises:
             ServiceError: The operation failed.
         """
-        drive = Drive(self, operation, ledger)
+        drive = Drive(self, operation, notes, booking)
         try:
             while await drive.step():
                 pass
             outcome: T = drive.outcome()
         except BaseException as error:
             # Here too: another Ctrl-C may strike where the caller leaves its note.
-            if ledger is not None:
-                ledger.leave_note(error)
+            if notes is not None:
+                notes.leave_note(error)
             raise
         return outcome
 
@@ -126,11 +139,11 @@ class Driver:
         return facts
 
     async def exchange(
-        self, request: HttpRequest, deadline: float
+        self, request: HttpRequest, deadline: float, booking: Booking | None = None
     ) -> HttpResponse | TransportFailure | BrokenOff:
         """Send *request*, read the whole response, and return the outcome. Raises nothing."""
         came = await self.attempt(
-            request, deadline, lambda stream: whole(stream, paid=request.paid)
+            request, deadline, lambda stream: whole(stream, paid=request.paid), booking
         )
         return self.credentials.redact_response(came) if isinstance(came, HttpResponse) else came
 
@@ -139,14 +152,20 @@ class Driver:
         request: HttpRequest,
         deadline: float,
         read: Callable[[Stream], Coroutine[Any, Any, T]],
+        booking: Booking | None = None,
     ) -> T | TransportFailure | BrokenOff:
         """Send *request* and return the result of *read*, or how the exchange failed.
+
+        If the ledger does not permit the request, nothing is sent.
 
         Args:
             request: What to send.
             deadline: When to give up, on the runtime's clock.
             read: Enters the exchange and reads the response.
+            booking: Books it in the ledger, or None.
         """
+        if booking is not None and (withheld := await booking.arm()) is not None:
+            return withheld
         stream: Stream | None = None
         try:
             stream = self.transport.stream(
@@ -179,14 +198,22 @@ class Drive(Generic[Op]):
     Args:
         driver: The driver of its client.
         operation: The operation, not yet driven.
-        ledger: Where to book the outcome before another Ctrl-C can arrive.
+        notes: Where to book the outcome before another Ctrl-C can arrive.
+        booking: Books it in the ledger, or None for the driver's choice.
     """
 
-    def __init__(self, driver: Driver, operation: Op, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        operation: Op,
+        notes: PaidNotes | None = None,
+        booking: Booking | None = None,
+    ) -> None:
         self._driver = driver
         self._operation: Op = operation
         self._tracker = _track(operation, driver)
-        self._ledger = Ledger() if ledger is None else ledger
+        self._notes = PaidNotes() if notes is None else notes
+        self._booking = driver.booking(operation) if booking is None else booking
         self._settled: Settled[Any] | None = None
         self.events: tuple[Event, ...] = ()
         """What the last step revealed."""
@@ -236,15 +263,19 @@ class Drive(Generic[Op]):
         try:
             with hold_interrupts(when=request.shielded) as held:
                 self._tracker.sending(request, now)
-                self._ledger.begin(request)
+                self._notes.begin(request)
                 next_polls.note(self._operation, now)
-                operation = await self._exchange(request, deadline)
-                self._ledger.book(operation)
-                next_polls.note(operation, runtime.now())
-                self._tracker.tell_end(operation.events)
+                try:
+                    operation = await self._exchange(request, deadline)
+                    self._notes.book(operation)
+                    next_polls.note(operation, runtime.now())
+                    self._tracker.tell_end(operation.events)
+                finally:
+                    await self._record()
         except runtime.cancelled:
             if held is not None and held.seen:
                 raise held.interrupt() from None
+            await self._drop_cancellation()
             raise
         except Exception:  # a listener's, which undoes no cancellation
             await runtime.raise_cancellation()
@@ -253,6 +284,19 @@ class Drive(Generic[Op]):
             raise interrupted(operation, held)
         await runtime.raise_cancellation()
         self._operation, self.events = operation, operation.events
+
+    async def _drop_cancellation(self) -> None:
+        """Drop a second cancellation, which says the same as the first."""
+        runtime = self._driver.runtime
+        try:
+            await runtime.raise_cancellation()
+        except runtime.cancelled:
+            return
+
+    async def _record(self) -> None:
+        """Record the outcome of an exchange in the ledger."""
+        if self._booking is not None:
+            await self._booking.record()
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:
         """Send *request*, and read the response piece by piece."""
@@ -268,23 +312,26 @@ class Drive(Generic[Op]):
         before = self._operation
         driver = self._driver
         came = await (
-            driver.exchange(request, deadline)
+            driver.exchange(request, deadline, self._booking)
             if read is None
-            else driver.attempt(request, deadline, read)
+            else driver.attempt(request, deadline, read, self._booking)
         )
         now = self._driver.runtime.now()
         match came:
             case HttpResponse():
                 self._tracker.replied(came, now)
-                return self._operation.receive(came, now)
+                after = self._operation.receive(came, now)
             case TransportFailure() if self._operation.settled is None:
                 self._tracker.failed(came, now)
-                return self._operation.fail(came, now)
+                after = self._operation.fail(came, now)
             case BrokenOff():
                 self._break_off(came, before, request, now)
                 raise came.error
             case _:  # `read` has handled it; any failure came while leaving the exchange
-                return self._operation
+                after = self._operation
+        if self._booking is not None:
+            self._booking.take(after)
+        return after
 
     def _break_off(self, broken: BrokenOff, before: Op, request: HttpRequest, now: float) -> None:
         """Tell the operation and the listeners before the error is raised."""
@@ -294,9 +341,11 @@ class Drive(Generic[Op]):
         if not request.paid:
             return
         if not failure.sent:
-            self._ledger.withdraw()
+            self._notes.withdraw()
         try:  # an operation may write down what is known
             after = before.fail(failure, now)
+            if self._booking is not None:
+                self._booking.take(after)
             self._tracker.tell_end(after.events if failure.sent else ())
         except Exception as other:  # noqa: BLE001  a journal's or a listener's: one can be raised
             add_note(broken.error, f"{type(other).__name__} besides: {other}")
@@ -393,7 +442,11 @@ class StreamOpening(Drive["OpenStream"]):
         return self._reply, self._tracker
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:
-        self._operation = await self._exchange(request, deadline, self._open)
+        try:
+            self._operation = await self._exchange(request, deadline, self._open)
+        finally:
+            await self._record()
+        await self._driver.runtime.raise_cancellation()
         if self._reply is None:
             self._tracker.tell_end(self._operation.events)
 

@@ -29,7 +29,7 @@ TEXT_UNDER_WAY = (
 NOT_SENT = "The request was not sent, and nothing was charged: it can be sent again."
 
 
-class Ledger:
+class PaidNotes:
     """Records the state of a paid request, for the notes of an exception that interrupts the call.
 
     It is not a context manager: Ctrl-C may arrive while one is being left, after the block and

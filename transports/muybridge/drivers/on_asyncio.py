@@ -137,6 +137,14 @@ class AsyncioRuntime:
             raise held from (None if running.cancelled() else running.exception())
         return running.result()
 
+    async def finish_in_thread(self, work: Callable[[], T]) -> T:
+        """Do *work* in a thread, and keep a cancellation for `raise_cancellation`."""
+        running = asyncio.get_running_loop().run_in_executor(None, copy_context().run, work)
+        held = await _outlast({running}, lambda: None)
+        if held is not None:
+            self._held_back.setdefault(_current_task(), held)
+        return running.result()
+
     def team(self, size: int) -> AsyncioTeam:  # noqa: ARG002  tasks cost next to nothing
         """Return tasks, as many as are started."""
         return AsyncioTeam()

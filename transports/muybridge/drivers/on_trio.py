@@ -58,6 +58,13 @@ class TrioRuntime:
         """Do *work* in a thread."""
         return await trio.to_thread.run_sync(work)
 
+    async def finish_in_thread(self, work: Callable[[], T]) -> T:
+        """Do *work* in a thread. Trio raises a cancellation at the caller's next checkpoint."""
+        done: list[T] = []
+        with trio.CancelScope(shield=True):
+            done.append(await trio.to_thread.run_sync(work))
+        return done[0]
+
     def team(self, size: int) -> TrioTeam:  # noqa: ARG002  tasks cost next to nothing
         """Return the tasks of a nursery, as many as are started."""
         return TrioTeam()

@@ -168,16 +168,21 @@ class AsyncOutcomes:
         runtime = self._driver.runtime
         with self._team.lock:
             try:
+                booking = self._driver.booking(self._run.fleet.operation_of(sent.ticket))
                 self._run.sending(sent, runtime.now())
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
                 return
-        came = await self._driver.exchange(sent.request, sent.deadline)
+        came = await self._driver.exchange(sent.request, sent.deadline, booking)
+        if booking is not None:
+            booking.judge(came, runtime.now())
         broken = came if isinstance(came, BrokenOff) else None
         cancelled = broken is not None and isinstance(broken.error, runtime.cancelled)
         with self._team.lock:
             if not (self._left or (cancelled and not sent.request.paid)):
                 self._take(sent, came)
+        if booking is not None:
+            await booking.record()
         if broken is not None and not isinstance(broken.error, Exception):
             raise broken.error
 

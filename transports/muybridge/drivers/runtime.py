@@ -92,6 +92,14 @@ class Runtime(Protocol):
         """Do *work*, which waits for a disk or a database, without blocking others."""
         ...
 
+    async def finish_in_thread(self, work: Callable[[], T]) -> T:
+        """Do *work* in a thread to its end, whoever is cancelled.
+
+        What cancels the caller meanwhile waits for `raise_cancellation`, or for the caller's next
+        checkpoint, as after `unbroken`.
+        """
+        ...
+
     def team(self, size: int) -> Team:
         """Return workers that run up to *size* coroutines at a time beside the caller."""
         ...

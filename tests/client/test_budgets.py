@@ -1,0 +1,350 @@
+"""No budget is exceeded, whichever call spends, and every paid request is in the ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from muybridge import (
+    CreateAmbiguous,
+    ImgbRequest,
+    MediaRequest,
+    NotSent,
+    OverBudget,
+    RateLimited,
+    Refused,
+    VideosRequest,
+)
+from muybridge.ledger import Budget, LedgerUnusable, State, open_ledger
+from muybridge_protocol.estimates import PriceList
+from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
+
+from .drivers import AnyClient, MakeClient
+from .fleets import run_all
+from .in_process import World
+from .requests_made import image
+
+UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
+LOST = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.TIMED_OUT)
+REFUSED = HttpResponse(400, (), b'{"error": {"message": "no"}}')
+SLOW_DOWN = HttpResponse(429, (("Retry-After", "1"),), b"{}")
+BROKEN = HttpResponse(200, (), b"nonsense")
+FAILED_RECORD = HttpResponse(200, (), b'{"id": "t1", "status": "failed", "error": "no horses"}')
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "ledger.sqlite3"
+
+
+def states(ledger: Path) -> Counter[State]:
+    return Counter(entry.state for entry in open_ledger(ledger).entries())
+
+
+ASKED = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+
+
+def chat(client: AnyClient) -> object:
+    return client.chat_completions(
+        {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+    )
+
+
+def stream(client: AnyClient) -> object:
+    with client.stream_chat_completions(ASKED) as chunks:
+        return list(chunks)
+
+
+def create(client: AnyClient) -> object:
+    return client.create(image())
+
+
+def run(client: AnyClient) -> object:
+    return client.run(image())
+
+
+def call(client: AnyClient) -> object:
+    return client.call("POST", "/v1/imga/images", {"model": "imga", "prompt": "a horse"})
+
+
+def run_two(client: AnyClient) -> object:
+    outcome = run_all(client, [image(), image("another horse")], concurrency=1)[-1]
+    return outcome.unwrap()
+
+
+PAYING: dict[str, tuple[Callable[[AnyClient], object], dict[str, Any]]] = {
+    "create": (create, {"creates": 1}),
+    "run": (run, {"creates": 1}),
+    "run_all": (run_two, {"creates": 2}),
+    "call": (call, {"creates": 1}),
+    "text": (chat, {"calls": 1}),
+    "text stream": (stream, {"calls": 1}),
+}
+paying = pytest.mark.parametrize("way", PAYING)
+
+
+@paying
+def test_a_limit_is_kept(make_client: MakeClient, world: World, ledger: Path, way: str) -> None:
+    """Each way to spend uses up the budget; then nothing is sent, and the error says why."""
+    pay, limits = PAYING[way]
+    client = make_client(world, budget=Budget(**limits), ledger=ledger)
+    pay(client)
+    paid = len(world.posts)
+    assert paid == sum(limits.values())
+    with pytest.raises(OverBudget, match=r"and 0 of the limit of . .* is left\. Nothing was"):
+        pay(client)
+    assert len(world.posts) == paid
+    assert states(ledger) == {State.ACCEPTED: paid}
+
+
+@paying
+def test_another_client_shares_it(
+    make_client: MakeClient, world: World, ledger: Path, way: str
+) -> None:
+    """What one client has spent is missing from the budget of the next one."""
+    pay, limits = PAYING[way]
+    pay(make_client(world, ledger=ledger))
+    paid = len(world.posts)
+    with pytest.raises(OverBudget):
+        pay(make_client(world, budget=Budget(**limits), ledger=ledger))
+    assert len(world.posts) == paid
+
+
+def test_nothing_is_recorded_without_a_ledger(
+    make_client: MakeClient, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client without a budget or a ledger writes no file."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    make_client(world).create(image())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [(UNSENT, NotSent), (REFUSED, Refused), (SLOW_DOWN, RateLimited)],
+    ids=["not sent", "refused", "rate-limited"],
+)
+def test_what_did_nothing_is_released(
+    make_client: MakeClient,
+    world: World,
+    ledger: Path,
+    answer: HttpResponse | TransportFailure,
+    error: type[Exception],
+) -> None:
+    """A request that certainly did nothing does not use up the budget."""
+    client = make_client(world, budget=Budget(creates=1), ledger=ledger)
+    world.always = answer
+    with pytest.raises(error) as caught:
+        client.create(image())
+    assert not isinstance(caught.value, OverBudget)
+    assert states(ledger) == {State.RELEASED: 1}
+    world.always = None
+    client.create(image())
+    assert states(ledger) == {State.RELEASED: 1, State.ACCEPTED: 1}
+
+
+def test_a_retry_spends_once(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """A create that is retried after a 429 and a failed connection uses up one create."""
+    world.instead.extend([SLOW_DOWN, UNSENT])
+    make_client(world, budget=Budget(creates=1), ledger=ledger).create(image())
+    assert states(ledger) == {State.ACCEPTED: 1}
+
+
+@pytest.mark.parametrize("answer", [LOST, BROKEN], ids=["lost", "unreadable"])
+def test_ambiguous_stays_spent(
+    make_client: MakeClient, world: World, ledger: Path, answer: HttpResponse | TransportFailure
+) -> None:
+    """A request that may have been accepted stays spent until a person decides."""
+    client = make_client(world, budget=Budget(creates=1), ledger=ledger)
+    world.instead.append(answer)
+    with pytest.raises(CreateAmbiguous):
+        client.create(image())
+    with pytest.raises(OverBudget):
+        client.create(image())
+    books = open_ledger(ledger)
+    [entry] = books.entries()
+    assert entry.state is State.AMBIGUOUS
+    assert entry.reason
+    books.release(entry.key)
+    client.create(image())
+
+
+def test_a_failed_task_stays_spent(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """A task that fails when it is created may be charged, so it stays spent."""
+    client = make_client(world, budget=Budget(creates=1), ledger=ledger)
+    world.instead.append(FAILED_RECORD)
+    assert client.create(image()).status == "failed"
+    with pytest.raises(OverBudget):
+        client.create(image())
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        (Budget(cost=1000), "its cost is unknown"),
+        (Budget(seconds=1000), "its seconds are unknown"),
+    ],
+)
+def test_an_unknown_amount_is_refused(
+    make_client: MakeClient, world: World, ledger: Path, budget: Budget, said: str
+) -> None:
+    """A limit is never compared with an unknown amount: nothing is sent."""
+    client = make_client(world, budget=budget, ledger=ledger)
+    with pytest.raises(OverBudget, match=said):
+        client.call("POST", "/v1/imga/images", {"model": "imga", "prompt": "a horse"})
+    assert world.posts == []
+
+
+PRICES = """
+currency = "USD"
+prices = [{family = "imga", per_call = 0.04}, {family = "vidm", per_call = 0.5}]
+"""
+
+
+def test_a_limit_on_cost(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """With prices, a limit on cost is kept to the last hundredth; without one, nothing is sent."""
+    prices = PriceList.parse(PRICES)
+    client = make_client(world, budget=Budget(cost="0.12"), ledger=ledger, prices=prices)
+    for _ in range(3):
+        client.create(image())
+    with pytest.raises(OverBudget, match=r"it needs 0\.04 in cost, and 0 of the limit of 0\.12"):
+        client.create(image())
+    with pytest.raises(OverBudget, match="its cost is unknown"):
+        client.create(ImgbRequest(model="imgb-2", prompt="a horse"))
+    assert len(world.posts) == 3
+
+
+def test_an_earlier_unknown_amount_is_refused(
+    make_client: MakeClient, world: World, ledger: Path
+) -> None:
+    """A cost that the ledger does not know is not taken for 0."""
+    make_client(world, ledger=ledger).create(image())
+    budget, prices = Budget(cost=1000), PriceList.parse(PRICES)
+    client = make_client(world, budget=budget, ledger=ledger, prices=prices)
+    with pytest.raises(OverBudget, match="the ledger has requests whose cost is unknown"):
+        client.create(image())
+    assert len(world.posts) == 1
+
+
+def test_a_limit_on_seconds_and_pictures(
+    make_client: MakeClient, world: World, ledger: Path
+) -> None:
+    """Pictures and seconds of video are counted apart; one does not use up the other."""
+    client = make_client(world, budget=Budget(pictures=1, seconds=5), ledger=ledger)
+    client.create(image())
+    with pytest.raises(OverBudget, match="it needs 1 picture, and 0 of"):
+        client.create(image())
+    video = VideosRequest(model="videos", prompt="a horse", duration=5)
+    client.create(video)
+    with pytest.raises(OverBudget, match="it needs 5 seconds, and 0 of"):
+        client.create(video)
+    assert len(world.posts) == 2
+
+
+@pytest.mark.parametrize("per", ["day", "month", None])
+def test_a_period(make_client: MakeClient, world: World, ledger: Path, per: Any) -> None:
+    """A budget per day or month starts afresh at midnight UTC; one without a period never does."""
+    client = make_client(world, budget=Budget(creates=1, per=per), ledger=ledger)
+    client.create(image())
+    with pytest.raises(OverBudget):
+        client.create(image())
+    world.clock.sleep(DAY)
+    if per == "day":
+        client.create(image())
+    world.clock.sleep(31 * DAY)
+    if per is not None:
+        client.create(image())
+    with pytest.raises(OverBudget):
+        client.create(image())
+
+
+def test_the_environment_limits_every_client(
+    make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A team's limit applies to a client that has a larger budget of its own, or none."""
+    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(ledger))
+    monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "2")
+    make_client(world).create(image())
+    client = make_client(world, budget=Budget(creates=10))
+    client.create(image())
+    with pytest.raises(OverBudget, match="0 of the limit of 2 creates is left"):
+        client.create(image())
+    with pytest.raises(OverBudget):
+        make_client(world).create(image())
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("MUYBRIDGE_MAX_CREATES", "many"),
+        ("MUYBRIDGE_MAX_COST", "-1"),
+        ("MUYBRIDGE_MAX_COST", "nan"),
+        ("MUYBRIDGE_MAX_COSTS", "5"),
+    ],
+)
+def test_a_wrong_environment(
+    make_client: MakeClient,
+    world: World,
+    variable: str,
+    value: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A limit that cannot be read, or that does not exist, is not taken for no limit."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ValueError, match=variable):
+        make_client(world)
+
+
+def test_run_all_goes_on(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """In a run, requests beyond the budget end with an error, and the others are completed."""
+    client = make_client(world, budget=Budget(creates=3), ledger=ledger)
+    work: list[MediaRequest] = [image(f"horse {number}") for number in range(8)]
+    outcomes = run_all(client, work, concurrency=4)
+    assert len(outcomes) == 8
+    assert sum(outcome.result is not None for outcome in outcomes) == 3
+    assert all(isinstance(one.error, OverBudget) for one in outcomes if one.result is None)
+    assert len(world.posts) == 3
+
+
+@paying
+def test_an_unusable_ledger(make_client: MakeClient, world: World, ledger: Path, way: str) -> None:
+    """If the ledger cannot be used, nothing is sent."""
+    ledger.parent.mkdir()
+    ledger.write_bytes(b"no ledger, but something else that matters to somebody" * 100)
+    client = make_client(world, ledger=ledger)
+    with pytest.raises(LedgerUnusable, match="Nothing is sent"):
+        PAYING[way][0](client)
+    assert world.posts == []
+
+
+def test_a_listener_that_raises(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """An exception from a listener leaves the entry as the response says."""
+
+    def told(_: object) -> NoReturn:
+        raise RuntimeError("the listener is broken")
+
+    client = make_client(world, ledger=ledger, on_submitted=told)
+    with pytest.raises(RuntimeError, match="the listener is broken"):
+        client.create(image())
+    [entry] = open_ledger(ledger).entries()
+    assert entry.state is State.ACCEPTED
+    assert entry.task is not None
+
+
+def test_the_key_is_not_in_the_ledger(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """The ledger holds neither the key nor a digest of it that another ledger shares."""
+    for path in (ledger, ledger.with_name("other.sqlite3")):
+        make_client(world, ledger=path).create(image())
+    accounts = [
+        entry.account
+        for path in (ledger, ledger.with_name("other.sqlite3"))
+        for entry in open_ledger(path).entries()
+    ]
+    assert len(set(accounts)) == 2
+    assert world.key.encode() not in ledger.read_bytes()

@@ -1,0 +1,259 @@
+"""`create_once`: one name is one task, whoever repeats the call, and one charge."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import attrs
+import pytest
+
+from muybridge import CreateAmbiguous, NotSent, OnceTaken, OnceUnderWay, Refused, Task
+from muybridge.ledger import Budget, CannotResolve, Ledger, LedgerUnusable, State, open_ledger
+from muybridge.ledger.sqlite_store import SqliteStore
+from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
+
+from .drivers import MakeClient
+from .in_process import World
+from .requests_made import image
+
+UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
+LOST = TransportFailure(
+    phase=Phase.HEAD, sent=True, reason=Reason.TIMED_OUT, partial=b'{"id": "task-7", "status": '
+)
+REFUSED = HttpResponse(400, (), b'{"error": {"message": "no"}}')
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite3"
+
+
+def the_entry(ledger: Path) -> str:
+    """Return the key of the only entry."""
+    [entry] = open_ledger(ledger).entries()
+    return entry.key
+
+
+def test_the_same_task(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """Repeating the call returns the same task, from any client, and nothing is sent again."""
+    first = make_client(world, ledger=ledger).create_once("order 1", image())
+    client = make_client(world, ledger=ledger, budget=Budget(creates=1))
+    again = client.create_once("order 1", image())
+    assert again.to_token() == first.to_token()
+    assert len(world.posts) == 1
+    other = make_client(world, ledger=ledger).create_once("order 2", image())
+    assert other.id != first.id
+    assert client.wait(first).url is not None
+
+
+def test_the_default_ledger(
+    make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client without a ledger of its own keeps the names in the default one."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(ledger.parent))
+    client = make_client(world)
+    assert client.create_once("order 1", image()).id == client.create_once("order 1", image()).id
+    assert len(world.posts) == 1
+    assert (ledger.parent / "muybridge" / "ledger.sqlite3").exists()
+
+
+def test_a_failed_task(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """A task that failed when it was created is returned again, because it may be charged."""
+    world.instead.append(HttpResponse(200, (), b'{"id": "t1", "status": "failed"}'))
+    client = make_client(world, ledger=ledger)
+    assert client.create_once("order 1", image()).status == "failed"
+    assert client.create_once("order 1", image()).status == "failed"
+    assert len(world.posts) == 1
+
+
+def test_another_request(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """If the name belongs to another request, nothing is sent."""
+    client = make_client(world, ledger=ledger)
+    client.create_once("order 1", image())
+    with pytest.raises(OnceTaken, match="nothing was sent"):
+        client.create_once("order 1", image("another horse"))
+    assert len(world.posts) == 1
+
+
+def test_another_account(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """Each account has its own names."""
+    other = World(key="sk-another-1a2b3c4d5e6f")
+    first = make_client(world, ledger=ledger).create_once("order 1", image())
+    make_client(other, ledger=ledger).create_once("order 1", image("another horse"))
+    assert len(world.posts) == len(other.posts) == 1
+    assert make_client(world, ledger=ledger).create_once("order 1", image()).id == first.id
+
+
+@pytest.mark.parametrize("answer", [UNSENT, REFUSED], ids=["not sent", "refused"])
+def test_what_did_nothing_may_be_sent_again(
+    make_client: MakeClient, world: World, ledger: Path, answer: HttpResponse | TransportFailure
+) -> None:
+    """A request that certainly did nothing does not use up its name."""
+    client = make_client(world, ledger=ledger)
+    world.always = answer
+    with pytest.raises((NotSent, Refused)):
+        client.create_once("order 1", image())
+    world.always = None
+    task = client.create_once("order 1", image("a better horse"))
+    assert client.create_once("order 1", image("a better horse")).id == task.id
+
+
+def test_ambiguous(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """After an ambiguous create, repeating the call says so, and sends nothing."""
+    client = make_client(world, ledger=ledger)
+    world.instead.append(LOST)
+    with pytest.raises(CreateAmbiguous):
+        client.create_once("order 1", image())
+    with pytest.raises(CreateAmbiguous, match="muybridge ledger resolve") as caught:
+        client.create_once("order 1", image())
+    assert caught.value.candidate_id == "task-7"
+    assert len(world.posts) == 1
+
+
+def test_a_person_names_the_task(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """Once a person has named the task, the call returns it."""
+    client = make_client(world, ledger=ledger)
+    world.instead.append(LOST)
+    with pytest.raises(CreateAmbiguous):
+        client.create_once("order 1", image())
+    open_ledger(ledger).adopt(the_entry(ledger), "task-7")
+    task = client.create_once("order 1", image())
+    assert (task.id, task.family) == ("task-7", "imga")
+    assert len(world.posts) == 1
+
+
+@pytest.mark.parametrize("decide", [Ledger.release, Ledger.resubmit])
+def test_a_person_lets_it_be_sent_again(
+    make_client: MakeClient, world: World, ledger: Path, decide: object
+) -> None:
+    """Once a person has decided so, it is sent again; only a released one costs no budget."""
+    client = make_client(world, ledger=ledger)
+    world.instead.append(LOST)
+    with pytest.raises(CreateAmbiguous):
+        client.create_once("order 1", image())
+    key = the_entry(ledger)
+    assert callable(decide)
+    decide(open_ledger(ledger), key)
+    client.create_once("order 1", image())
+    assert len(world.posts) == 2
+    counted = {entry.key: entry.state for entry in open_ledger(ledger).entries()}
+    released = decide is Ledger.release
+    assert counted[key] is (State.RELEASED if released else State.RESUBMITTED)
+    with pytest.raises(CannotResolve):
+        open_ledger(ledger).release(key)
+
+
+@pytest.mark.parametrize("once", ["", "x" * 201, "a\nb", "a\0b", "\ud800"])
+def test_a_name_that_cannot_be_used(
+    make_client: MakeClient, world: World, ledger: Path, once: str
+) -> None:
+    """An empty, huge or unprintable name is refused before anything is sent."""
+    with pytest.raises(ValueError, match=r"1 to 200 printable.*Nothing was sent"):
+        make_client(world, ledger=ledger).create_once(once, image())
+    assert world.posts == []
+    assert not ledger.exists()
+
+
+def test_a_name_that_is_no_string(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """A number is not taken for a name, because 1 and "1" would be one name or two."""
+    with pytest.raises(TypeError, match="must be a string, not int"):
+        make_client(world, ledger=ledger).create_once(1, image())  # type: ignore[arg-type]
+
+
+def test_a_ledger_that_cannot_be_written(
+    make_client: MakeClient, world: World, ledger: Path
+) -> None:
+    """Without a ledger nothing is paid under a name."""
+    ledger.mkdir()
+    with pytest.raises(LedgerUnusable):
+        make_client(world, ledger=ledger).create_once("order 1", image())
+    assert world.posts == []
+
+
+DIES = """
+import os, sys
+from muybridge import Client
+from muybridge.testing import FakeTransport
+from client.in_process import KEY, World
+from client.requests_made import image
+
+class Dies(FakeTransport):
+    def stream(self, request, *, timeout, authorization=None):
+        os._exit(9)
+
+Client(KEY, World.url, ledger=sys.argv[1], transport=Dies()).create_once("order 1", image())
+"""
+
+
+def test_a_process_that_died(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """If the process dies after arming, repeating the call says that it is ambiguous."""
+    done = subprocess.run(  # noqa: S603  our own code
+        [sys.executable, "-c", DIES, str(ledger)],
+        env={"PYTHONPATH": ":".join(sys.path)},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 9
+    client = make_client(world, ledger=ledger)
+    with pytest.raises(CreateAmbiguous, match="the process was stopped"):
+        client.create_once("order 1", image())
+    assert world.posts == []
+    open_ledger(ledger).release(the_entry(ledger))
+    client.create_once("order 1", image())
+
+
+def test_many_at_once(make_client: MakeClient, ledger: Path) -> None:
+    """Of many callers with one name, one sends the request, and the others get its task."""
+    world = World(latency=0.2)
+    tasks: list[Task] = []
+    clients = [make_client(world, ledger=ledger) for _ in range(6)]
+
+    def call(number: int) -> None:
+        tasks.append(clients[number].create_once("order 1", image()))
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(tasks) == 6
+    assert len({task.id for task in tasks}) == 1
+    assert len(world.posts) == 1
+
+
+def test_it_waits_for_another_caller(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """While another caller is sending, the call waits; in the end it says that it is under way."""
+    make_client(world, ledger=ledger).create_once("order 1", image())
+    store = SqliteStore(ledger)
+    with store.writing() as rows:
+        entry = rows.find(the_entry(ledger))
+        assert entry is not None
+        rows.put(attrs.evolve(entry, state=State.ARMED, owner=store.owner))
+    with pytest.raises(OnceUnderWay, match="nothing was sent again"):
+        make_client(world, ledger=ledger).create_once("order 1", image())
+    assert len(world.posts) == 1
+
+
+def test_identical_requests_join(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """With `dedupe`, an identical request gets the earlier task; without it, it does not."""
+    client = make_client(world, ledger=ledger, dedupe=True)
+    first = client.create(image())
+    assert client.create(image()).id == first.id
+    assert client.run(image()).id == first.id
+    assert len(world.posts) == 1
+    assert client.create(image("another horse")).id != first.id
+    assert make_client(world, ledger=ledger).create(image()).id != first.id
+
+
+def test_names_and_digests_are_kept_apart(
+    make_client: MakeClient, world: World, ledger: Path
+) -> None:
+    """A name that looks like that of identical requests is another name."""
+    client = make_client(world, ledger=ledger, dedupe=True)
+    first = client.create(image())
+    [entry] = open_ledger(ledger).entries()
+    assert entry.once is not None
+    assert client.create_once(entry.once, image()).id != first.id

@@ -1,0 +1,187 @@
+"""Threads, tasks and processes at one ledger, killed at any step: no limit is exceeded."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batch.billing import BillingServer, Fault, at_random
+from muybridge.ledger import State, open_ledger
+from processes import Nursery
+
+from .spender import STEPS
+
+DRIVERS = ("requests", "trio", "asyncio")
+KILLED = -9
+
+
+@pytest.fixture(scope="module")
+def nurseries() -> Iterator[list[Nursery]]:
+    """What forks four processes at once."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Nursery("ledger.spender")) for _ in range(4)]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite3"
+
+
+def at_once(nurseries: list[Nursery], orders: list[dict[str, Any]]) -> list[Any]:
+    """Run up to four processes at the same time, and return what each returned."""
+    with ThreadPoolExecutor(len(nurseries)) as pool:
+        running = [
+            pool.submit(nursery.run, **order)
+            for nursery, order in zip(nurseries, orders, strict=False)
+        ]
+        return [one.result() for one in running]
+
+
+def check_books(server: BillingServer, ledger: Path, cap: int) -> Counter[State]:
+    """Compare the ledger with the server's books, and return how many entries are in each state."""
+    entries = [*open_ledger(ledger).entries()] if ledger.exists() else []
+    counts = Counter(entry.state for entry in entries)
+    accepted = {task for tasks in server.accepted.values() for task in tasks}
+    assert len(accepted) <= counts[State.ACCEPTED] + counts[State.AMBIGUOUS] <= cap
+    known = {entry.task.id for entry in entries if entry.task is not None}
+    assert known <= accepted
+    assert len(known) == counts[State.ACCEPTED]
+    # What the ledger does not know by its id is one of its ambiguous entries.
+    assert len(accepted - known) <= counts[State.AMBIGUOUS]
+    assert counts[State.ARMED] == 0
+    return counts
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize(
+    "size", [8, pytest.param(500, marks=pytest.mark.nightly)], ids=["few", "many"]
+)
+def test_threads_and_tasks(nurseries: list[Nursery], ledger: Path, driver: str, size: int) -> None:
+    """Many threads or tasks of four processes spend the whole budget, and not a request more."""
+    many = 32 if driver == "requests" and size > 32 else size
+    with BillingServer() as server:
+        order = {
+            "url": server.url, "ledger": str(ledger), "cap": 3 * size, "tries": size,
+            "at_once": many, "driver": driver,
+        }  # fmt: skip
+        told = at_once(nurseries, [order] * 4)
+        counts = check_books(server, ledger, 3 * size)
+        assert server.posts == 3 * size
+    assert counts == {State.ACCEPTED: 3 * size}
+    ended: Counter[str] = Counter()
+    for one in told:
+        ended.update(one["ended"])
+    assert ended == {"Task": 3 * size, "OverBudget": size}
+
+
+def test_different_drivers(nurseries: list[Nursery], ledger: Path) -> None:
+    """Threads, trio and asyncio share one ledger, while the service refuses and loses responses."""
+    weights = {
+        Fault.NONE: 6, Fault.ACCEPTED_RESET: 1, Fault.ACCEPTED_CUT: 1, Fault.LOST_RESET: 1,
+        Fault.REFUSED: 2, Fault.THROTTLED: 1,
+    }  # fmt: skip
+    with BillingServer(at_random(5, weights)) as server:
+        order = {"url": server.url, "ledger": str(ledger), "cap": 25, "tries": 12}
+        at_once(nurseries, [{**order, "driver": driver} for driver in (*DRIVERS, "requests")])
+        counts = check_books(server, ledger, 25)
+    assert counts[State.ACCEPTED] > 0
+    assert counts[State.AMBIGUOUS] > 0
+    assert counts[State.RELEASED] > 0
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_every_step(
+    nurseries: list[Nursery], ledger: Path, driver: str, step: str
+) -> None:
+    """A process that is killed at any step leaves the budget intact, and the others go on."""
+    cap = 6
+    with BillingServer() as server:
+        order = {
+            "url": server.url, "ledger": str(ledger), "cap": cap, "tries": 4, "at_once": 2,
+            "driver": driver,
+        }  # fmt: skip
+        first = step.endswith(("the ledger", "enlisting"))
+        dying = {**order, "kill_at": step, "nth": 1 if first else 2}
+        # A process that is to die while it creates the ledger must be the first.
+        rounds = [[dying], [order]] if "creating" in step else [[dying, order]]
+        killed, *others = [one for orders in rounds for one in at_once(nurseries[:2], orders)]
+        assert killed == KILLED
+        assert all(isinstance(one, dict) for one in others)
+        check_books(server, ledger, cap)
+        left = nurseries[2].run(**{**order, "tries": 2 * cap})
+        counts = check_books(server, ledger, cap)
+    # The last one has spent what was left, to the last create.
+    assert left["ended"]["OverBudget"] > 0
+    assert counts[State.ACCEPTED] + counts[State.AMBIGUOUS] == cap
+    assert counts[State.AMBIGUOUS] <= 2
+
+
+@pytest.mark.nightly
+def test_killed_a_thousand_times(nurseries: list[Nursery], ledger: Path) -> None:
+    """Four processes at once, killed a thousand times at every step: the books stay right."""
+    source = random.Random(1)  # noqa: S311  steps, not secrets
+    steps = [*STEPS]
+    cap, kills = 3000, 0
+    hit: Counter[str] = Counter()
+    with BillingServer() as server:
+        while kills < 1000:
+            orders: list[dict[str, Any]] = [
+                {
+                    "url": server.url, "ledger": str(ledger), "cap": cap, "tries": 5,
+                    "at_once": source.choice([1, 3]), "driver": source.choice(DRIVERS),
+                    "kill_at": source.choice(steps), "nth": source.choice([1, 1, 2, 4]),
+                }
+                for _ in range(4)
+            ]  # fmt: skip
+            told = at_once(nurseries, orders)
+            struck = [
+                order["kill_at"] for order, one in zip(orders, told, strict=True) if one == KILLED
+            ]
+            hit.update(struck)
+            kills += len(struck)
+        counts = check_books(server, ledger, cap)
+    assert counts[State.AMBIGUOUS] <= kills * 3
+    assert {step for step in steps if "creating" not in step} <= set(hit)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_one_name_in_four_processes(nurseries: list[Nursery], ledger: Path, driver: str) -> None:
+    """Of many callers in four processes with one name, one sends; all of them get its task."""
+    with BillingServer() as server:
+        order = {
+            "url": server.url, "ledger": str(ledger), "cap": 100, "tries": 3, "at_once": 3,
+            "driver": driver, "once": "order 1",
+        }  # fmt: skip
+        told = at_once(nurseries, [order] * 4)
+        assert server.posts == 1
+    assert len({task for one in told for task in one["ids"]}) == 1
+    assert sum(len(one["ids"]) for one in told) == 12
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_name_survives_a_kill(nurseries: list[Nursery], ledger: Path, step: str) -> None:
+    """After a kill at any step, repeating the call never sends what may have been accepted."""
+    with BillingServer() as server:
+        order = {
+            "url": server.url, "ledger": str(ledger), "cap": 100, "tries": 1, "at_once": 1,
+            "once": "order 1",
+        }  # fmt: skip
+        killed = nurseries[0].run(**order, kill_at=step, nth=1)
+        assert killed == KILLED
+        sent = server.posts
+        again = nurseries[0].run(**order)
+        third = nurseries[1].run(**order)
+        assert server.posts <= 1
+        assert len(server.accepted["horse"]) <= 1
+        assert again["ended"] == third["ended"]
+        assert [*again["ended"]] in (["Task"], ["CreateAmbiguous"])
+        if sent:
+            assert server.posts == sent

@@ -1,0 +1,43 @@
+"""The ledger of paid requests: budgets, what was spent, and requests that are paid once.
+
+from muybridge.ledger import Budget, open_ledger
+
+client = muybridge.Client(budget=Budget(creates=100, cost="25.00", per="day"))
+for entry in open_ledger().entries():
+print(entry.family, entry.state)
+"""
+
+from __future__ import annotations
+
+from muybridge.ledger.books import open_ledger
+from muybridge.ledger.budget import Amounts, Budget, Measure
+from muybridge.ledger.entries import Entry, Purchase, State
+from muybridge.ledger.errors import (
+    CannotResolve,
+    Exceeded,
+    LedgerUnusable,
+    NameHeld,
+    OnceTaken,
+    OnceUnderWay,
+)
+from muybridge.ledger.ledger import Ledger
+from muybridge.ledger.store import Rows, Store
+
+__all__ = [
+    "Amounts",
+    "Budget",
+    "CannotResolve",
+    "Entry",
+    "Exceeded",
+    "Ledger",
+    "LedgerUnusable",
+    "Measure",
+    "NameHeld",
+    "OnceTaken",
+    "OnceUnderWay",
+    "Purchase",
+    "Rows",
+    "State",
+    "Store",
+    "open_ledger",
+]

@@ -1,0 +1,306 @@
+"""What a client books its paid requests with: the budgets, the prices, and the ledger.
+
+`Booking` accompanies one paid operation. It is armed before each attempt, is told the outcome of
+each exchange, and records it:
+
+    withheld = await booking.arm()        # None: it may be sent
+    ...
+    booking.take(operation)               # after the exchange; the id is known from here on
+    await booking.record()                # in a thread, to its end, whoever is cancelled
+
+The ledger is written after the response has reached the operation and the listeners, so no
+cancellation and no slow disk can come between a paid response and the place where its id is kept.
+A process that dies in between leaves the entry armed, which counts as spent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from muybridge.credentials import Credentials
+from muybridge.drivers.notes import BrokenOff, interruption_of
+from muybridge.drivers.runtime import Runtime
+from muybridge.ledger.budget import Amounts, Budget, Measure
+from muybridge.ledger.entries import Entry, Purchase, State
+from muybridge.ledger.errors import Exceeded, LedgerUnusable, NameHeld
+from muybridge.ledger.ledger import Ledger
+from muybridge_protocol.delivery import CREATE, Verdict
+from muybridge_protocol.errors import CreateAmbiguous, NotSent, Refused, ServiceError
+from muybridge_protocol.estimates import PriceList, estimate_of, text_quantities
+from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
+from muybridge_protocol.operations.create import Create
+from muybridge_protocol.operations.operation import Operation
+from muybridge_protocol.operations.paid import PaidOperation
+from muybridge_protocol.records.json import read_object, readable
+from muybridge_protocol.records.tasks import Task
+
+_REASON_LIMIT: Final = 2000
+_LONGEST_NAME: Final = 200
+
+_NAME_LIMIT: Final = 200
+_TEXT_KINDS: Final = ("text", "text stream")
+_MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):[A-Za-z]+\Z")
+
+_UNKNOWN_CALL: Final[Amounts] = {
+    **dict.fromkeys(Measure, None), Measure.CREATES: Decimal(1), Measure.CALLS: Decimal(1),
+}  # fmt: skip
+"""A call to any endpoint may create something, or be a text request."""
+
+
+class Books:
+    """What a client books its paid requests with.
+
+    Args:
+        ledger: The ledger, its file, or None for the default one.
+        budgets: What must not be exceeded.
+        credentials: The client's.
+        prices: What requests cost, or None if that is not known.
+        dedupe: Whether identical requests join.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger | str | os.PathLike[str] | None,
+        budgets: Sequence[Budget],
+        credentials: Credentials,
+        *,
+        prices: PriceList | None = None,
+        dedupe: bool = False,
+    ) -> None:
+        self.prices = prices
+        self.dedupe: bool = dedupe
+        self.ledger: Ledger = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+        self.budgets = budgets
+        self._credentials = credentials
+        self._account: str | None = None
+
+    @property
+    def account(self) -> str:
+        """Whose requests they are. Reads the ledger on first use."""
+        if self._account is None:
+            self._account = self.ledger.account(self._credentials.fingerprint)
+        return self._account
+
+    def booking(
+        self,
+        operation: Operation[Any],
+        runtime: Runtime,
+        *,
+        once: str | None = None,
+        digest: str | None = None,
+    ) -> Booking | None:
+        """Return what books *operation*, or None if it costs nothing.
+
+        Args:
+            operation: The operation at its beginning.
+            runtime: The client's.
+            once: The name under which it is paid once, or None.
+            digest: The digest of the request, or None without a name.
+        """
+        if not isinstance(operation, PaidOperation) or not operation.http_request.paid:
+            return None
+        return Booking(self, operation, runtime, once=once, digest=digest)
+
+    def named(self, once: str, digest: str) -> Entry | None:
+        """Return the entry that has the name *once*, or None if the name is free.
+
+        Raises:
+            OnceTaken: It belongs to another request.
+        """
+        return self.ledger.named(self.account, once, digest)
+
+
+class Booking:
+    """One paid operation in the ledger.
+
+    Args:
+        books: The client's.
+        operation: The operation at its beginning.
+        runtime: The client's.
+        once: The name under which it is paid once, or None.
+        digest: The digest of the request, or None without a name.
+    """
+
+    def __init__(
+        self,
+        books: Books,
+        operation: PaidOperation[Any],
+        runtime: Runtime,
+        *,
+        once: str | None = None,
+        digest: str | None = None,
+    ) -> None:
+        self._books = books
+        self._runtime = runtime
+        self._operation = operation
+        self._once = once
+        self._digest = digest
+        self._key = secrets.token_hex(6)
+        self._armed = False
+        self._outcome: object = None
+
+    async def arm(self) -> TransportFailure | BrokenOff | None:
+        """Reserve what the operation consumes. Return None, or why it must not be sent.
+
+        Raises nothing.
+        """
+        try:
+            await self._runtime.in_thread(self._arm)
+        except Exceeded as error:
+            return TransportFailure(
+                phase=Phase.CONNECT, sent=False, reason=Reason.OVER_BUDGET, detail=str(error)
+            )
+        except BaseException as error:  # noqa: BLE001  the driver raises it again
+            if not isinstance(error, LedgerUnusable | NameHeld):
+                # An interruption may come when the entry has just been written.
+                self._armed, self._outcome = True, None
+                await self.record()
+            return BrokenOff(error, interruption_of(error, sent=False))
+        # Until an outcome is known, it may have been accepted.
+        self._armed, self._outcome = True, _UNDER_WAY
+        return None
+
+    def take(self, operation: Operation[Any]) -> None:
+        """Take the operation after an exchange."""
+        self._outcome = None if operation.settled is None else operation.settled.outcome
+
+    def judge(self, came: HttpResponse | TransportFailure | BrokenOff, now: float) -> None:
+        """Take the end of an exchange, as the operation judges it."""
+        if isinstance(came, HttpResponse):
+            self.take(self._operation.receive(came, now))
+        else:
+            failure = came.failure if isinstance(came, BrokenOff) else came
+            self.take(self._operation.fail(failure, now))
+
+    async def record(self) -> None:
+        """Record the outcome, if the operation is armed.
+
+        If the ledger cannot be written, the entry stays armed. It then counts as spent, and becomes
+        ambiguous when this process has ended. The outcome itself is not lost: the caller has it.
+        """
+        if not self._armed:
+            return
+        self._armed = False
+        state, facts = _verdict(self._outcome)
+        conclude = partial(self._books.ledger.conclude, self._key, state, **facts)
+        await self._runtime.finish_in_thread(partial(_unless_unusable, conclude))
+
+    def _arm(self) -> None:
+        family, model, tier, amounts = _described(self._operation, self._books.prices)
+        purchase = Purchase(
+            key=self._key,
+            account=self._books.account,
+            family=family,
+            model=model,
+            tier=tier,
+            amounts=amounts,
+            once=self._once,
+            digest=self._digest,
+        )
+        self._books.ledger.arm(purchase, self._books.budgets, self._runtime.wall())
+
+
+_UNDER_WAY: Final = CreateAmbiguous(reason="its response did not arrive")
+
+
+def _unless_unusable(conclude: partial[None]) -> None:
+    with suppress(LedgerUnusable):
+        conclude()
+
+
+def _verdict(outcome: object) -> tuple[State, dict[str, str | None]]:
+    """Return the state that an armed entry goes to after *outcome*, and what is recorded."""
+    match outcome:
+        case None | NotSent() | Refused():
+            return State.RELEASED, {"reason": None if outcome is None else _line(outcome)}
+        case CreateAmbiguous() as error:
+            return State.AMBIGUOUS, {"reason": _line(error), "candidate": error.candidate_id}
+        case ServiceError() as error:
+            return State.AMBIGUOUS, {"reason": _line(error)}
+        case Task() as task:
+            return State.ACCEPTED, {"token": task.to_token()}
+        case HttpResponse(status=status):
+            judged = CREATE.judge_status(status)
+            if judged in (Verdict.REFUSED, Verdict.THROTTLED):
+                return State.RELEASED, {"reason": f"status {status}"}
+            if judged is Verdict.ANSWER:
+                return State.ACCEPTED, {}
+            return State.AMBIGUOUS, {"reason": f"status {status}"}
+        case _:  # an answer to a text request
+            return State.ACCEPTED, {}
+
+
+def _line(error: object) -> str:
+    said = error.reason if isinstance(error, CreateAmbiguous) else str(error)
+    return readable(said, _REASON_LIMIT)
+
+
+def _described(
+    operation: PaidOperation[Any], prices: PriceList | None
+) -> tuple[str, str, str | None, Amounts]:
+    """Return the family, model and tier of a paid operation, and what it consumes."""
+    if isinstance(operation, Create):
+        wanted = operation.request.quantities()
+    elif operation.kind in _TEXT_KINDS:
+        wanted = text_quantities(_text_model(operation.http_request))
+    else:
+        return "", "", None, _UNKNOWN_CALL
+    amounts: Amounts = {
+        Measure.CREATES: Decimal(wanted.creates),
+        Measure.PICTURES: None if wanted.pictures is None else Decimal(wanted.pictures),
+        Measure.SECONDS: wanted.seconds,
+        Measure.CALLS: Decimal(wanted.calls),
+        Measure.COST: estimate_of(wanted, prices).cost,
+    }
+    return wanted.family, wanted.model or "", wanted.tier, amounts
+
+
+def _text_model(request: HttpRequest) -> str:
+    """Return the model of a text request, or "" if it names none."""
+    named = _MODEL_IN_PATH.search(urlsplit(request.url).path)
+    if named is not None:
+        return unquote(named[1])
+    model = read_object(request.body or b"{}").get("model")
+    return readable(model, _NAME_LIMIT) if isinstance(model, str) else ""
+
+
+def check_once(once: object) -> str:
+    """Check the name of a request, and return it.
+
+    Raises:
+        TypeError: It is not a string.
+        ValueError: It is empty, too long, or contains characters that cannot be printed.
+    """
+    if not isinstance(once, str):
+        raise TypeError(f"once must be a string, not {type(once).__name__}. Nothing was sent.")
+    if not once or len(once) > _LONGEST_NAME or not once.isprintable():
+        raise ValueError(
+            f"once must have 1 to {_LONGEST_NAME} printable characters (got "
+            f"{readable(repr(once), 80)}). Nothing was sent."
+        )
+    return once
+
+
+def open_ledger(path: str | os.PathLike[str] | None = None) -> Ledger:
+    """Return the ledger in the file *path*, or the default one.
+
+    The file is created when it is first written.
+
+    Args:
+        path: The file, or None for `MUYBRIDGE_LEDGER`, or else a file in the user's state folder.
+
+    Raises:
+        ModuleNotFoundError: The default one needs platformdirs, which is not installed.
+    """
+    from muybridge.ledger.sqlite_store import SqliteStore, default_path  # noqa: PLC0415  it loads SQLite
+
+    return Ledger(SqliteStore(default_path() if path is None else Path(path)))

@@ -1,0 +1,183 @@
+"""Budgets: how much may be spent, in a period or in all.
+
+A budget limits what one ledger records, whichever key or client spends it: a new key or a second
+process does not get a fresh budget. A limit on something is never compared with an unknown amount.
+If a request's price is unknown, a limit on cost refuses it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Final, Literal, get_args
+
+import attrs
+
+Period = Literal["day", "month"]
+"""A day or a month of UTC."""
+
+
+class Measure(StrEnum):
+    """Something that a request consumes."""
+
+    CREATES = "creates"
+    PICTURES = "pictures"
+    SECONDS = "seconds"
+    CALLS = "calls"
+    COST = "cost"
+
+
+Amounts = Mapping[Measure, Decimal | None]
+"""How much of each is consumed; None if it is unknown, which is not 0."""
+
+_SINGULAR: Final = {
+    Measure.CREATES: "create",
+    Measure.PICTURES: "picture",
+    Measure.SECONDS: "second",
+    Measure.CALLS: "text call",
+}
+
+
+Number = int | float | str | Decimal
+"""A limit. A string is read as it is written, so "0.1" is exactly one tenth."""
+
+
+def _amount(value: Number | None) -> Decimal | None:
+    """Return a limit as an exact number.
+
+    Raises:
+        ValueError: It is not a number of at least 0.
+    """
+    if value is None:
+        return None
+    try:
+        # The text of a float is what its author wrote: 0.1 is one tenth.
+        amount = None if isinstance(value, bool) else Decimal(str(value))
+    except InvalidOperation:
+        amount = None
+    if amount is None or not amount.is_finite() or amount < 0:
+        raise ValueError(f"a limit must be a number of at least 0 (got {value!r})")
+    return amount
+
+
+def _check_period(_: object, __: object, value: object) -> None:
+    if value is not None and value not in get_args(Period):
+        raise ValueError(f"per must be 'day', 'month' or None (got {value!r})")
+
+
+@attrs.frozen(kw_only=True)
+class Budget:
+    """How much may be spent. Each limit is one number, or None for no limit.
+
+    Args:
+        creates: Images and videos to create.
+        pictures: Pictures in all of them.
+        seconds: Seconds of video in all of them.
+        calls: Text requests.
+        cost: Money, in the currency of the price list.
+        per: "day" or "month" to count from the beginning of the current one, in UTC, or None to
+            count everything that the ledger has recorded.
+
+    Raises:
+        ValueError: A limit is not a number of at least 0, or there is no such period.
+    """
+
+    creates: Decimal | None = attrs.field(default=None, converter=_amount)
+    pictures: Decimal | None = attrs.field(default=None, converter=_amount)
+    seconds: Decimal | None = attrs.field(default=None, converter=_amount)
+    calls: Decimal | None = attrs.field(default=None, converter=_amount)
+    cost: Decimal | None = attrs.field(default=None, converter=_amount)
+    per: Period | None = attrs.field(default=None, validator=_check_period)
+
+    @property
+    def limits(self) -> dict[Measure, Decimal]:
+        """The limits that are set."""
+        found = {measure: getattr(self, measure.value) for measure in Measure}
+        return {measure: limit for measure, limit in found.items() if limit is not None}
+
+    def since(self, wall: float) -> float:
+        """Return when the period that contains *wall* began, in Unix seconds."""
+        if self.per is None:
+            return -float("inf")
+        begin = datetime.fromtimestamp(wall, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return (begin if self.per == "day" else begin.replace(day=1)).timestamp()
+
+    def exceeded_by(self, wanted: Amounts, spent: Amounts) -> str | None:
+        """Return which limit *wanted* would exceed and what is left, or None if it fits.
+
+        Args:
+            wanted: What the request consumes.
+            spent: What the period's requests have consumed, with every open reservation.
+        """
+        for measure, limit in self.limits.items():
+            needs, used = wanted[measure], spent[measure]
+            named = f"the limit of {_told(limit, measure)}{f' a {self.per}' if self.per else ''}"
+            if needs is None:
+                return f"{named} cannot be kept, because its {measure} are unknown".replace(
+                    "cost are", "cost is"
+                )
+            if needs == 0:
+                continue
+            if used is None:
+                return (
+                    f"{named} cannot be kept, because the ledger has requests whose {measure} "
+                    "are unknown"
+                ).replace("cost are", "cost is")
+            if used + needs > limit:
+                left = max(Decimal(0), limit - used)
+                return f"it needs {_told(needs, measure)}, and {_plain(left)} of {named} is left"
+        return None
+
+
+def _told(amount: Decimal, measure: Measure) -> str:
+    if measure is Measure.COST:
+        return f"{_plain(amount)} in cost"
+    return f"{_plain(amount)} {_SINGULAR[measure]}{'' if amount == 1 else 's'}"
+
+
+def _plain(amount: Decimal) -> str:
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+_VARIABLES: Final = {measure: f"MUYBRIDGE_MAX_{measure.upper()}" for measure in Measure}
+PERIOD_VARIABLE: Final = "MUYBRIDGE_BUDGET_PER"
+
+
+def budget_of_environment() -> Budget | None:
+    """Return the budget that the environment sets, or None if it sets no limit.
+
+    Raises:
+        ValueError: A variable is not a number, or there is no such period.
+    """
+    found = {
+        measure.value: (variable, os.environ[variable])
+        for measure, variable in _VARIABLES.items()
+        if os.environ.get(variable)
+    }
+    unknown = {
+        name
+        for name in os.environ
+        if name.startswith("MUYBRIDGE_MAX_") and name not in _VARIABLES.values()
+    }
+    if unknown:  # a limit with a typo must not be taken for none
+        raise ValueError(
+            f"{', '.join(sorted(unknown))}: there is no such limit. Nothing was sent. The limits "
+            f"are {', '.join(_VARIABLES.values())}."
+        )
+    if not found:
+        return None
+    limits: dict[str, Decimal | None] = {}
+    for name, (variable, text) in found.items():
+        try:
+            limits[name] = _amount(text)
+        except ValueError as error:
+            raise ValueError(f"{variable}: {error}. Nothing was sent.") from None
+    period = os.environ.get(PERIOD_VARIABLE) or None
+    try:
+        return Budget(**limits, per=period)  # type: ignore[arg-type]  # checked there
+    except ValueError as error:
+        raise ValueError(f"{PERIOD_VARIABLE}: {error}. Nothing was sent.") from None

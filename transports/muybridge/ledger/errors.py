@@ -1,0 +1,29 @@
+"""Errors of the ledger. Each of them is raised before anything is sent."""
+
+from __future__ import annotations
+
+from muybridge_protocol.errors import LocalError, MuybridgeError
+
+
+class LedgerUnusable(MuybridgeError):
+    """The ledger cannot be read or written, so nothing is sent. The message says why."""
+
+
+class OnceTaken(LocalError):
+    """Another request was already sent under this name. Nothing was sent."""
+
+
+class OnceUnderWay(MuybridgeError):
+    """Another call is still sending the request of this name. Nothing was sent again."""
+
+
+class CannotResolve(LocalError):
+    """This decision does not apply to the entry."""
+
+
+class Exceeded(Exception):
+    """A request does not fit into a budget. The message says which limit, and how much is left."""
+
+
+class NameHeld(Exception):
+    """Another entry has the name of a request."""

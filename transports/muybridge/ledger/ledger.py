@@ -1,0 +1,203 @@
+"""The ledger: every paid request, before its first byte is sent and after its response.
+
+A budget cannot be exceeded, because one transaction does it all: it sums up what is spent, compares
+that with each budget, and writes the entry that reserves the amount. Whoever comes next, from
+whichever thread or process, sees that entry. It is on the disk before the first byte of the
+request, so a process that dies afterwards leaves it behind, and it stays spent. The amount is
+released only if the request certainly did nothing.
+
+A request is paid at most once under a name for the same reason: the transaction that arms it finds
+whoever has the name already.
+
+This module knows neither SQL nor clocks nor event loops. A `Store` keeps the entries, and the
+caller says what time it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+
+from muybridge.ledger.budget import Budget
+from muybridge.ledger.entries import Entry, Purchase, State
+from muybridge.ledger.errors import CannotResolve, Exceeded, NameHeld, OnceTaken
+from muybridge.ledger.store import Store
+from muybridge_protocol.records.tasks import Result, Task, as_task
+
+UNKNOWN_END = (
+    "the process was stopped while the request was on its way: it may have been accepted and "
+    "charged"
+)
+NAMES_ANOTHER = (
+    "was already used for another request, and nothing was sent. Use another string for this "
+    "request, or send the same request as before."
+)
+
+
+class Ledger:
+    """The paid requests of everyone who uses one store.
+
+    Args:
+        store: Keeps the entries.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def account(self, digest: Callable[[bytes], str]) -> str:
+        """Return what *digest* makes of this ledger's salt."""
+        return digest(self._store.salt)
+
+    def arm(self, purchase: Purchase, budgets: Sequence[Budget], wall: float) -> None:
+        """Reserve what *purchase* consumes, and record that it is about to be sent.
+
+        Args:
+            purchase: The paid request. If its entry was released, that one is armed again.
+            budgets: What must not be exceeded.
+            wall: Unix seconds.
+
+        Raises:
+            Exceeded: It does not fit into a budget.
+            NameHeld: Another entry has its name.
+            LedgerUnusable: It could not be recorded. The request must not be sent.
+        """
+        owner = self._store.owner
+        with self._store.writing() as rows:
+            if purchase.once is not None and rows.named(purchase.account, purchase.once):
+                raise NameHeld
+            for budget in budgets:
+                spent = rows.spent(budget.since(wall))
+                exceeded = budget.exceeded_by(purchase.amounts, spent)
+                if exceeded is not None:
+                    raise Exceeded(exceeded)
+            facts = attrs.asdict(purchase, recurse=False)
+            rows.put(Entry(**facts, time=wall, state=State.ARMED, owner=owner))
+
+    def conclude(
+        self,
+        key: str,
+        state: State,
+        *,
+        token: str | None = None,
+        candidate: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Record the outcome of an armed request. Without an armed entry, do nothing.
+
+        Args:
+            key: Identifies its entry.
+            state: Its next state.
+            token: The task's token, or None.
+            candidate: What looks like an id in an ambiguous response, or None.
+            reason: Why it is in this state, on one line, or None.
+
+        Raises:
+            LedgerUnusable: It could not be recorded. The entry stays armed, and so counts as spent.
+        """
+        with self._store.writing() as rows:
+            entry = rows.find(key)
+            if entry is not None and entry.state is State.ARMED:
+                rows.put(
+                    attrs.evolve(
+                        entry, state=state, token=token, candidate=candidate, reason=reason
+                    )
+                )
+
+    def named(self, account: str, once: str, digest: str) -> Entry | None:
+        """Return the entry that has the name *once*, or None if the name is free.
+
+        Args:
+            account: Whose it is.
+            once: The name.
+            digest: The digest of the request.
+
+        Raises:
+            OnceTaken: It belongs to another request.
+            LedgerUnusable: The ledger cannot be read or written.
+        """
+        mine = self._store.owner
+        with self._store.writing() as rows:
+            entry = rows.named(account, once)
+            if entry is None:
+                return None
+            if entry.digest != digest:
+                raise OnceTaken(f"The string of create_once {NAMES_ANOTHER}")
+            if entry.owner != mine and self._is_left_behind(entry):
+                entry = _ambiguous(entry)
+                rows.put(entry)
+            return entry
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every entry, from the oldest on. Those that dead processes left are ambiguous."""
+        self._take_over()
+        return self._store.entries()
+
+    def adopt(self, key: str, task: Task | Result | str) -> Entry:
+        """Declare that an ambiguous request was accepted as *task*. It stays spent.
+
+        Raises:
+            CannotResolve: The entry is not ambiguous.
+        """
+        known = as_task(task)
+
+        def adopted(entry: Entry) -> Entry:
+            found = attrs.evolve(
+                known,
+                family=known.family or entry.family or None,
+                requested_model=known.requested_model or entry.model or None,
+            )
+            return attrs.evolve(entry, state=State.ACCEPTED, token=found.to_token(), reason=None)
+
+        return self._decide(key, adopted)
+
+    def release(self, key: str) -> Entry:
+        """Declare that an ambiguous request was not accepted. What it reserved is free again.
+
+        Raises:
+            CannotResolve: The entry is not ambiguous.
+        """
+        return self._decide(key, lambda entry: attrs.evolve(entry, state=State.RELEASED))
+
+    def resubmit(self, key: str) -> Entry:
+        """Allow the request of an ambiguous entry to be sent again. The entry stays spent.
+
+        Raises:
+            CannotResolve: The entry is not ambiguous.
+        """
+        return self._decide(key, lambda entry: attrs.evolve(entry, state=State.RESUBMITTED))
+
+    def _decide(self, key: str, decision: Callable[[Entry], Entry]) -> Entry:
+        self._take_over()
+        with self._store.writing() as rows:
+            entry = rows.find(key)
+            if entry is None:
+                raise CannotResolve(f"the ledger has no entry {key!r}")
+            if entry.state is not State.AMBIGUOUS:
+                raise CannotResolve(
+                    f"entry {key} is {entry.state}: there is nothing to decide about it"
+                )
+            decided = decision(entry)
+            rows.put(decided)
+        return decided
+
+    def _take_over(self) -> None:
+        """Make the armed entries of dead processes ambiguous."""
+        mine = self._store.owner
+        left = [
+            entry.key
+            for entry in self._store.entries(State.ARMED)
+            if entry.owner != mine and self._is_left_behind(entry)
+        ]
+        for key in left:
+            with self._store.writing() as rows:
+                entry = rows.find(key)
+                if entry is not None and entry.state is State.ARMED:
+                    rows.put(_ambiguous(entry))
+
+    def _is_left_behind(self, entry: Entry) -> bool:
+        return entry.state is State.ARMED and not self._store.lives(entry.owner)
+
+
+def _ambiguous(entry: Entry) -> Entry:
+    return attrs.evolve(entry, state=State.AMBIGUOUS, reason=UNKNOWN_END)

@@ -1,0 +1,89 @@
+"""Create a task once under a name: whoever repeats the call gets the same task, and pays once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from muybridge.drivers.calls import Calls
+from muybridge.drivers.driver import Driver
+from muybridge.drivers.notes import PaidNotes
+from muybridge.ledger.books import Books
+from muybridge.ledger.entries import Entry, State
+from muybridge.ledger.errors import NameHeld, OnceUnderWay
+from muybridge_protocol.errors import CreateAmbiguous
+from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.operations.create import CREATE_DEADLINE
+from muybridge_protocol.records.tasks import Task
+
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+
+
+async def create_once(
+    driver: Driver,
+    calls: Calls,
+    books: Books,
+    request: MediaRequest,
+    once: str | None,
+    notes: PaidNotes,
+) -> Task:
+    """Create a task, unless this name has one already, and return it.
+
+    If another caller is sending the request, wait for the outcome.
+
+    Args:
+        driver: The client's.
+        calls: The client's.
+        books: The client's.
+        request: What to generate.
+        once: The name, or None for one that identical requests share.
+        notes: Where to book the outcome before another Ctrl-C can arrive.
+
+    Raises:
+        OnceTaken: The name belongs to another request.
+        OnceUnderWay: Another caller is still sending the request.
+        CreateAmbiguous: It may have been accepted, by this call or an earlier one.
+        ServiceError: As `BaseClient.create`.
+    """
+    runtime = driver.runtime
+    calls.create(request, now=runtime.now(), wall=runtime.wall())  # raises if it is not valid
+    digest = f"{request.family.name} {request.digest()}"
+    # No two kinds of names are the same.
+    name = f"same {digest}" if once is None else f"once {once}"
+    deadline = runtime.now() + max(CREATE_DEADLINE, calls.timeout)
+    pause = _FIRST_PAUSE
+    while True:
+        entry = await runtime.in_thread(partial(books.named, name, digest))
+        if entry is None:
+            create = calls.create(request, now=runtime.now(), wall=runtime.wall())
+            try:
+                booking = books.booking(create, runtime, once=name, digest=digest)
+                return await driver.finish(create, notes, booking)
+            except NameHeld:
+                continue  # somebody was faster
+        if entry.state is not State.ARMED:
+            return _known(entry)
+        if runtime.now() >= deadline:
+            raise OnceUnderWay(
+                "Another call is still sending this request, and nothing was sent again. Repeat "
+                "the call later: it returns the same task."
+            )
+        await runtime.sleep_until(runtime.now() + pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _known(entry: Entry) -> Task:
+    """Return the task of *entry*.
+
+    Raises:
+        CreateAmbiguous: It may have one, but its id is unknown.
+        InvalidToken: The ledger's token cannot be read.
+    """
+    task = entry.task
+    if task is None:
+        raise CreateAmbiguous(
+            reason=f"{entry.reason} (to decide: muybridge ledger resolve {entry.key})",
+            candidate_id=entry.candidate,
+        )
+    return task

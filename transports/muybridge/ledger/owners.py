@@ -1,0 +1,82 @@
+"""Who is at work with a ledger: each owner holds a lock on a file of its own while it lives.
+
+The operating system releases the lock when the process ends, even if it is killed. A process id
+would not do, because it may be reused. Within a process, an owner lives as long as anything refers
+to its ledger, and so at least until its last request has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import weakref
+from pathlib import Path
+from typing import BinaryIO
+
+from muybridge.drivers.interrupts import ignoring_errors
+from muybridge.files.locks import lock
+
+
+class Owners:
+    """The owners of the entries of one ledger, one of them for this object.
+
+    Args:
+        folder: Where their files are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._mine: tuple[int, str, BinaryIO] | None = None
+
+    def mine(self) -> str:
+        """Return the name of this owner, which holds its lock from now on. Call it in turns.
+
+        Raises:
+            OSError: The file cannot be created or locked.
+        """
+        # After a fork the child inherits the parent's file, and needs one of its own.
+        if self._mine is None or self._mine[0] != os.getpid():
+            self._mine = self._enlist()
+        return self._mine[1]
+
+    def lives(self, name: str) -> bool:
+        """Whether the owner *name* is alive. The file of a dead one is removed.
+
+        Raises:
+            OSError: Its file cannot be opened.
+        """
+        path = self._path(name)
+        try:
+            file = path.open("r+b", buffering=0)
+        except FileNotFoundError:
+            return False
+        with file:
+            if not lock(file):
+                return True
+            with ignoring_errors(OSError):
+                path.unlink()
+            return False
+
+    def _enlist(self) -> tuple[int, str, BinaryIO]:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        while True:
+            name = secrets.token_hex(8)
+            path = self._path(name)
+            number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            file = os.fdopen(number, "r+b", buffering=0)
+            # Another process may have looked at it, and removed it, before it was locked.
+            if lock(file) and path.exists():
+                weakref.finalize(self, _leave, os.getpid(), path, file)
+                return os.getpid(), name, file
+            file.close()
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"owner-{name}"
+
+
+def _leave(pid: int, path: Path, file: BinaryIO) -> None:
+    """Remove the file of an owner, unless it is that of a forked child's parent."""
+    if pid == os.getpid():
+        with ignoring_errors(OSError):
+            path.unlink()
+    file.close()

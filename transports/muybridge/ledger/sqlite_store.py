@@ -1,0 +1,303 @@
+"""The ledger in an SQLite file, for all threads and processes of one machine.
+
+Each transaction opens the file anew. That takes a fraction of the time of a durable commit, and no
+connection is ever shared with another thread or inherited by a forked process.
+
+Amounts are integers, rounded up: seconds in thousandths, cost in billionths. Sums are exact.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from decimal import ROUND_CEILING, Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.files import sqlite
+from muybridge.files.durable import sync_folders
+from muybridge.ledger.budget import Amounts, Measure
+from muybridge.ledger.entries import NAMED, SPENT, Entry, State
+from muybridge.ledger.errors import LedgerUnusable
+from muybridge.ledger.owners import Owners
+from muybridge.ledger.store import Rows
+
+VERSION: Final = 1
+PATIENCE: Final = 30.0
+"""Seconds to wait for other processes that are writing."""
+
+_APPLICATION: Final = 0x6D75796C  # "muyl"
+_PAGE: Final = 1000
+"""Entries read at once."""
+_SCALES: Final = {
+    Measure.CREATES: 1,
+    Measure.PICTURES: 1,
+    Measure.SECONDS: 10**3,
+    Measure.CALLS: 1,
+    Measure.COST: 10**9,
+}
+
+
+def _listed(states: tuple[State, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+_MEASURES: Final = ", ".join(Measure)
+_SCHEMA: Final = f"""
+CREATE TABLE ledger (salt BLOB NOT NULL);
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    account TEXT NOT NULL,
+    time REAL NOT NULL,
+    family TEXT NOT NULL,
+    model TEXT NOT NULL,
+    tier TEXT,
+    creates INTEGER,
+    pictures INTEGER,
+    seconds INTEGER,
+    calls INTEGER,
+    cost INTEGER,
+    state TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    once TEXT,
+    digest TEXT,
+    token TEXT,
+    candidate TEXT,
+    reason TEXT
+);
+CREATE INDEX spent_entries ON entries (time, {_MEASURES}) WHERE state IN ({_listed(SPENT)});
+CREATE UNIQUE INDEX names ON entries (account, once)
+    WHERE once NOT NULL AND state IN ({_listed(NAMED)});
+CREATE INDEX states ON entries (state);
+"""
+_COLUMNS: Final = (
+    "key", "account", "time", "family", "model", "tier", *Measure, "state", "owner", "once",
+    "digest", "token", "candidate", "reason",
+)  # fmt: skip
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM entries"  # noqa: S608  our own names
+_PUT: Final = (
+    f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608  our own names
+    f"ON CONFLICT (key) DO UPDATE SET {', '.join(f'{one} = excluded.{one}' for one in _COLUMNS)}"
+)
+_SUMS: Final = (
+    f"SELECT count(*), {', '.join(f'sum({one}), count({one})' for one in Measure)} "  # noqa: S608  our own names
+    f"FROM entries WHERE state IN ({_listed(SPENT)}) AND time >= ?"
+)
+
+DAMAGED: Final = (
+    "Nothing is sent. Restore it from a copy. A new ledger would forget what was spent, and could "
+    "pay twice for what was paid under a name"
+)
+_WRITABLE: Final = "Nothing is sent. Make the file and its folder writable, or use another ledger."
+_ROOM: Final = "Nothing is sent. Make room on the disk, then run again."
+_ADVICE: Final = {
+    "locked": "Nothing is sent. Other processes are writing to it; run again later.",
+    "readonly": _WRITABLE,
+    "unable to open": _WRITABLE,
+    "Permission": _WRITABLE,
+    "Read-only": _WRITABLE,
+    "not permitted": "Nothing is sent. Use a folder on a disk that knows hard links.",
+    "not supported": "Nothing is sent. Use a folder on a disk that knows hard links.",
+    "full": _ROOM,
+    "space": _ROOM,
+    "disk I/O": _ROOM,
+    "malformed": f"{DAMAGED}.",
+    "not a database": f"{DAMAGED}.",
+}
+
+
+class SqliteStore:
+    """A ledger's entries in an SQLite file.
+
+    The file is created with its folder if it is missing. Only its owner can read it.
+
+    Args:
+        path: The file.
+        patience: Seconds to wait for other processes that are writing.
+    """
+
+    def __init__(self, path: Path, *, patience: float = PATIENCE) -> None:
+        self.path: Path = path
+        self._patience = patience
+        self._turn = threading.Lock()
+        self._naming = threading.Lock()
+        self._owners = Owners(path.with_name(f"{path.name}.owners"))
+        self._salt: bytes | None = None
+        self._is_intact = False
+
+    @property
+    def salt(self) -> bytes:
+        """Random bytes of this ledger, from which accounts are derived."""
+        if self._salt is not None:
+            return self._salt
+        with self._opened() as db:
+            salt: bytes = db.execute("SELECT salt FROM ledger").fetchone()[0]
+        self._salt = salt
+        return salt
+
+    @property
+    def owner(self) -> str:
+        """The name of this store, which holds an operating system lock while it is in use."""
+        with self._telling(), self._naming:
+            self._create()
+            return self._owners.mine()
+
+    @contextmanager
+    def writing(self) -> Generator[Rows, None, None]:
+        """Begin a transaction. It is on the disk when the context ends without an error."""
+        # Threads take turns here, because those that wait for SQLite's lock are not served in turn.
+        with self._turn, self._opened() as db, sqlite.transaction(db):
+            yield _Rows(db)
+
+    def entries(self, *states: State) -> Iterator[Entry]:
+        """Yield the entries in *states*, or all of them, from the oldest on."""
+        last = 0
+        while True:
+            with self._opened() as db:
+                found = db.execute(
+                    f"SELECT number, {', '.join(_COLUMNS)} FROM entries WHERE number > ? "  # noqa: S608  our own names
+                    f"AND state IN ({_listed(states or tuple(State))}) ORDER BY number LIMIT ?",
+                    (last, _PAGE),
+                ).fetchall()
+            if not found:
+                return
+            last = found[-1][0]
+            for row in found:
+                yield _entry(row[1:])
+
+    def lives(self, owner: str) -> bool:
+        """Whether the store *owner* is in use, in any process."""
+        with self._telling():
+            return self._owners.lives(owner)
+
+    @contextmanager
+    def _opened(self) -> Generator[sqlite3.Connection, None, None]:
+        with self._telling():
+            self._create()
+            with closing(sqlite.connect(self.path, self._patience)) as db:
+                self._check(db)
+                yield db
+
+    def _create(self) -> None:
+        """Create the file and its folder, unless they exist."""
+        if self.path.exists():
+            return
+
+        def fill(db: sqlite3.Connection) -> None:
+            db.executescript(f"PRAGMA application_id = {_APPLICATION};{_SCHEMA}")
+            with sqlite.transaction(db):
+                db.execute("INSERT INTO ledger VALUES (?)", (secrets.token_bytes(16),))
+                db.execute(f"PRAGMA user_version = {VERSION}")
+
+        folder = self.path.parent
+        if not folder.exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            sync_folders(folder.parent)
+        sqlite.create(self.path, self._patience, fill)
+
+    def _check(self, db: sqlite3.Connection) -> None:
+        if sqlite.pragma(db, "application_id") != _APPLICATION:
+            raise LedgerUnusable(f"{self.path} is not a ledger, or is damaged. {DAMAGED}.")
+        version = sqlite.pragma(db, "user_version")
+        if version != VERSION:
+            raise LedgerUnusable(
+                f"{self.path} has version {version}, and this muybridge knows version {VERSION}. "
+                "Nothing is sent. Upgrade muybridge, or use another ledger."
+            )
+        if not self._is_intact:  # once, because it reads the whole file
+            verdict = sqlite.pragma(db, "quick_check")
+            if verdict != "ok":
+                raise LedgerUnusable(f"{self.path} is malformed ({verdict}). {DAMAGED}.")
+            self._is_intact = True
+
+    @contextmanager
+    def _telling(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except sqlite.OF_VALUES as error:
+            raise LedgerUnusable(
+                f"{self.path} cannot record the request ({error}). Nothing is sent."
+            ) from error
+        except (sqlite3.Error, OSError) as error:
+            if raised_by_handler(error):
+                raise
+            said = sqlite.said_by(error, _ADVICE, "Nothing is sent.")
+            raise LedgerUnusable(f"{self.path}: {said}") from error
+
+
+class _Rows:
+    """The entries, within a transaction."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def spent(self, since: float) -> Amounts:
+        row = self._db.execute(_SUMS, (since,)).fetchone()
+        entries, sums, known = row[0], row[1::2], row[2::2]
+        return {
+            measure: None if count < entries else _unscaled(total or 0, measure)
+            for measure, total, count in zip(Measure, sums, known, strict=True)
+        }
+
+    def find(self, key: str) -> Entry | None:
+        return self._one("key = ?", key)
+
+    def named(self, account: str, once: str) -> Entry | None:
+        return self._one(f"account = ? AND once = ? AND state IN ({_listed(NAMED)})", account, once)
+
+    def put(self, entry: Entry) -> None:
+        amounts = {one: _scaled(amount, one) for one, amount in entry.amounts.items()}
+        values = [
+            amounts[Measure(name)] if name in amounts else getattr(entry, name) for name in _COLUMNS
+        ]
+        self._db.execute(_PUT, values)
+
+    def _one(self, condition: str, *arguments: str) -> Entry | None:
+        row = self._db.execute(f"{_SELECT} WHERE {condition}", arguments).fetchone()
+        return None if row is None else _entry(row)
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    columns: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+    amounts = {measure: _unscaled(columns.pop(measure), measure) for measure in Measure}
+    state = State(columns.pop("state"))
+    return Entry(**columns, amounts=amounts, state=state)
+
+
+def _scaled(amount: Decimal | None, measure: Measure) -> int | None:
+    if amount is None:
+        return None
+    return int((amount * _SCALES[measure]).to_integral_value(ROUND_CEILING))
+
+
+def _unscaled(amount: int | None, measure: Measure) -> Decimal | None:
+    return None if amount is None else Decimal(amount) / _SCALES[measure]
+
+
+def default_path() -> Path:
+    """Return where the ledger is: `MUYBRIDGE_LEDGER`, or a file in the user's state folder.
+
+    Raises:
+        ModuleNotFoundError: platformdirs is not installed; the message says what to do.
+    """
+    named = os.environ.get("MUYBRIDGE_LEDGER")
+    if named:
+        return Path(named)
+    try:
+        from platformdirs import user_state_path  # noqa: PLC0415  an extra
+    except ModuleNotFoundError as error:
+        if error.name != "platformdirs":
+            raise
+        raise ModuleNotFoundError(
+            'The default ledger needs platformdirs: pip install "muybridge[ledger]". Or name a '
+            "file: set MUYBRIDGE_LEDGER, or give ledger. Nothing was sent.",
+            name=error.name,
+        ) from None
+    return user_state_path("muybridge") / "ledger.sqlite3"

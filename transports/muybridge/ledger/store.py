@@ -1,0 +1,76 @@
+"""`Store`: where a ledger keeps its entries. The rules are in `muybridge.ledger.ledger`.
+
+A store gives transactions. A transaction sees what every earlier one has confirmed, from whichever
+process, and nobody else writes until it ends. So what a transaction reads, it may rely on:
+
+    with store.writing() as rows:
+        if rows.spent(since)[Measure.CREATES] < limit:
+            rows.put(entry)
+    # it is on the disk
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from muybridge.ledger.budget import Amounts
+from muybridge.ledger.entries import Entry, State
+
+
+class Rows(Protocol):
+    """The entries, within a transaction."""
+
+    def spent(self, since: float) -> Amounts:
+        """Return the sums of what counts as spent, of the entries from *since* on.
+
+        A sum is None if an amount in it is unknown.
+        """
+        ...
+
+    def find(self, key: str) -> Entry | None:
+        """Return the entry *key*, or None."""
+        ...
+
+    def named(self, account: str, once: str) -> Entry | None:
+        """Return the entry of *account* that has the name *once*, or None."""
+        ...
+
+    def put(self, entry: Entry) -> None:
+        """Insert *entry*, or replace the one with its key."""
+        ...
+
+
+class Store(Protocol):
+    """Keeps the entries of one ledger. Safe to use from many threads and processes."""
+
+    @property
+    def salt(self) -> bytes:
+        """Random bytes of this ledger, from which accounts are derived."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """The name of this store, which holds an operating system lock while it is in use."""
+        ...
+
+    def writing(self) -> AbstractContextManager[Rows]:
+        """Return a transaction. It is on the disk when the context ends without an error.
+
+        Raises:
+            LedgerUnusable: The ledger cannot be read or written.
+        """
+        ...
+
+    def entries(self, *states: State) -> Iterator[Entry]:
+        """Yield the entries in *states*, or all of them, from the oldest on.
+
+        Raises:
+            LedgerUnusable: The ledger cannot be read.
+        """
+        ...
+
+    def lives(self, owner: str) -> bool:
+        """Whether the store *owner* is in use, in any process."""
+        ...
