@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from client.test_check import ranges, serving
+from client.test_check import asked, ranges, serving
 from media.corpus import picture, sound, video
 from muybridge_protocol.families import FAMILIES
 
@@ -163,3 +163,35 @@ def test_every_family(invoke: Invoke, family: str) -> None:
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == "there is no picture, video or sound to check\n"
     assert f"muybridge check {family}" in invoke("check", family, "--help").stdout
+
+
+def test_the_media_of_a_file_of_requests(invoke: Invoke, tmp_path: Path) -> None:
+    """`validate --media` looks at the media of each valid item, and at no others."""
+    body = {"model": "vidrPro", "prompt": "A horse"}
+    with serving(ranges(picture("PNG", 1280, 720))) as server:
+        url = f"{server.url}/a.png?sign=x"
+        items = [
+            {"family": "vidr", **body, "size": "1280x720", "image_urls": [url]},
+            {"family": "vidr", **body, "size": "720x1280", "image_urls": [url]},
+            {"family": "vidr", **body, "size": "big", "image_urls": [url]},
+            {"family": "vidr", **body},
+        ]
+        text = "".join(json.dumps(item) + "\n" for item in items)
+        (tmp_path / "requests.jsonl").write_text(text, encoding="utf-8")
+        done = invoke("validate", "requests.jsonl", "--media", "--allow-insecure-downloads")
+        assert len(asked(server)) == 2
+    assert done.exit_code == 1
+    first, second, third, fourth = map(json.loads, done.stdout.splitlines())
+    (undecided,) = first["undecided"]
+    assert first["ok"]
+    assert undecided["field"] == "image_urls[0]"
+    assert undecided["message"].startswith("only the service can tell. A real portrait")
+    assert second["errors"] == [
+        {
+            "field": "image_urls[0]",
+            "message": "has 1280x720 px, but 720x1280 px are wanted. A reference image has "
+            "1280x720 px for 16:9, and 720x1280 px for 9:16.",
+        }
+    ]
+    assert [error["field"] for error in third["errors"]] == ["size"]
+    assert fourth == {"line": 4, "family": "vidr", "ok": True, "errors": []}

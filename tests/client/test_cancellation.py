@@ -93,3 +93,20 @@ async def test_delete_asset(loop: VirtualLoop) -> None:
         loop, lambda client, _: client.delete_asset("asset-1"), check
     )
     assert count >= 3
+
+
+@in_virtual_loop
+async def test_check(loop: VirtualLoop) -> None:
+    """A check of media is cancelled at once, and can be repeated."""
+
+    async def check(client: muybridge.AsyncClient) -> muybridge.MediaReport:
+        url = f"{client.service}/horse.mp4"
+        return await client.check(
+            muybridge.VidcRequest(model="vidc_o3", prompt="a horse", reference_videos=[url])
+        )
+
+    async def ends(_: World, client: muybridge.AsyncClient, __: Task) -> None:
+        report = await check(client)
+        assert report.undecided[0].why == "the server responded with status 401"  # without the key
+
+    assert await cancelled_everywhere(loop, lambda client, _: check(client), ends) >= 1

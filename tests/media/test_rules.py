@@ -399,3 +399,56 @@ def test_each_rule_names_fields_that_take_media() -> None:
             fields: Any = getattr(rule, "fields", None) or getattr(rule, "field", ())
             fields = (fields,) if isinstance(fields, str) else fields
             assert set(fields) <= set(media_fields(family)), family.name
+
+
+def test_several_fields() -> None:
+    """Findings come in the order of the media, and those about all of a field after its own."""
+    family = FAMILIES["vidsb"]
+    media = [
+        Medium(
+            field=field,
+            index=index,
+            kind=media_fields(family)[field],
+            source=field,
+            facts=inspect_media(Fragments.of(data)),
+        )
+        for field, index, data in (
+            ("referenceAudios", 0, sound(3)),
+            ("referenceAudios", 1, sound(12.5)),
+            ("referenceImages", 0, picture("PNG", 200, 300)),
+            ("referenceVideos", 0, video(640, 360, 2, rate=1)),
+        )
+    ]
+    found = judge_media(family.media_rules, media, {})
+    assert [(one.place, one.verdict.value, one.rule) for one in found.findings] == [
+        *(
+            (f"referenceAudios[{index}]", "kept", rule)
+            for index in (0, 1)
+            for rule in (
+                "The field takes sounds.",
+                "Each reference sound is WAV or MP3.",
+                "Each reference sound lasts 2-15 s.",
+                "Each reference sound has at most 15 MB.",
+            )
+        ),
+        ("referenceAudios", "undecided", "All reference sounds together last at most 15 s."),
+        ("referenceImages[0]", "kept", "The field takes images."),
+        ("referenceImages[0]", "kept", "An image is JPEG, PNG, WebP, BMP, TIFF or GIF."),
+        ("referenceImages[0]", "broken", "An image has 300-6000 px per side."),
+        ("referenceImages[0]", "kept", "An image is 0.4 to 2.5 times as wide as high."),
+        (
+            "referenceImages[0]", "undecided",
+            "A reference image with human faces or virtual avatars must be an asset.",
+        ),
+        ("referenceVideos[0]", "kept", "The field takes videos."),
+        ("referenceVideos[0]", "broken", "Each reference video is 480p or 720p."),
+        ("referenceVideos[0]", "kept", "Each reference video lasts 2-15 s."),
+        ("referenceVideos", "kept", "All reference videos together last at most 15 s."),
+    ]  # fmt: skip
+    assert [medium.place for medium in found.media] == [
+        "referenceAudios[0]", "referenceAudios[1]", "referenceImages[0]", "referenceVideos[0]",
+    ]  # fmt: skip
+    first, second = found.problems
+    assert str(first) == ("referenceImages[0]: has 200x300 px. An image has 300-6000 px per side.")
+    assert second.why == "has 640x360 px"
+    assert (found.ok, found.decided, len(found.undecided)) == (False, 16, 2)

@@ -35,7 +35,7 @@ _ALL = (
     Group("paid", (f"{_CORE}.operations.paid",), _PAID),
     Group(
         "download",
-        (f"{_CORE}.operations.download",),
+        (f"{_CORE}.operations.download", f"{_CORE}.operations.ranges"),
         ("tests/core/test_download.py", "tests/core/test_misuse.py", "tests/core/test_delivery.py"),
     ),
     Group(
@@ -74,6 +74,15 @@ _ALL = (
         ("tests/families",),
     ),
     Group(
+        "media",
+        (
+            f"{_CORE}.rules.media",
+            f"{_CORE}.rules.media_conditions",
+            f"{_CORE}.operations.inspect",
+        ),
+        ("tests/media/test_rules.py", "tests/core/test_inspection.py"),
+    ),
+    Group(
         "driver",
         (
             "muybridge.drivers.driver",
@@ -89,6 +98,7 @@ _ALL = (
             "tests/batch/test_interruptions.py",
             "tests/client/test_alarms.py",
             "tests/client/test_cancellation.py",
+            "tests/client/test_check.py",
             "tests/client/test_downloads.py",
             "tests/client/test_driver.py",
             "tests/client/test_event_loops.py",

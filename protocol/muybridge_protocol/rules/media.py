@@ -27,6 +27,11 @@ from muybridge_protocol.rules.media_conditions import (
 from muybridge_protocol.rules.values import both
 
 
+def place_of(field: str, index: int | None) -> str:
+    """Return a field and the place in its array, such as `referenceVideos[0]`."""
+    return field if index is None else f"{field}[{index}]"
+
+
 @attrs.frozen(kw_only=True)
 class Medium:
     """A picture, video or sound of a request.
@@ -48,7 +53,7 @@ class Medium:
     @property
     def place(self) -> str:
         """The field, and the place in its array."""
-        return self.field if self.index is None else f"{self.field}[{self.index}]"
+        return place_of(self.field, self.index)
 
 
 @attrs.frozen(kw_only=True)
@@ -70,8 +75,12 @@ class Finding:
     why: str = ""
 
     def __str__(self) -> str:
-        place = self.field if self.index is None else f"{self.field}[{self.index}]"
-        return f"{place}: {self.why or self.verdict}. {self.rule}"
+        return f"{self.place}: {self.why or self.verdict}. {self.rule}"
+
+    @property
+    def place(self) -> str:
+        """The field, and the place in its array."""
+        return place_of(self.field, self.index)
 
 
 class MediaRule(Protocol):

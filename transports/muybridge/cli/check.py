@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from typing import Any
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from muybridge.cli.errors import FAILED, in_options
 from muybridge.cli.family_help import FamilyCommand
 from muybridge.cli.generate import FamilyGroup
-from muybridge.cli.invocation import invocation_of
+from muybridge.cli.invocation import Invocation, invocation_of
 from muybridge.cli.options import (
     INSECURE_DOWNLOADS,
     JSON,
@@ -31,9 +32,31 @@ from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.media import Finding, MediaReport
 from muybridge_protocol.rules.values import Kind
 
+if TYPE_CHECKING:
+    from muybridge import Client
+
 _NOWHERE = "https://check.invalid"
 """Stands for the service, and for the URL of a file that has none yet. Neither is connected to."""
 _NO_KEY = "check-needs-no-key"
+
+
+@contextmanager
+def checking_client(invocation: Invocation) -> Generator[Client, None, None]:
+    """Open a client that looks at media, and knows neither the key nor the service."""
+    from muybridge import Client, RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
+
+    with (
+        closing(RequestsTransport()) as transport,
+        Client(
+            _NO_KEY,
+            _NOWHERE,
+            "",
+            transport=transport,
+            allow_insecure_downloads=invocation.allow_insecure_downloads,
+        ) as client,
+        invocation.log(),
+    ):
+        yield client
 
 
 def _check_command(family: Family) -> click.Command:
@@ -53,23 +76,11 @@ def _check_command(family: Family) -> click.Command:
 
     @click.pass_context
     def check(context: click.Context, /, **values: Any) -> None:
-        from muybridge import Client, RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
-
         invocation = invocation_of(context)
         files = _read_files(family, values.pop("files"), values)
         _fill_in(family, values)
         request = read_request(family, values)
-        with (
-            closing(RequestsTransport()) as transport,
-            Client(
-                _NO_KEY,
-                _NOWHERE,
-                "",
-                transport=transport,
-                allow_insecure_downloads=invocation.allow_insecure_downloads,
-            ) as client,
-            invocation.log(),
-        ):
+        with checking_client(invocation) as client:
             try:
                 report = client.check(
                     request, files=files, timeout=invocation.timeout or CHECK_TIMEOUT

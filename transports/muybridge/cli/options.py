@@ -147,11 +147,19 @@ PLAIN_HTTP_PROXY: click.Option = _option(
     is_flag=True,
     help="Send the key in clear text through the environment's proxy, if the URL is http:.",
 )
-INSECURE_DOWNLOADS: click.Option = _option(
-    "--allow-insecure-downloads",
-    is_flag=True,
-    help="Download results by plain http and from private hosts, too.",
+_INSECURE_DOWNLOADS: Mapping[str, Any] = {
+    "is_flag": True,
+    "expose_value": False,
+    "callback": _store,
+    "help": "Download by plain http and from private hosts, too.",
+}
+INSECURE_DOWNLOADS: click.Option = click.Option(
+    ["--allow-insecure-downloads"], **_INSECURE_DOWNLOADS
 )
+insecure_downloads: Callable[[Command], Command] = click.option(
+    "--allow-insecure-downloads", **_INSECURE_DOWNLOADS
+)
+"""The same as a decorator."""
 VERBOSE: click.Option = _option(
     "-v",
     "--verbose",

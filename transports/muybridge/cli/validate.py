@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings as warnings_module
 from collections.abc import Iterable
-from typing import Any, BinaryIO
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from muybridge.cli.check import checking_client
+from muybridge.cli.errors import in_options
+from muybridge.cli.invocation import invocation_of
+from muybridge.cli.options import insecure_downloads
 from muybridge.cli.request_files import items
+from muybridge_protocol.errors import IgnoredSetting
 from muybridge_protocol.records.json import JsonObject, as_object
+
+if TYPE_CHECKING:
+    from muybridge import Client, MediaReport
+    from muybridge.batch.items import ItemFields
+    from muybridge_protocol.rules.media import Finding
 
 
 @click.command()
 @click.argument("file", type=click.File("rb"), default="-")
-def validate(file: BinaryIO) -> None:
+@click.option(
+    "--media",
+    is_flag=True,
+    help="Look at the pictures, videos and sounds of valid items, too, as check does.",
+)
+@insecure_downloads
+@click.pass_context
+def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
     """Check requests without sending anything.
 
     FILE is one that `muybridge batch run` takes: JSON lines, a JSON array (.json) or CSV (.csv).
@@ -34,24 +53,30 @@ def validate(file: BinaryIO) -> None:
     about the item as a whole. "warnings" of the same form name settings without effect. In a JSON
     array, "item" replaces "line". Exit code 0 when all items are valid, 1 when some are
     not.
+
+    With --media, "errors" also name broken rules about the media, whose fields may be like
+    "referenceVideos[0]", and "undecided" of the same form names the rules that cannot be decided.
     """  # noqa: D301  click's own mark for lines that stay as they are
     write = sys.stdout.write
     sound = True
-    for where, item in items(file):
-        told = where | _judge(item)
-        sound = sound and told["ok"]
-        write(json.dumps(told) + "\n")
+    with ExitStack() as stack:
+        client = stack.enter_context(checking_client(invocation_of(context))) if media else None
+        for where, item in items(file):
+            told = where | _judge(item, client)
+            sound = sound and told["ok"]
+            write(json.dumps(told) + "\n")
     if not sound:
-        click.get_current_context().exit(1)
+        context.exit(1)
 
 
-def _judge(item: Any) -> JsonObject:
-    """Return the verdict on *item*."""
+def _judge(item: Any, client: Client | None) -> JsonObject:
+    """Return the verdict on *item*; *client* looks at its media, if there is one."""
     from muybridge.batch.items import WrongItem, read_fields  # noqa: PLC0415  it loads all families
 
     name: object = (as_object(item) or {}).get("family")
     label = name if isinstance(name, str) else None
     warnings: list[tuple[str, str]] = []
+    undecided: list[tuple[str, str]] = []
     try:
         if isinstance(item, WrongItem):
             raise item
@@ -62,8 +87,24 @@ def _judge(item: Any) -> JsonObject:
         report = fields.family.check(fields.body, extra=fields.extra)
         errors = [(one.field, one.sentence()) for one in report.problems]
         warnings = [(notice.field, notice.message) for notice in report.notices]
+        if client is not None and not errors:
+            found = _check_media(client, fields)
+            errors = [*map(_media_finding, found.problems)]
+            undecided = [*map(_media_finding, found.undecided)]
     verdict = {"family": label, "ok": not errors, "errors": findings(errors)}
-    return {**verdict, "warnings": findings(warnings)} if warnings else verdict
+    more = {"warnings": findings(warnings), "undecided": findings(undecided)}
+    return {**verdict, **{name: listed for name, listed in more.items() if listed}}
+
+
+def _check_media(client: Client, fields: ItemFields) -> MediaReport:
+    with warnings_module.catch_warnings():
+        # The line has them already.
+        warnings_module.simplefilter("ignore", IgnoredSetting)
+        return client.check(fields.family.parse(fields.body, extra=fields.extra))
+
+
+def _media_finding(finding: Finding) -> tuple[str, str]:
+    return finding.place, f"{in_options(finding.why)}. {finding.rule}"
 
 
 def findings(findings: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
