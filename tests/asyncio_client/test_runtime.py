@@ -7,6 +7,8 @@ import gc
 import inspect
 import threading
 import weakref
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -71,6 +73,23 @@ def test_cancellation_beside_an_interrupted_worker(withdrawn: str) -> None:
     Asyncio().run(main)
 
 
+def test_outside_of_a_task() -> None:
+    """In a callback of the event loop nobody could be cancelled: the error says what is missing."""
+    refused: list[str] = []
+
+    def callback() -> None:
+        with pytest.raises(RuntimeError, match="call this from a task of asyncio") as caught:
+            Asyncio.runtime.team(1).open().send(None)
+        refused.append(str(caught.value))
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(callback)
+        await asyncio.sleep(0)
+
+    Asyncio().run(main)
+    assert refused
+
+
 def test_ended_tasks_are_forgotten() -> None:
     """Nothing is kept of workers and paid exchanges that have ended, however many there are."""
     runtime = Asyncio.runtime
@@ -92,6 +111,32 @@ def test_ended_tasks_are_forgotten() -> None:
         await team.close(None)
 
     Asyncio().run(main)
+
+
+def test_exchange_of_a_task_that_nobody_keeps() -> None:
+    """A paid exchange goes on though asyncio has only weak references to its tasks."""
+    awaited: list[weakref.ref[asyncio.Future[None]]] = []
+    ended: list[str] = []
+
+    async def exchange() -> None:
+        response = asyncio.get_running_loop().create_future()
+        awaited.append(weakref.ref(response))
+        await response
+        ended.append("exchange")
+
+    async def main() -> None:
+        asyncio.create_task(Asyncio.runtime.unbroken(exchange(), lambda: True))  # noqa: RUF006  as said
+        for _ in range(3):
+            await asyncio.sleep(0)
+        gc.collect()
+        response = awaited[0]()
+        assert response is not None
+        response.set_result(None)
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    Asyncio().run(main)
+    assert ended == ["exchange"]
 
 
 @pytest.mark.parametrize("is_sent", [False, True])
@@ -191,3 +236,36 @@ def test_cancelled_while_a_thread_works() -> None:
         assert await Asyncio().is_cancelled(call)
 
     Asyncio().run(main)
+
+
+class LateExecutor(ThreadPoolExecutor):
+    """Threads that take work, and begin it only when they are told to."""
+
+    taken, may_begin = threading.Event(), threading.Event()
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        def late() -> Any:
+            self.taken.set()
+            assert self.may_begin.wait(10)
+            return function(*arguments, **named)
+
+        return super().submit(late)
+
+
+def test_thread_that_begins_after_the_cancellation() -> None:
+    """A thread that has taken work but not begun it ends without doing it, if it is cancelled."""
+    executor, done = LateExecutor(1), list[str]()
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_default_executor(executor)
+        working = asyncio.create_task(Asyncio.runtime.in_thread(lambda: done.append("work")))
+        await asyncio.sleep(0)
+        assert executor.taken.wait(10)
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        executor.may_begin.set()
+        executor.shutdown()
+
+    Asyncio().run(main)
+    assert done == []
