@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
@@ -17,9 +18,17 @@ import pytest
 import muybridge
 from client.alarms import ctrl_c
 from client.requests_made import image
+from muybridge.drivers.interrupts import stops_at_once
 from muybridge.drivers.on_asyncio import AsyncioTeam
 from muybridge_protocol.records.tasks import Task
-from transport.scripted_server import Peer, ScriptedServer, created, read_request, send
+from transport.scripted_server import (
+    Peer,
+    ScriptedServer,
+    created,
+    in_turn,
+    read_request,
+    send,
+)
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals to a thread are posix")
 
@@ -104,6 +113,74 @@ def test_ctrl_c_twice(monkeypatch: pytest.MonkeyPatch, creates: int) -> None:
     for notes in inside:
         assert "may have been accepted" in notes
         assert "timed out" not in notes
+
+
+def test_after_a_second_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a program pays for after the second Ctrl-C is shielded again from cancellation."""
+    told: list[Task] = []
+
+    def hang_after_ctrl_c(peer: Peer) -> None:
+        peer.read_request()
+        ctrl_c()
+        peer.hang()
+
+    def answer_after_cancelling(peer: Peer) -> None:
+        peer.read_request()
+        loop.call_soon_threadsafe(creating.cancel)
+        loop.call_soon_threadsafe(cancelled.set)
+        assert cancelled.wait(5)
+        peer.send(created(1))
+
+    async def main() -> None:
+        nonlocal loop, creating
+        loop = asyncio.get_running_loop()
+        creating = asyncio.create_task(create(server.url, on_submitted=told.append))
+        await asyncio.wait([creating])
+        assert creating.cancelled()
+
+    loop: asyncio.AbstractEventLoop
+    creating: asyncio.Task[Task]
+    cancelled = threading.Event()
+    monkeypatch.setattr(sys, "stderr", Impatient())
+    with ScriptedServer(in_turn(hang_after_ctrl_c, answer_after_cancelling)) as server:
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(create(server.url))
+        assert stops_at_once()
+        with ThreadPoolExecutor(1) as other:
+            assert not other.submit(stops_at_once).result()
+        asyncio.run(main())
+    assert not stops_at_once()
+    assert [task.id for task in told] == ["task-1"]
+
+
+def test_ctrl_c_while_creates_end_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A response that comes between the two does not make the second Ctrl-C another first one."""
+    numbers, told = count(1), list[Task]()
+    together = threading.Barrier(2, action=ctrl_c)
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        together.wait(5)
+        if next(numbers) == 1:
+            peer.send(created(1))
+        peer.hang()
+
+    def hear(task: Task) -> None:
+        told.append(task)
+        asyncio.get_running_loop().call_soon(ctrl_c)
+
+    async def create_both() -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(2):
+                group.create_task(create(server.url, on_submitted=hear))
+
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with ScriptedServer(script) as server, pytest.raises(KeyboardInterrupt):
+        asyncio.run(create_both())
+    assert [task.id for task in told] == ["task-1"]
+    assert screen.getvalue().count("press Ctrl-C again to stop at once") == 1
+    assert screen.getvalue().count("a paid request was under way") == 1
 
 
 def test_a_program_that_ends_while_a_create_is_under_way() -> None:
