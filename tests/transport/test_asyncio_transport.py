@@ -308,7 +308,7 @@ def test_large_request(run: Run) -> None:
 def test_waiting_for_room(run: Run) -> None:
     """What waits until bytes can be sent lets others run, and looks again soon."""
 
-    async def main() -> None:
+    async def main() -> bool:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             ours.settimeout(0)
@@ -322,10 +322,12 @@ def test_waiting_for_room(run: Run) -> None:
                 while True:
                     theirs.recv(65536)
             assert await sending == 1
+        return isinstance(asyncio.get_running_loop(), WithoutReaders)
 
     WithoutReaders.pauses.clear()
-    run(main())
-    assert all(0 < pause < 0.1 for pause in WithoutReaders.pauses)
+    has_paused = run(main())
+    assert bool(WithoutReaders.pauses) is has_paused
+    assert all(pause < 0.1 for pause in WithoutReaders.pauses)
 
 
 def test_waiting_for_bytes(run: Run) -> None:
@@ -340,7 +342,9 @@ def test_waiting_for_bytes(run: Run) -> None:
             assert await receiving == b"more"
             assert receiving.suspensions <= 2
 
+    WithoutReaders.pauses.clear()
     run(main())
+    assert not WithoutReaders.pauses
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="needs eager tasks")
