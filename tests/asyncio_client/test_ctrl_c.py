@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import count
 from typing import Any
 
@@ -160,13 +160,14 @@ def test_after_a_second_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     cancelled = threading.Event()
     monkeypatch.setattr(sys, "stderr", Impatient())
     with ScriptedServer(in_turn(hang_after_ctrl_c, answer_after_cancelling)) as server:
-        with pytest.raises(KeyboardInterrupt):
-            asyncio.run(create(server.url))
-        assert stops_at_once()
-        with ThreadPoolExecutor(1) as other:
-            assert not other.submit(stops_at_once).result()
+        with asyncio.Runner() as runner:
+            stopped = runner.get_loop()
+            with pytest.raises(KeyboardInterrupt):
+                runner.run(create(server.url))
+        assert stops_at_once(stopped)
+        with closing(asyncio.new_event_loop()) as another:
+            assert not stops_at_once(another)
         asyncio.run(main())
-    assert not stops_at_once()
     assert [task.id for task in told] == ["task-1"]
 
 

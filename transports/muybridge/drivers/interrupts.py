@@ -101,7 +101,8 @@ class _Interrupts:
         self._holders: set[HeldInterrupt] = set()
         self._pressed: int | None = None
         self._usual: dict[int, _Handler] = {}
-        self.stops_at_once = False
+        self.stopped: object = None
+        """The event loop that a second Ctrl-C has ended, or None."""
 
     def hold(self, holder: HeldInterrupt) -> None:
         """Hold Ctrl-C back for *holder*, unless the program handles it itself."""
@@ -110,7 +111,7 @@ class _Interrupts:
             if not self._usual:
                 return
             self._pressed = None
-            self.stops_at_once = False
+            self.stopped = None
             try:
                 for number in self._usual:
                     signal.signal(number, self._handle)
@@ -126,14 +127,17 @@ class _Interrupts:
         self._holders.discard(holder)
         if not self._holders:
             self._restore()
-        if self._pressed is None or _cancels(self._usual[self._pressed]):
-            return None
+        if self._pressed is None or _main_task_of(self._usual[self._pressed]) is not None:
+            return None  # the first one has been passed on
         pressed, self._pressed = self._pressed, None
         return pressed
 
     def _restore(self) -> None:
         for number, usual in self._usual.items():
-            signal.signal(number, signal.default_int_handler if _is_over(usual) else usual)
+            main_task = _main_task_of(usual)
+            # `asyncio.run` could not remove its handler at its end, because ours was in place.
+            is_over = main_task is not None and main_task.done()
+            signal.signal(number, signal.default_int_handler if is_over else usual)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         usual = self._usual[number]
@@ -143,14 +147,14 @@ class _Interrupts:
             paid = len(self._holders)
             self._holders.clear()
             self._pressed = None
-            if _cancels(usual):
-                self.stops_at_once = True
+            if (main_task := _main_task_of(usual)) is not None:
+                self.stopped = main_task.get_loop()
                 tell(left_unread(paid))
             usual(number, frame)
             return  # trio's raises later
         self._pressed = number
         tell(waiting_for(1))
-        if _cancels(usual):
+        if _main_task_of(usual) is not None:
             usual(number, frame)
 
 
@@ -166,27 +170,19 @@ def _interrupting() -> dict[int, _Handler]:
 def _interrupts_only(handler: _Handler) -> bool:
     """Whether *handler* only raises KeyboardInterrupt, now or soon, or cancels the main task."""
     raises = handler in (signal.default_int_handler, _terminate) or handler.__module__ == _TRIO
-    return raises or _cancels(handler)
+    return raises or _main_task_of(handler) is not None
 
 
-def _cancels(handler: _Handler) -> bool:
-    """Whether *handler* is that of `asyncio.run`."""
-    return isinstance(handler, partial) and getattr(handler.func, "__module__", "") == _ASYNCIO
+def _main_task_of(handler: _Handler) -> Any:
+    """Return the task that *handler* cancels, if it is that of `asyncio.run`, or None."""
+    if isinstance(handler, partial) and getattr(handler.func, "__module__", "") == _ASYNCIO:
+        return handler.keywords.get("main_task")
+    return None
 
 
-def _is_over(handler: _Handler) -> bool:
-    """Whether *handler* is that of an `asyncio.run` whose main task has ended.
-
-    It could not remove its handler at its end, because ours was in place.
-    """
-    task: Any = getattr(handler, "keywords", {}).get("main_task")
-    return _cancels(handler) and task is not None and task.done()
-
-
-def stops_at_once() -> bool:
-    """Whether a second Ctrl-C ends paid exchanges under asyncio, wherever they are."""
-    is_main = threading.current_thread() is threading.main_thread()
-    return is_main and _interrupts.stops_at_once
+def stops_at_once(event_loop: object) -> bool:
+    """Whether a second Ctrl-C has ended *event_loop*, and its paid exchanges with it."""
+    return event_loop is _interrupts.stopped
 
 
 def waiting_for(paid: int) -> str:

@@ -221,7 +221,7 @@ async def _suspend(waiting: Awaitable[object]) -> None:
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         shield = None if task is None else _SHIELDS.get(task)
-        if shield is None or shield.expired or stops_at_once():
+        if task is None or shield is None or shield.expired or stops_at_once(task.get_loop()):
             raise
         shield.absorbed = error.args
 
