@@ -14,11 +14,11 @@ from media.corpus import PICTURES, picture, sound, video
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
-from muybridge_protocol.media.facts import MediaFacts
+from muybridge_protocol.media.facts import MediaFacts, MediaKind
 from muybridge_protocol.media.inspect import inspect_media
 from muybridge_protocol.media.source import Fragments
 from muybridge_protocol.operations import Fetch, Inspection, OperationMisuse, Settled
-from muybridge_protocol.operations.inspect import FIRST, HOPS, LIMIT, Stage
+from muybridge_protocol.operations.inspect import FIRST, FURTHER, HOPS, LIMIT, Stage
 from muybridge_protocol.operations.operation import Step
 from muybridge_protocol.rules.media import Medium, judge_media
 
@@ -119,6 +119,18 @@ def test_a_small_file_takes_one_request() -> None:
     assert (requests, read) == (1, len(PNG))
 
 
+def test_a_video_with_large_tables() -> None:
+    """Headers that are far apart, because tables of samples lie between them, are found."""
+    data = video(16, 16, 10 * 3600, rate=2, sound=20)
+    assert len(data) - data.index(b"moov") > LIMIT
+    found, requests, read = inspect(ranged(data))
+    # The sound's track is another length, and stands behind the tables of the video's.
+    assert (found.width, found.bytes, found.kind) == (16, len(data), MediaKind.VIDEO)
+    assert found.seconds == pytest.approx(36_000)
+    assert requests == 3
+    assert read <= FIRST + 2 * FURTHER
+
+
 def test_the_limit() -> None:
     """No more is asked for than the limit, whatever the headers point to."""
     notes = b"".join(b"\xff\xe2\xff\xff" + bytes(65_533) for _ in range(40))
@@ -127,7 +139,7 @@ def test_the_limit() -> None:
     found, requests, read = inspect(ranged(data))
     assert found.missing == "what is needed is not in the 256 KiB that are fetched"
     assert read <= LIMIT
-    assert requests == 1 + (LIMIT - FIRST) // 32_768
+    assert requests == 1 + (LIMIT - FIRST) // FURTHER
     found, requests, read = inspect(plain(data))
     assert found.missing.endswith("and the server sends no ranges")
     assert read <= LIMIT + 16_384

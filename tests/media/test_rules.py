@@ -62,6 +62,8 @@ def check(found: MediaReport, broken: str = "", undecided: str = "") -> None:
 EDGES = {
     (300, 300): "",
     (299, 299): SIDES,
+    (299, 400): SIDES,
+    (400, 299): SIDES,
     (6000, 2400): "",
     (2400, 6000): "",
     (6001, 2401): SIDES,
@@ -119,14 +121,20 @@ def test_images_of_vidr(
     field: str, size: tuple[int, int], body: Mapping[str, Any], *, keeps: bool
 ) -> None:
     """Dimensions must match the chosen orientation (1280x720 for 16:9, 720x1280 for 9:16)."""
-    check(report("vidr", field, picture("PNG", *size), **body), broken="" if keeps else "px for")
+    found = report("vidr", field, picture("PNG", *size), **body)
+    check(found, broken="" if keeps else "px for")
+    wanted = "1280x720" if "16:9" in body.values() or "1280x720" in body.values() else "720x1280"
+    for problem in found.problems:
+        assert problem.why == f"has {size[0]}x{size[1]} px, but {wanted} px are wanted"
 
 
 def test_a_turned_image_of_vidr() -> None:
     """A picture that is stored in one orientation and shown in the other is refused for none."""
     turned = MediaFacts(kind=MediaKind.IMAGE, format="JPEG", width=1280, height=720, turned=True)
     for ratio in ("16:9", "9:16"):
-        check(report("vidr", "image_urls", turned, aspect_ratio=ratio), undecided="px for")
+        found = report("vidr", "image_urls", turned, aspect_ratio=ratio)
+        check(found, undecided="px for")
+        assert "has 1280x720 px but is shown turned" in [one.why for one in found.undecided]
 
 
 RESOLUTIONS = {
@@ -179,6 +187,38 @@ def test_resolutions_of_vidsb(size: tuple[int, int]) -> None:
     broken, undecided = LINES[size]
     data = video(*size, 2, rate=1)
     check(report("vidsb", "referenceVideos", data), broken, undecided)
+
+
+def of_pixels(width: int, height: int) -> MediaFacts:
+    return MediaFacts(
+        kind=MediaKind.VIDEO, format="MP4", width=width, height=height, seconds=5, bytes=99
+    )
+
+
+EXACT = [
+    # An edge within 16 px of 480 or 720: a multiple of 16, as codecs need it.
+    ("vidsb", (4000, 736), (4000, 737)),
+    ("vidsb", (4000, 704), (4000, 703)),
+    ("vidsb", (464, 200), (463, 200)),
+    ("vidsb", (496, 100), (497, 100)),
+    # A tenth fewer pixels than 640x480, and a tenth more than 1280x720.
+    ("vidsb", (540, 512), (540, 511)),
+    ("vidsb", (1056, 960), (1056, 961)),
+    # Either edge may be the one that has 720 to 2160 px.
+    ("videos", (2160, 700), (2161, 700)),
+    ("videos", (720, 500), (719, 500)),
+    ("videos", (500, 720), (500, 719)),
+]
+
+
+@pytest.mark.parametrize(("family", "undecided", "broken"), EXACT)
+def test_where_a_video_is_refused(
+    family: str, undecided: tuple[int, int], broken: tuple[int, int]
+) -> None:
+    """A video is refused from the first pixel on from which no reading accepts it."""
+    words = "480p" if family == "vidsb" else "720 px"
+    check(report(family, "referenceVideos", of_pixels(*undecided)), undecided=words)
+    check(report(family, "referenceVideos", of_pixels(*broken)), broken=words)
 
 
 CONTAINERS: dict[str, dict[str, Any]] = {
@@ -399,6 +439,25 @@ def test_each_rule_names_fields_that_take_media() -> None:
             fields: Any = getattr(rule, "fields", None) or getattr(rule, "field", ())
             fields = (fields,) if isinstance(fields, str) else fields
             assert set(fields) <= set(media_fields(family)), family.name
+
+
+def test_data_that_are_not_recognized() -> None:
+    """Each format of a picture has a mark, so that data without any have none of these formats."""
+    data = bytes(range(7, 256))
+    found = report("vidsb", "first_image", data)
+    assert [one.why for one in found.problems] == ["has a format that is not recognized"]
+    # An MP3 may begin in any way.
+    assert report("vidsb", "referenceAudios", data).ok
+    assert report("imga", "image_urls", data).ok
+
+
+def test_a_picture_that_may_be_truncated() -> None:
+    """A doubt leaves it undecided whether the field takes the picture."""
+    found = report("vidd", "first_image", picture("JPEG", 500, 400)[:-2])
+    assert [(one.rule, one.why) for one in found.undecided] == [
+        ("The field takes images.", "it has no end marker, so it may be truncated")
+    ]
+    assert found.decided == 1
 
 
 def test_several_fields() -> None:

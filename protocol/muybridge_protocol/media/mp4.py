@@ -70,40 +70,53 @@ def _boxes(source: Source, offset: int, end: int | None) -> Iterator[_Box]:
         yield _Box(name, start, offset)
 
 
-def _inside(source: Source, box: _Box, *names: bytes) -> dict[bytes, list[_Box]]:
-    """Return the boxes inside *box* by name, as far as they are asked for."""
-    inner: dict[bytes, list[_Box]] = {name: [] for name in names}
+def _first(source: Source, box: _Box, *names: bytes) -> dict[bytes, _Box]:
+    """Return the first box inside *box* of each of *names*, and look no further than needed.
+
+    What comes after them may be tables of samples, of which even the heads are far apart.
+    """
+    inner: dict[bytes, _Box] = {}
     for one in _boxes(source, box.start, box.end):
-        if one.name in inner:
-            inner[one.name].append(one)
+        if one.name in names:
+            inner.setdefault(one.name, one)
+        if len(inner) == len(names):
+            break
     return inner
 
 
 def _read_movie(source: Source, movie: _Box, found: Found) -> None:
-    parts = _inside(source, movie, b"mvhd", b"trak", b"mvex")
-    if not parts[b"mvhd"]:
-        raise Damaged("it has no length")
-    units, length = _length(source, parts[b"mvhd"][0])
-    for extends in parts[b"mvex"]:
-        for head in _inside(source, extends, b"mehd")[b"mehd"]:
-            version = exactly(source, head.start, 1)[0]
-            raw = exactly(source, head.start + 4, 8 if version else 4)
-            length = length or int.from_bytes(raw, "big")
-    seconds = length / units if length else None
+    units, length = 0, None
     lengths: list[float] = []
-    for track in parts[b"trak"]:
-        handler, its_length = _read_track(source, track, found)
-        if handler == b"vide":
-            found.kind = MediaKind.VIDEO
-            lengths += [its_length] if its_length else []
-        elif handler == b"soun" and found.kind is None:
-            found.kind = MediaKind.SOUND
+    for box in _boxes(source, movie.start, movie.end):
+        if box.name == b"mvhd":
+            units, length = _length(source, box)
+        elif box.name == b"mvex":
+            length = length or _fragments_length(source, box)
+        elif box.name == b"trak":
+            handler, its_length = _read_track(source, box, found)
+            if handler == b"vide":
+                found.kind = MediaKind.VIDEO
+                lengths += [its_length] if its_length else []
+            elif handler == b"soun" and found.kind is None:
+                found.kind = MediaKind.SOUND
+    if not units:
+        raise Damaged("it has no length")
+    seconds = length / units if length else None
     if seconds is None:
         found.missing = "its header does not say how long it lasts"
     elif any(abs(seconds - other) > _CLOSE for other in lengths):
         found.missing = "its tracks last differently long"
     else:
         found.seconds = seconds
+
+
+def _fragments_length(source: Source, box: _Box) -> int | None:
+    """Return how long all fragments last, or None if it is not stated."""
+    head = _first(source, box, b"mehd").get(b"mehd")
+    if head is None:
+        return None
+    version = exactly(source, head.start, 1)[0]
+    return int.from_bytes(exactly(source, head.start + 4, 8 if version else 4), "big")
 
 
 def _length(source: Source, box: _Box) -> tuple[int, int | None]:
@@ -119,22 +132,22 @@ def _length(source: Source, box: _Box) -> tuple[int, int | None]:
 
 def _read_track(source: Source, track: _Box, found: Found) -> tuple[bytes, float | None]:
     """Read a track, and return what it is and how many seconds it lasts."""
-    parts = _inside(source, track, b"tkhd", b"mdia")
-    if not parts[b"mdia"]:
+    parts = _first(source, track, b"tkhd", b"mdia")
+    if b"mdia" not in parts:
         return b"", None
-    media = _inside(source, parts[b"mdia"][0], b"mdhd", b"hdlr", b"minf")
-    if not media[b"hdlr"]:
+    media = _first(source, parts[b"mdia"], b"mdhd", b"hdlr", b"minf")
+    if b"hdlr" not in media:
         return b"", None
-    handler = exactly(source, media[b"hdlr"][0].start + 8, 4)
+    handler = exactly(source, media[b"hdlr"].start + 8, 4)
     seconds = None
-    for head in media[b"mdhd"]:
-        units, length = _length(source, head)
+    if b"mdhd" in media:
+        units, length = _length(source, media[b"mdhd"])
         seconds = length / units if length else None
     if handler == b"vide" and found.width is None:
-        for head in parts[b"tkhd"]:
-            found.turned = _is_turned(source, head)
-        for inner in media[b"minf"]:
-            _read_picture_size(source, inner, found)
+        if b"tkhd" in parts:
+            found.turned = _is_turned(source, parts[b"tkhd"])
+        if b"minf" in media:
+            _read_picture_size(source, media[b"minf"], found)
     return handler, seconds
 
 
@@ -146,9 +159,11 @@ def _is_turned(source: Source, head: _Box) -> bool:
 
 
 def _read_picture_size(source: Source, inner: _Box, found: Found) -> None:
-    for table in _inside(source, inner, b"stbl")[b"stbl"]:
-        for described in _inside(source, table, b"stsd")[b"stsd"]:
-            # Version and flags, the number of entries, and the first entry with its size.
-            size = exactly(source, described.start + 8 + 32, 4)
-            found.put_size(*struct.unpack(">HH", size))
+    box = inner
+    for name in (b"stbl", b"stsd"):
+        inside = _first(source, box, name)
+        if name not in inside:
             return
+        box = inside[name]
+    # Version and flags, the number of entries, and the first entry with its size.
+    found.put_size(*struct.unpack(">HH", exactly(source, box.start + 8 + 32, 4)))

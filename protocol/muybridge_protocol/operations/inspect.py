@@ -49,7 +49,7 @@ LIMIT: Final = 256 * 1024
 """Bytes of one medium that are fetched at most."""
 FIRST: Final = 64 * 1024
 """Bytes of the beginning that are fetched."""
-FURTHER: Final = 32 * 1024
+FURTHER: Final = 16 * 1024
 """Bytes of each further part."""
 IDLE_TIMEOUT: Final = 10.0
 """Seconds without a byte after which a connection is closed."""
