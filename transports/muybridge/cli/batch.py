@@ -27,11 +27,12 @@ from muybridge.cli.errors import (
     interrupted_code,
     interruption,
 )
-from muybridge.cli.invocation import PERMISSIONS, Invocation, pass_invocation
+from muybridge.cli.invocation import LIMIT_NAMES, PERMISSIONS, Invocation, pass_invocation
 from muybridge.cli.options import (
     CONNECTION,
     INSECURE_DOWNLOADS,
     JSON,
+    LIMITS,
     PRICES,
     local,
     poll_interval,
@@ -76,6 +77,7 @@ def batch() -> None:
         poll_interval("Seconds between result queries [default: the service's pace]"),
         timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
         PRICES,
+        *LIMITS,
         INSECURE_DOWNLOADS,
         *CONNECTION,
     ]
@@ -410,4 +412,5 @@ def _command(chosen: _Chosen) -> str:
         words += ["--limit", str(chosen.limit)]
     invocation = chosen.invocation
     given = invocation.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
-    return shlex.join([*words, *given, *invocation.words("local")])
+    limits = invocation.words("prices", *LIMIT_NAMES, "ledger")
+    return shlex.join([*words, *given, *limits, *invocation.words("local")])

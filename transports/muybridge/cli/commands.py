@@ -28,6 +28,8 @@ _COMMANDS = {
     "validate": "validate",
     "estimate": "estimate",
     "check": "check",
+    "spent": "ledger",
+    "ledger": "ledger",
     "schema": "tables",
     "serve": "serve",
 }

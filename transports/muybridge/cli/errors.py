@@ -18,6 +18,7 @@ from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
 from muybridge.drivers.interrupts import Terminated
 from muybridge.drivers.notes import TEXT_UNDER_WAY
+from muybridge.ledger.errors import LedgerUnusable, OnceUnderWay
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
     AssetDeletePresumed,
@@ -71,6 +72,8 @@ EXIT_CODES: Mapping[type[BaseException], int] = {
     click.ClickException: INVALID,
     ImportError: INVALID,
     NotSent: NOT_SENT,
+    LedgerUnusable: NOT_SENT,
+    OnceUnderWay: SAFE,
     Refused: NOT_SENT,
     AssetDeleteFailed: NOT_SENT,
     CreateAmbiguous: AMBIGUOUS,

@@ -13,7 +13,9 @@ from muybridge.cli.options import (
     CONNECTION,
     INSECURE_DOWNLOADS,
     JSON,
+    LIMITS,
     LOCAL,
+    PRICES,
     WAITING,
     family_options,
     output,
@@ -59,6 +61,8 @@ def _create_command(family: Family) -> click.Command:
             "Seconds that the exchange may take; too few leave it open whether it was accepted "
             "[default: 60]"
         ),
+        PRICES,
+        *LIMITS,
         *CONNECTION,
     ]
 
@@ -85,6 +89,8 @@ def _run_command(family: Family) -> click.Command:
         LOCAL,
         JSON,
         *WAITING,
+        PRICES,
+        *LIMITS,
         *CONNECTION,
     ]
 

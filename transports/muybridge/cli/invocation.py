@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import warnings
 from collections.abc import Callable, Generator, Iterator
@@ -15,6 +16,7 @@ import click
 from muybridge.cli.progress import Progress, showing_progress
 from muybridge.cli.terminal import say
 from muybridge.clock import SystemClock
+from muybridge.configuration import LIMIT_VARIABLES
 from muybridge_protocol.errors import (
     DownloadFailed,
     IgnoredSetting,
@@ -38,6 +40,7 @@ from muybridge_protocol.service import shown_id
 
 if TYPE_CHECKING:
     from muybridge import Client
+    from muybridge.ledger import Budget, Ledger
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
     from muybridge_protocol.text.responses import GenerateContentResponse
@@ -51,6 +54,11 @@ _LOCAL_POLL_INTERVAL = 0.2
 
 PERMISSIONS = ("allow_plain_http", "allow_plain_http_proxy", "allow_insecure_downloads")
 """Where the options are stored that allow what is not safe."""
+
+LIMIT_NAMES = (
+    "max_creates", "max_pictures", "max_seconds", "max_calls", "max_cost", "per",
+)  # fmt: skip
+"""Where the options of the budget are stored."""
 
 _KEY_FILE_LIMIT = 64 * 1024
 _OUR_WARNINGS = (IgnoredSetting, PlainHttpWarning, PollingTooOften)
@@ -76,6 +84,13 @@ class Invocation:
         timeout: Seconds for the whole, or None for the library's choice.
         output: Where the result is to be saved, or None.
         prices: Where the user's prices are, or None if none are given.
+        ledger: Where paid requests are recorded, or None for the library's choice.
+        max_creates: Most creates, or None.
+        max_pictures: Most pictures, or None.
+        max_seconds: Most seconds of video, or None.
+        max_calls: Most text requests, or None.
+        max_cost: Most money, or None.
+        per: The period that these limits are for, or None for everything.
         local: Whether an embedded service is used, which ends with the command.
         pays: Whether the command sends something that may not be sent twice.
         text: Whether what it sends is a text request.
@@ -103,6 +118,13 @@ class Invocation:
     timeout: float | None = None
     output: str | None = None
     prices: str | None = None
+    ledger: str | None = None
+    max_creates: str | None = None
+    max_pictures: str | None = None
+    max_seconds: str | None = None
+    max_calls: str | None = None
+    max_cost: str | None = None
+    per: str | None = None
     local: bool = False
     pays: bool = False
     text: bool = False
@@ -160,6 +182,7 @@ class Invocation:
         if self.local:
             from muybridge.local import LocalService  # noqa: PLC0415  an extra of its own
 
+            stack.enter_context(_without_ledger())
             service = stack.enter_context(LocalService(speed=_LOCAL_SPEED))
             api_key = service.api_key
             base_url, text_base_url = service.base_url, service.text_base_url
@@ -173,6 +196,9 @@ class Invocation:
             **attributes(self, "allow_plain_http", "allow_insecure_downloads"),
             "poll_interval": poll_interval,
             "transport": transport,
+            "budget": None if self.local else self.read_budget(),
+            "ledger": None if self.local else self.ledger,
+            "prices": self.read_prices(),
         }
 
     def refuse_with_local(self, *names: str) -> None:
@@ -317,6 +343,29 @@ class Invocation:
         except OSError as error:
             raise click.UsageError(f"--prices {self.prices}: {error.strerror}") from None
 
+    def read_budget(self) -> Budget | None:
+        """Return the budget of the options, or None if none was given.
+
+        Raises:
+            click.UsageError: A limit is not a number of at least 0.
+        """
+        given = {name: getattr(self, name) for name in LIMIT_NAMES}
+        if not any(given.values()):
+            return None
+        from muybridge.ledger import Budget  # noqa: PLC0415  most commands have none
+
+        limits: dict[str, Any] = {name.removeprefix("max_"): one for name, one in given.items()}
+        try:
+            return Budget(**limits)
+        except ValueError as error:
+            raise click.UsageError(f"{error}. Nothing was sent.") from None
+
+    def open_ledger(self) -> Ledger:
+        """Return the ledger of the options and the environment."""
+        from muybridge.ledger import open_ledger  # noqa: PLC0415  most commands need none
+
+        return open_ledger(self.ledger)
+
     def words(self, *names: str) -> Iterator[str]:
         """Yield the options that were given, of those that are stored in the attributes *names*."""
         for name in names:
@@ -363,6 +412,18 @@ class _WatchedClock(SystemClock):
         """Wait for *seconds*."""
         self._invocation.progress.waiting(seconds)
         super().sleep(seconds)
+
+
+@contextmanager
+def _without_ledger() -> Generator[None, None, None]:
+    """Hide the environment's limits and ledger: an embedded service charges nothing."""
+    hidden = {name: value for name, value in os.environ.items() if name.startswith(LIMIT_VARIABLES)}
+    for name in hidden:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def _option(attribute: str) -> str:

@@ -186,6 +186,25 @@ PRICES: click.Option = _option(
     envvar=PRICES_VARIABLE,
     help="Your prices, a TOML file [default: MUYBRIDGE_PRICES].",
 )
+LEDGER: click.Option = _option(
+    "--ledger",
+    metavar="PATH",
+    help="The record of paid requests [default: MUYBRIDGE_LEDGER, or in your state folder].",
+)
+LIMITS: tuple[click.Option, ...] = (
+    _option("--max-creates", metavar="N", help="Most creates that the ledger may have."),
+    _option("--max-pictures", metavar="N", help="Most pictures."),
+    _option("--max-seconds", metavar="S", help="Most seconds of video."),
+    _option("--max-calls", metavar="N", help="Most text requests."),
+    _option("--max-cost", metavar="AMOUNT", help="Most money, by --prices."),
+    _option(
+        "--per",
+        type=click.Choice(["day", "month"]),
+        help="Count from the beginning of the day or month, in UTC [default: everything].",
+    ),
+    LEDGER,
+)
+"""The budget."""
 WAITING: tuple[click.Option, ...] = (
     poll_interval("Seconds between result queries [default: the service's pace]"),
     timeout("Seconds to wait in all; the task continues afterwards [default: 3600]"),

@@ -13,7 +13,9 @@ from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
     JSON,
     KEY_FILE,
+    LIMITS,
     PLAIN_HTTP_PROXY,
+    PRICES,
     TEXT_BASE_URL,
     VERBOSE,
     local,
@@ -51,6 +53,8 @@ _TIMEOUT = "Seconds that the answer may take; stopping early may cost as much [d
         timeout(_TIMEOUT),
         KEY_FILE,
         TEXT_BASE_URL,
+        PRICES,
+        *LIMITS,
         PLAIN_HTTP_PROXY,
         VERBOSE,
     ]

@@ -43,13 +43,13 @@ def totals_table(totals: Totals) -> Table:
 
 def _cells(total: Total, costs: bool) -> Iterator[str]:  # noqa: FBT001  one of two shapes
     yield str(total.requests)
-    yield _shown(total.pictures)
-    yield _shown(total.seconds)
+    yield shown(total.pictures)
+    yield shown(total.seconds)
     if costs:
-        yield _shown(total.cost)
+        yield shown(total.cost)
 
 
-def _shown(found: Sum) -> str:
+def shown(found: Sum) -> str:
     """Return a sum for people, with the number of requests that it does not contain."""
     if not found.unknown:
         return plain(found.known)
@@ -99,17 +99,18 @@ def totals_record(totals: Totals) -> dict[str, Any]:
 
 def _record(total: Total, currency: str | None) -> dict[str, Any]:
     numbers = {name: getattr(total, name) for name in _NUMBERS}
-    sums = {name: _sum_record(getattr(total, name)) for name in _SUMS}
+    sums = {name: sum_record(getattr(total, name)) for name in _SUMS}
     references = {name: getattr(total, name) for name in _REFERENCES}
     record = {**numbers, **sums, **references}
-    record["reference_seconds"] = _sum_record(total.reference_seconds)
+    record["reference_seconds"] = sum_record(total.reference_seconds)
     if currency is not None:
         cost = total.cost
         record["cost"] = {"known": plain(cost.known), "unknown": cost.unknown}
     return record
 
 
-def _sum_record(found: Sum) -> dict[str, int | float]:
+def sum_record(found: Sum) -> dict[str, int | float]:
+    """Return a sum for programs."""
     known = found.known
     whole = known == known.to_integral_value()
     return {"known": int(known) if whole else float(known), "unknown": found.unknown}

@@ -98,6 +98,12 @@ class Entry:
     reason: str | None = None
 
     @property
+    def name(self) -> str | None:
+        """The name that the caller of `create_once` gave, or None."""
+        kind, _, name = (self.once or "").partition(" ")
+        return name if kind == "once" else None
+
+    @property
     def task(self) -> Task | None:
         """The task, or None while its id is unknown.
 

@@ -1,0 +1,137 @@
+"""`--max-...`, `--ledger`, `spent` and `ledger resolve`: the budget on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from batch.billing import BillingServer, Fault
+from muybridge.ledger import State, open_ledger
+
+from .conftest import Invoke
+
+CREATE = ("create", "imga", "--model", "imga", "--prompt", "a horse", "--ledger", "l.sqlite3")
+PRICES = """
+currency = "EUR"
+prices = [{family = "imga", per_call = 0.25}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (("--max-creates", "2"), "0 of the limit of 2 creates is left"),
+        (("--max-pictures", "2", "--per", "day"), "0 of the limit of 2 pictures a day is left"),
+        (("--max-cost", "0.6", "--prices", "prices.toml"), "0.1 of the limit of 0.6 in cost"),
+    ],
+)
+def test_a_limit(
+    invoke: Invoke, settings: dict[str, str], limit: tuple[str, ...], said: str
+) -> None:
+    """A limit counts what earlier commands have spent; beyond it nothing is sent (exit code 3)."""
+    Path("prices.toml").write_text(PRICES, encoding="utf-8")
+    for _ in range(2):
+        assert invoke(*CREATE, *limit, env=settings).exit_code == 0
+    ended = invoke(*CREATE, *limit, "--json", env=settings)
+    assert ended.exit_code == 3
+    error = json.loads(ended.stdout)["error"]
+    assert error["type"] == "OverBudget"
+    assert said in error["message"]
+
+
+def test_a_limit_on_text(invoke: Invoke, settings: dict[str, str]) -> None:
+    """Text requests count as calls."""
+    env = {**settings, "MUYBRIDGE_TEXT_BASE_URL": settings["MUYBRIDGE_BASE_URL"]}
+    words = ("text", "textg-2.5-pro", "hello", "--max-calls", "1", "--ledger", "l.sqlite3")
+    assert invoke(*words, env=env).exit_code == 0
+    ended = invoke(*words, env=env)
+    assert ended.exit_code == 3
+    assert "0 of the limit of 1 text call is left" in ended.stderr
+
+
+def test_a_limit_on_a_batch(invoke: Invoke, settings: dict[str, str]) -> None:
+    """A batch stops creating at the limit, and resumes when it is raised."""
+    item = {"family": "imga", "model": "imga", "prompt": "a horse"}
+    Path("b.jsonl").write_text("".join(json.dumps(item) + "\n" for _ in range(3)), "utf-8")
+    words = ("batch", "run", "b.jsonl", "--out", "out", "--poll-interval", "0.1")
+    first = invoke(*words, "--max-creates", "2", "--ledger", "l.sqlite3", env=settings)
+    assert first.exit_code == 5
+    assert "stopped: The request was not sent, because it is over budget" in first.stderr
+    assert "--max-creates 2 --ledger l.sqlite3" in first.stderr
+    assert "2 downloaded" in first.stdout
+    second = invoke(*words, "--max-creates", "3", "--ledger", "l.sqlite3", env=settings)
+    assert second.exit_code == 0
+    assert len([*open_ledger("l.sqlite3").entries()]) == 3
+
+
+@pytest.mark.parametrize("words", [("--max-creates", "x"), ("--max-cost", "-1")])
+def test_a_wrong_limit(invoke: Invoke, settings: dict[str, str], words: tuple[str, ...]) -> None:
+    """A limit that is not a number is a mistake in the command line."""
+    ended = invoke(*CREATE, *words, env=settings)
+    assert ended.exit_code == 2
+    assert "a limit must be a number of at least 0" in ended.stderr
+
+
+def test_an_unusable_ledger(invoke: Invoke, settings: dict[str, str]) -> None:
+    """If the ledger cannot be used, nothing is sent (exit code 3)."""
+    Path("l.sqlite3").write_bytes(b"notes" * 1000)
+    ended = invoke(*CREATE, env=settings)
+    assert ended.exit_code == 3
+    assert "Nothing is sent" in ended.stderr
+
+
+def test_a_local_service_costs_nothing(invoke: Invoke) -> None:
+    """`--local` neither uses a budget nor is recorded, whatever the environment says."""
+    env = {"MUYBRIDGE_MAX_CREATES": "0", "MUYBRIDGE_LEDGER": "team.sqlite3"}
+    ended = invoke("run", "imga", "--model", "imga", "--prompt", "a horse", "--local", env=env)
+    assert ended.exit_code == 0
+    assert not Path("team.sqlite3").exists()
+
+
+def test_spent(invoke: Invoke, settings: dict[str, str]) -> None:
+    """What was spent is shown by day, family and model; what is unknown is not 0."""
+    Path("prices.toml").write_text(PRICES, encoding="utf-8")
+    invoke(*CREATE, "--prices", "prices.toml", env=settings)
+    invoke(*CREATE, env=settings)
+    shown = invoke("spent", "--ledger", "l.sqlite3")
+    assert shown.exit_code == 0
+    row = shown.stdout.splitlines()[1].split()
+    assert row[1:] == ["imga", "imga", "2", "2", "0", "0.25", "+", "1", "unknown"]
+    told = json.loads(invoke("spent", "--ledger", "l.sqlite3", "--json").stdout)
+    [group] = told["spent"]
+    assert group["cost"] == {"known": "0.25", "unknown": 1}
+    assert (group["requests"], group["state"], told["ambiguous"]) == (2, "accepted", [])
+
+
+@pytest.mark.parametrize(
+    ("decision", "state"),
+    [
+        (("--adopt", "task-9"), State.ACCEPTED),
+        (("--not-charged",), State.RELEASED),
+        (("--resubmit", "--i-may-pay-twice"), State.RESUBMITTED),
+    ],
+)
+def test_resolve(invoke: Invoke, decision: tuple[str, ...], state: State) -> None:
+    """An ambiguous request is listed until somebody decides about it."""
+    with BillingServer(lambda _: Fault.LOST_RESET) as server:
+        env = {"MUYBRIDGE_API_KEY": "sk-1", "MUYBRIDGE_BASE_URL": server.url}
+        assert invoke(*CREATE, env=env).exit_code == 4
+    shown = invoke("spent", "--ledger", "l.sqlite3")
+    [entry] = open_ledger("l.sqlite3").entries()
+    assert f"ambiguous: {entry.key}" in shown.stderr
+    assert "muybridge ledger resolve --ledger l.sqlite3 KEY" in shown.stderr
+    ended = invoke("ledger", "resolve", entry.key, *decision, "--ledger", "l.sqlite3", "--json")
+    assert ended.exit_code == 0
+    assert json.loads(ended.stdout)["entry"]["state"] == state
+    assert "ambiguous" not in invoke("spent", "--ledger", "l.sqlite3").stderr
+    again = invoke("ledger", "resolve", entry.key, *decision, "--ledger", "l.sqlite3")
+    assert again.exit_code == 2
+
+
+def test_resolve_asks_for_one_decision(invoke: Invoke) -> None:
+    """Without a decision, or without the word that one may pay twice, nothing is changed."""
+    for words in ((), ("--resubmit",), ("--adopt", "a", "--not-charged")):
+        assert invoke("ledger", "resolve", "k", *words, "--ledger", "l.sqlite3").exit_code == 2
+    assert not Path("l.sqlite3").exists()

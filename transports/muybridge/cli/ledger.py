@@ -1,0 +1,158 @@
+"""`spent` and `ledger resolve`: what was paid for, and decisions about what may have been."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from muybridge.cli.invocation import Invocation, pass_invocation
+from muybridge.cli.options import JSON, LEDGER
+from muybridge.cli.terminal import document, say, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from muybridge.ledger import Entry
+    from muybridge.ledger.spent import Group, Spent
+
+_SHOWN = {"accepted": "", "armed": "reserved", "ambiguous": "ambiguous"}
+"""What a state is called in the table."""
+
+
+@click.command(params=[JSON, LEDGER])
+@pass_invocation
+def spent(invocation: Invocation) -> None:
+    """Show what was spent, by day, family and model.
+
+    Requests that are on their way are shown as reserved. Those that may have been accepted are
+    ambiguous, and count as spent until you decide (`muybridge ledger resolve`). Days are UTC.
+
+    With --json: {ok, ledger, spent: [{day, family, model, state, requests, creates: {known,
+    unknown}, pictures, seconds, calls, cost}], ambiguous: [{key, time, family, model, once, reason,
+    candidate_id}]}; unknown counts the requests that are not contained in known.
+    """
+    from muybridge.ledger import State  # noqa: PLC0415  it loads the ledger
+    from muybridge.ledger.spent import spent_by_group  # noqa: PLC0415  the same
+
+    entries = [*invocation.open_ledger().entries()]
+    groups = spent_by_group(entries)
+    ambiguous = [entry for entry in entries if entry.state is State.AMBIGUOUS]
+    if invocation.json:
+        found = [_record(group, one) for group, one in groups.items()]
+        document({"ok": True, "spent": found, "ambiguous": [*map(_entry_record, ambiguous)]})
+        return
+    show([_table(groups)])
+    for entry in ambiguous:
+        say(f"ambiguous: {entry.key}{_named(entry)}: {entry.reason or ''}")
+    if ambiguous:
+        command = shlex.join(["muybridge", "ledger", "resolve", *invocation.words("ledger")])
+        say(
+            f"look at the account, then decide: {command} KEY --adopt ID | --not-charged | "
+            "--resubmit --i-may-pay-twice"
+        )
+
+
+@click.group(no_args_is_help=False)
+def ledger() -> None:
+    """The ledger of paid requests."""
+
+
+@ledger.command(params=[JSON, LEDGER])
+@click.argument("key", metavar="KEY")
+@click.option("--adopt", metavar="ID", help="It was accepted, and this is the task.")
+@click.option("--not-charged", is_flag=True, help="It was not accepted: free what it reserved.")
+@click.option("--resubmit", is_flag=True, help="It stays spent, but may be sent again.")
+@click.option("--i-may-pay-twice", is_flag=True, help="Required with --resubmit.")
+@pass_invocation
+def resolve(
+    invocation: Invocation,
+    key: str,
+    *,
+    adopt: str | None,
+    not_charged: bool,
+    resubmit: bool,
+    i_may_pay_twice: bool,
+) -> None:
+    """Decide about the ambiguous request KEY, which `muybridge spent` lists.
+
+    Nothing is sent. A repeated `create_once` acts on the decision.
+
+    With --json: {ok, entry: {key, state, ...}}.
+    """
+    if (adopt is not None) + not_charged + resubmit != 1:
+        raise click.UsageError("give one of --adopt ID, --not-charged and --resubmit")
+    if resubmit and not i_may_pay_twice:
+        raise click.UsageError(
+            f"{key} may have been accepted and charged: say that you may pay twice "
+            "(--i-may-pay-twice)"
+        )
+    books = invocation.open_ledger()
+    if adopt is not None:
+        entry = books.adopt(key, adopt)
+    elif not_charged:
+        entry = books.release(key)
+    else:
+        entry = books.resubmit(key)
+    say(f"{entry.key}{_named(entry)} is {entry.state} now")
+    if invocation.json:
+        document({"ok": True, "entry": {**_entry_record(entry), "state": str(entry.state)}})
+
+
+def _table(groups: dict[Group, Spent]) -> Table:
+    from rich.table import Table  # noqa: PLC0415  only a table needs it
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("Day", "Family", "Model", "Requests", "Pictures", "Seconds", "Cost", ""):
+        table.add_column(heading, overflow="fold")
+    for group, one in groups.items():
+        names = (group.day.isoformat(), group.family or "?", group.model)
+        table.add_row(*names, *_cells(one), _SHOWN[group.state])
+    return table
+
+
+def _cells(one: Spent) -> Iterator[str]:
+    from muybridge.cli.totals import shown  # noqa: PLC0415  it loads the estimates
+    from muybridge.ledger import Measure  # noqa: PLC0415  it loads the ledger
+
+    yield str(one.requests)
+    for measure in (Measure.PICTURES, Measure.SECONDS, Measure.COST):
+        yield shown(one.amounts[measure])
+
+
+def _record(group: Group, one: Spent) -> dict[str, Any]:
+    from muybridge.cli.totals import plain, sum_record  # noqa: PLC0415  it loads the estimates
+    from muybridge.ledger import Measure  # noqa: PLC0415  it loads the ledger
+
+    sums: dict[str, Any] = {str(name): sum_record(one.amounts[name]) for name in Measure}
+    cost = one.amounts[Measure.COST]
+    sums["cost"] = {"known": plain(cost.known), "unknown": cost.unknown}
+    return {
+        "day": group.day.isoformat(),
+        "family": group.family,
+        "model": group.model,
+        "state": str(group.state),
+        "requests": one.requests,
+        **sums,
+    }
+
+
+def _entry_record(entry: Entry) -> dict[str, Any]:
+    task = entry.task
+    return {
+        "key": entry.key,
+        "time": datetime.fromtimestamp(entry.time, UTC).isoformat(timespec="seconds"),
+        "family": entry.family,
+        "model": entry.model,
+        "once": entry.name,
+        "reason": entry.reason,
+        "candidate_id": entry.candidate,
+        "task_id": None if task is None else task.id,
+    }
+
+
+def _named(entry: Entry) -> str:
+    return "" if entry.name is None else f" ({entry.name})"
