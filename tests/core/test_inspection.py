@@ -165,6 +165,16 @@ def test_what_has_arrived_is_used() -> None:
     assert failed.settled.outcome.bytes == 9_000
 
 
+def test_a_body_whose_end_is_not_told() -> None:
+    """If only the connection's end tells where a body ends, a short body proves nothing."""
+    cut = PNG[:-20]
+    found, _, _ = inspect(lambda _: (HttpHead(200), [cut]))
+    assert (found.width, found.bytes, found.defect) == (1280, None, "")
+    chunked = HttpHead(200, (("Transfer-Encoding", "chunked"),))
+    found, _, _ = inspect(lambda _: (chunked, [cut]))
+    assert (found.bytes, found.defect) == (len(cut), "is truncated")
+
+
 def test_a_private_address() -> None:
     """A name that resolves to a private address is not connected to, and the option is named."""
     failure = TransportFailure(phase=Phase.RESOLVE, sent=False, reason=Reason.PRIVATE_ADDRESS)

@@ -409,6 +409,9 @@ def test_what_is_not_known_breaks_no_rule(family: str) -> None:
         assert found.ok
         assert found.decided == 0
         assert len(found.findings) >= 2
+        for one in found.undecided:
+            said = {0: "it is an asset", 1: "is not in its header"}.get(one.index or 0, "")
+            assert one.why == "only the service can tell" or one.index is None or said in one.why
 
 
 def test_how_many_rules_can_be_decided() -> None:

@@ -77,6 +77,7 @@ class Inspection(Operation[MediaFacts]):
         length: How long it is.
         arriving: What has arrived of it.
         whole: Whether the server sends everything from the beginning on, and knows no ranges.
+        tells_end: Whether it also says where everything ends.
         stage: What it is doing.
         hops: Redirects followed.
     """
@@ -88,6 +89,7 @@ class Inspection(Operation[MediaFacts]):
     length: int = FIRST
     arriving: bytes = attrs.field(default=b"", repr=False)
     whole: bool = False
+    tells_end: bool = True
     stage: Stage = Stage.FETCHING
     hops: int = 0
 
@@ -140,7 +142,8 @@ class Inspection(Operation[MediaFacts]):
                 return self._accept_part(head)
             case 200 if self.offset == 0:
                 size = whole_number(head.header("Content-Length"))
-                return self._begin(size, whole=True)
+                told = attrs.evolve(self, tells_end=head.tells_end)
+                return told._begin(size, whole=True)
             case 200:
                 return self._close("the server no longer sends ranges")
             case status:
@@ -168,6 +171,9 @@ class Inspection(Operation[MediaFacts]):
             OperationMisuse: No body is being read.
         """
         self._check_step("end", now=now)
+        if self.whole and not self.tells_end:
+            # The connection may have been cut.
+            return self._close("the server does not say where it ends")
         if self.whole and self.fragments.size is None:
             size = self.offset + len(self.arriving)
             return attrs.evolve(self, fragments=attrs.evolve(self.fragments, size=size))._look()
