@@ -80,7 +80,11 @@ _ALL = (
             f"{_CORE}.rules.media_conditions",
             f"{_CORE}.operations.inspect",
         ),
-        ("tests/media/test_rules.py", "tests/core/test_inspection.py"),
+        (
+            "tests/media/test_rules.py",
+            "tests/media/test_lengths_and_sizes.py",
+            "tests/core/test_inspection.py",
+        ),
     ),
     Group(
         "driver",
