@@ -98,6 +98,7 @@ _ALL = (
         (
             "tests/asyncio_client/test_abandoned.py",
             "tests/asyncio_client/test_cancellation.py",
+            "tests/asyncio_client/test_ctrl_c.py",
             "tests/asyncio_client/test_runtime.py",
             "tests/batch/test_interruptions.py",
             "tests/client/test_alarms.py",
@@ -141,6 +142,7 @@ _ALL = (
             "muybridge.wire.asyncio_transport",
         ),
         (
+            "tests/asyncio_client/test_ctrl_c.py",
             "tests/test_public_api.py::test_public_names[muybridge]",
             "tests/testing/test_building.py",
             "tests/testing/test_conformance.py",

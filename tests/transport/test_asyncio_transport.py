@@ -305,6 +305,13 @@ def test_large_request(run: Run) -> None:
         assert len(server.received) > 20_000_000
 
 
+def empty(sock: socket.socket) -> None:
+    """Receive all that has come to *sock*."""
+    with suppress(BlockingIOError):
+        while True:
+            sock.recv(65536)
+
+
 def test_waiting_for_room(run: Run) -> None:
     """What waits until bytes can be sent lets others run, and looks again soon."""
 
@@ -316,13 +323,12 @@ def test_waiting_for_room(run: Run) -> None:
             with suppress(BlockingIOError):
                 while True:
                     ours.send(b"x" * 65536)
-            sending = asyncio.create_task(AsyncioStream(ours).send(memoryview(b"x")))
-            await asyncio.sleep(0)
-            with suppress(BlockingIOError):
-                while True:
-                    theirs.recv(65536)
+            sending = CancelledAt(0, AsyncioStream(ours).send(memoryview(b"x")), cancel)
+            asyncio.get_running_loop().call_soon(empty, theirs)
             assert await sending == 1
-        return isinstance(asyncio.get_running_loop(), WithoutReaders)
+            pauses = isinstance(asyncio.get_running_loop(), WithoutReaders)
+            assert pauses or sending.suspensions == 1
+        return pauses
 
     WithoutReaders.pauses.clear()
     has_paused = run(main())
