@@ -93,6 +93,7 @@ class AnyClient(Protocol):
         *,
         timeout: float = ...,
         size_limit: int | None = ...,
+        sidecar: bool | muybridge.Sidecar = ...,
     ) -> Path: ...
 
     def check(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         AsyncTextStream as AsyncTextStream,
     )
     from muybridge.files.prices import load_prices as load_prices
+    from muybridge.files.sidecar import Sidecar as Sidecar, SidecarFailed as SidecarFailed
     from muybridge.files.text_parts import load_part as load_part
     from muybridge.ledger.budget import Budget as Budget
     from muybridge.ledger.errors import (
@@ -125,6 +126,7 @@ _HOMES: Final = {
     "muybridge.drivers.outcomes": Home("AsyncOutcomes"),
     "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
     "muybridge.files.prices": Home("load_prices"),
+    "muybridge.files.sidecar": Home("Sidecar SidecarFailed"),
     "muybridge.files.text_parts": Home("load_part"),
     "muybridge.ledger.budget": Home("Budget"),
     "muybridge.ledger.errors": Home("LedgerUnusable OnceTaken OnceUnderWay"),

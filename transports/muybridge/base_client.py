@@ -21,6 +21,7 @@ from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
 from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.drivers.notes import PaidNotes, note_task
+from muybridge.files.sidecar import Sidecar, with_sidecar
 from muybridge_protocol.errors import TaskEnded
 from muybridge_protocol.events import Event, Polled
 from muybridge_protocol.families.request import MediaRequest
@@ -292,6 +293,7 @@ class BaseClient(AsyncTextClient):
         *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
+        sidecar: bool | Sidecar = False,
     ) -> Path:
         """Save a result and return where it is.
 
@@ -303,9 +305,12 @@ class BaseClient(AsyncTextClient):
             path: A file, or a folder: there the name is made from the task's id and its type.
             timeout: Seconds that the download may take.
             size_limit: Most bytes, or None for no limit.
+            sidecar: Whether to write a JSON file beside it that says where it comes from, or a
+                `Sidecar` with what else that is to say.
 
         Raises:
-            DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired.
+            DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired,
+                `SidecarFailed` if it is saved and only its sidecar is not.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         from muybridge.files.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
@@ -327,9 +332,10 @@ class BaseClient(AsyncTextClient):
                 )
                 saved = await self._driver.download(operation, part)
                 # In a thread, because it waits for the disk.
-                return await self._driver.runtime.in_thread(
-                    partial(part.finish, saved.content_type)
-                )
+                finish = partial(part.finish, saved.content_type)
+                if sidecar:
+                    finish = partial(with_sidecar, finish, task, sidecar)
+                return await self._driver.runtime.in_thread(finish)
         except OSError as error:
             if raised_by_handler(error):
                 raise

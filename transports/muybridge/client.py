@@ -21,6 +21,7 @@ from muybridge.drivers.blocking import (
 from muybridge.drivers.calls import Calls, check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
+from muybridge.files.sidecar import Sidecar
 from muybridge.payment_guard import guarded
 from muybridge.text_client import TextClient
 from muybridge.wire.transport import Transport
@@ -321,6 +322,7 @@ class Client(TextClient):
         *,
         timeout: float = DOWNLOAD_TIMEOUT,
         size_limit: int | None = SIZE_LIMIT,
+        sidecar: bool | Sidecar = False,
     ) -> Path:
         """Save a result and return where it is.
 
@@ -332,12 +334,22 @@ class Client(TextClient):
             path: A file, or a folder: there the name is made from the task's id and its type.
             timeout: Seconds that the download may take.
             size_limit: Most bytes, or None for no limit.
+            sidecar: Whether to write a JSON file beside it that says where it comes from, or a
+                `Sidecar` with what else that is to say.
 
         Raises:
-            DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired.
+            DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired,
+                `SidecarFailed` if it is saved and only its sidecar is not.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        return run(self._client.download, source, path, timeout=timeout, size_limit=size_limit)
+        return run(
+            self._client.download,
+            source,
+            path,
+            timeout=timeout,
+            size_limit=size_limit,
+            sidecar=sidecar,
+        )
 
     def check(
         self,

@@ -66,6 +66,8 @@ class Report:
         counts: How many items are in each state, without empty states.
         sheet: The contact sheet, or None if it could not be written.
         stopped: Why a run stopped early, or "".
+        without_sidecar: How many sidecars a run could not write. The results are saved, and the
+            next run retries.
     """
 
     folder: Path
@@ -73,6 +75,7 @@ class Report:
     counts: Mapping[State, int]
     sheet: Path | None = None
     stopped: str = ""
+    without_sidecar: int = 0
 
     @property
     def done(self) -> bool:

@@ -175,8 +175,8 @@ class ItemWork:
         """Move a downloaded file to its final place. The journal is not used: this takes long."""
         return place(saved, self._journal.folder, self.entry.stem, leftovers)
 
-    def saved(self, placed: Placed) -> None:
-        """Record where the result is."""
+    def saved(self, placed: Placed) -> Entry:
+        """Record where the result is, and return the item as it is then."""
         name = placed.path.name
         self._move(
             State.DOWNLOADED,
@@ -191,6 +191,7 @@ class ItemWork:
         self._run.event(
             self.entry, What.DOWNLOADED, detail, task=self.entry.task_id, path=placed.path
         )
+        return self._journal.entry(self.entry.number)
 
     def not_saved(self, error: InvalidAddress | ServiceError | OSError) -> None:
         """Record why the result could not be saved. A later run retries."""

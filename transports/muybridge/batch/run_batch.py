@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
@@ -14,8 +15,9 @@ from muybridge.batch.items import Source
 from muybridge.batch.journal import PATIENCE
 from muybridge.batch.journal_entries import State
 from muybridge.batch.opening import CONCURRENCY, opened, status
-from muybridge.batch.run_state import Settings
+from muybridge.batch.run_state import Settings, Stopped
 from muybridge.batch.scheduler import Scheduler
+from muybridge.batch.sidecars import catch_up
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
@@ -37,6 +39,7 @@ def run(
     local: bool = False,
     patience: float = PATIENCE,
     limit: int | None = None,
+    sidecar: bool = False,
 ) -> Report:
     """Create every task of a batch, wait for each, and save the results.
 
@@ -61,6 +64,8 @@ def run(
             items are then created anew, which costs nothing.
         patience: Seconds to wait for another process that is writing to the journal.
         limit: Most new items that this run sends, or None for all. The next run sends more.
+        sidecar: Whether to write a JSON file beside each result that says where it comes from,
+            results of earlier runs included.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
@@ -78,6 +83,7 @@ def run(
         local=local,
         patience=patience,
         limit=limit,
+        sidecar=sidecar,
     )
     face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
     return blocking.run(_run, face, source, out, settings)
@@ -95,6 +101,7 @@ async def run_async(
     local: bool = False,
     patience: float = PATIENCE,
     limit: int | None = None,
+    sidecar: bool = False,
 ) -> Report:
     """Do under asyncio or trio what `run` does, with the same arguments and errors.
 
@@ -115,6 +122,8 @@ async def run_async(
         local: Whether the service is an embedded one, which does not know earlier runs.
         patience: Seconds to wait for another process that is writing to the journal.
         limit: Most new items that this run sends, or None for all. The next run sends more.
+        sidecar: Whether to write a JSON file beside each result that says where it comes from,
+            results of earlier runs included.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
@@ -131,6 +140,7 @@ async def run_async(
         local=local,
         patience=patience,
         limit=limit,
+        sidecar=sidecar,
     )
     return await _run(client, source, out, settings)
 
@@ -145,6 +155,9 @@ async def _run(
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the client does
     driver.runtime.now()  # raises where the client cannot be used, before there is a journal
     with opened(client.service, source, out, settings) as shared:
+        if settings.sidecar:
+            with suppress(Stopped):  # from a hook, whose error is raised at the end
+                await catch_up(shared, driver.runtime)
         await Scheduler(calls, driver, shared).work()
     await driver.runtime.checkpoint()
     report = status(out)
@@ -152,4 +165,4 @@ async def _run(
     stopped = shared.stopped
     if not stopped and shared.at_limit and queued:
         stopped = f"the limit of {settings.limit} is reached; new items left: {queued}"
-    return attrs.evolve(report, stopped=stopped)
+    return attrs.evolve(report, stopped=stopped, without_sidecar=shared.without_sidecar)

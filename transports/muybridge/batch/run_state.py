@@ -34,6 +34,7 @@ class Settings:
     local: bool
     patience: float
     limit: int | None = None
+    sidecar: bool = False
 
 
 @attrs.define(eq=False)
@@ -51,6 +52,7 @@ class Run:
         creates: Whether new tasks are created.
         stopped: Why no more tasks are created, or "".
         sent: How many items it has taken to send.
+        without_sidecar: How many results are saved, and their sidecars are not.
         tried: The items for which this run can do nothing more.
         error: The exception that ended a worker.
         lock: Guards the changing fields.
@@ -66,6 +68,7 @@ class Run:
     creates: bool = True
     stopped: str = ""
     sent: int = 0
+    without_sidecar: int = 0
     tried: set[int] = attrs.field(factory=set[int])
     error: BaseException | None = None
     lock: AbstractContextManager[Any] = attrs.field(factory=nullcontext[None])

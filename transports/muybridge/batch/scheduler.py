@@ -31,12 +31,14 @@ from typing import Final
 import attrs
 
 from muybridge.base_client import DrivenClient
+from muybridge.batch.file_names import Placed
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
 from muybridge.batch.opening import HOW_TO_GO_ON
 from muybridge.batch.run_state import Run, Stopped
+from muybridge.batch.sidecars import report_missing, write_sidecar_of
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.interrupts import HeldInterrupt, hold_interrupts, raised_by_handler
@@ -296,11 +298,23 @@ class Scheduler:
                     if not self._left:
                         work.not_saved(error)
             else:
-                with self._team.lock:
-                    if not self._left:
-                        work.saved(placed)
+                await self._saved(work, placed)
             with self._team.lock:
                 self._finish(work)
+
+    async def _saved(self, work: ItemWork, placed: Placed) -> None:
+        """Record where a result is, and write its sidecar if that is wanted."""
+        with self._team.lock:
+            if self._left:
+                return
+            entry = work.saved(placed)
+        if not self._run.settings.sidecar:
+            return
+        write = partial(write_sidecar_of, entry, self._run.journal.folder)
+        failure = await self._driver.runtime.in_thread(write)
+        with self._team.lock:
+            if failure is not None:
+                report_missing(self._run, entry, failure)
 
     @contextmanager
     def _concerning(self, work: ItemWork) -> Generator[None, None, None]:

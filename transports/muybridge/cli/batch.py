@@ -34,6 +34,7 @@ from muybridge.cli.options import (
     JSON,
     LIMITS,
     PRICES,
+    SIDECAR,
     local,
     poll_interval,
     timeout,
@@ -78,6 +79,7 @@ def batch() -> None:
         timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
         PRICES,
         *LIMITS,
+        SIDECAR,
         INSECURE_DOWNLOADS,
         *CONNECTION,
     ]
@@ -226,6 +228,7 @@ def _run(chosen: _Chosen) -> Report:
             on_event=report,
             local=invocation.local,
             limit=limit,
+            sidecar=invocation.sidecar,
         )
 
 
@@ -345,7 +348,8 @@ def _journal_errors(context: click.Context, invocation: Invocation) -> Generator
 def exit_code_of(report: Report) -> int:
     """Return the exit code for the state of a batch."""
     found = report.counts
-    return next((code for code, states in _EXIT_CODES if any(map(found.get, states))), DONE)
+    code = next((code for code, states in _EXIT_CODES if any(map(found.get, states))), DONE)
+    return NOT_SAVED if report.without_sidecar and code != AMBIGUOUS else code
 
 
 def _finish(
@@ -413,4 +417,4 @@ def _command(chosen: _Chosen) -> str:
     invocation = chosen.invocation
     given = invocation.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
     limits = invocation.words("prices", *LIMIT_NAMES, "ledger")
-    return shlex.join([*words, *given, *limits, *invocation.words("local")])
+    return shlex.join([*words, *given, *limits, *invocation.words("sidecar", "local")])

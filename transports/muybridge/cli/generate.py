@@ -16,6 +16,7 @@ from muybridge.cli.options import (
     LIMITS,
     LOCAL,
     PRICES,
+    SIDECAR,
     WAITING,
     family_options,
     output,
@@ -24,7 +25,7 @@ from muybridge.cli.options import (
     timeout,
 )
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_target, print_document, print_result
+from muybridge.cli.results import check_output, print_document, print_result
 from muybridge.cli.terminal import answer
 from muybridge_protocol.families import FAMILIES, Family, find_family
 
@@ -85,6 +86,7 @@ def _run_command(family: Family) -> click.Command:
     options = [
         *family_options(family),
         output(),
+        SIDECAR,
         INSECURE_DOWNLOADS,
         LOCAL,
         JSON,
@@ -99,8 +101,7 @@ def _run_command(family: Family) -> click.Command:
         invocation = invocation_of(context)
         invocation.refuse_with_local("base_url", "api_key_file")
         request = read_request(family, values)
-        if invocation.output is not None:
-            check_target(invocation.output)
+        check_output(invocation)
         with invocation.client() as client:
             task = invocation.create(client, request)
             result, path = invocation.wait_and_save(client, task)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TextIO, TypeVar
 
 import attrs
 import click
@@ -39,7 +39,7 @@ from muybridge_protocol.records.tasks import Result, Status, Task, is_bare
 from muybridge_protocol.service import shown_id
 
 if TYPE_CHECKING:
-    from muybridge import Client
+    from muybridge import Client, Sidecar
     from muybridge.ledger import Budget, Ledger
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
@@ -83,6 +83,8 @@ class Invocation:
         poll_interval: Seconds between result queries, or None for the specification's pace.
         timeout: Seconds for the whole, or None for the library's choice.
         output: Where the result is to be saved, or None.
+        sidecar: Whether a JSON file is written beside each result.
+        request: The request of the task, if this command has created it.
         prices: Where the user's prices are, or None if none are given.
         ledger: Where paid requests are recorded, or None for the library's choice.
         max_creates: Most creates, or None.
@@ -117,6 +119,8 @@ class Invocation:
     poll_interval: float | None = None
     timeout: float | None = None
     output: str | None = None
+    sidecar: bool = False
+    request: MediaRequest | None = None
     prices: str | None = None
     ledger: str | None = None
     max_creates: str | None = None
@@ -225,7 +229,7 @@ class Invocation:
             TaskFailed: The service refused it in its record.
             ServiceError: As `Client.create`.
         """
-        self.pays = True
+        self.pays, self.request = True, request
         self.progress.say(f"sending the {request.family.name} request")
         task = client.create(request)
         if task.status == Status.FAILED:
@@ -249,7 +253,7 @@ class Invocation:
         """Save a completed task's result, or what a URL leads to, as `Client.download` does."""
         limit = DOWNLOAD_TIMEOUT if timeout is None else timeout
         try:
-            saved = client.download(source, path, timeout=limit)
+            saved = client.download(source, path, timeout=limit, sidecar=self._sidecar())
         except InvalidAddress as error:
             if isinstance(source, str):
                 raise
@@ -275,7 +279,7 @@ class Invocation:
         if verb == "wait":
             words += self.words("poll_interval")
         if verb != "get" and self.output is not None:
-            words += ["-o", self.output]
+            words += ["-o", self.output, *self.words("sidecar")]
         return shlex.join([*words, "--", what] if what.startswith("-") else [*words, what])
 
     def learn(self, error: ServiceError) -> None:
@@ -326,6 +330,14 @@ class Invocation:
                 f"--api-key-file: {error.strerror}. Give the name of a file that has the API key "
                 "in it, not the key itself. The value is not shown."
             ) from None
+
+    def _sidecar(self) -> Literal[False] | Sidecar:
+        """Return what a sidecar is to say, or False if none is wanted."""
+        if not self.sidecar:
+            return False
+        from muybridge import Sidecar  # noqa: PLC0415  most commands write none
+
+        return Sidecar(request=self.request, task=self.task)
 
     def read_prices(self) -> PriceList | None:
         """Return the prices of the price file, or None if none was given.

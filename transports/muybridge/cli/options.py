@@ -147,6 +147,11 @@ PLAIN_HTTP_PROXY: click.Option = _option(
     is_flag=True,
     help="Send the key in clear text through the environment's proxy, if the URL is http:.",
 )
+SIDECAR: click.Option = _option(
+    "--sidecar",
+    is_flag=True,
+    help="Write a JSON file beside each result: its task, model, times and checksum.",
+)
 _INSECURE_DOWNLOADS: Mapping[str, Any] = {
     "is_flag": True,
     "expose_value": False,

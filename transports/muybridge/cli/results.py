@@ -45,6 +45,18 @@ def expiry(result: Result) -> str | None:
     return None if ends is None else f"{ends:%Y-%m-%d %H:%M} UTC"
 
 
+def check_output(invocation: Invocation) -> None:
+    """Refuse a -o that cannot be written to, and what needs a -o without one.
+
+    Raises:
+        click.UsageError: It cannot be used. Nothing was sent.
+    """
+    if invocation.output is not None:
+        check_target(invocation.output)
+    elif invocation.sidecar:
+        raise click.UsageError("--sidecar needs -o PATH. Nothing was sent.")
+
+
 def check_target(target: str, option: str = "-o") -> None:
     """Refuse a *target* that cannot be written to, and make its folder.
 

@@ -12,13 +12,14 @@ from muybridge.cli.options import (
     CONNECTION,
     INSECURE_DOWNLOADS,
     JSON,
+    SIDECAR,
     WAITING,
     output,
     poll_interval,
     timeout,
 )
 from muybridge.cli.records import outcome_record
-from muybridge.cli.results import check_target, expiry, print_document, print_result
+from muybridge.cli.results import check_output, check_target, expiry, print_document, print_result
 from muybridge.cli.terminal import answer, answer_path
 from muybridge_protocol.errors import ResultIncomplete, ServiceError, TaskCancelled, TaskFailed
 from muybridge_protocol.records.convert import View, unstructure
@@ -70,6 +71,7 @@ def get(invocation: Invocation, task: str) -> None:
 @click.command(
     params=[
         output(),
+        SIDECAR,
         INSECURE_DOWNLOADS,
         JSON,
         *WAITING,
@@ -87,8 +89,7 @@ def wait(invocation: Invocation, task: str) -> None:
     With --json: {ok, task, result: {the record's fields}, expires_at, path}.
     """
     invocation.task = as_task(task)
-    if invocation.output is not None:
-        check_target(invocation.output)
+    check_output(invocation)
     with invocation.client() as client:
         result, path = invocation.wait_and_save(client, invocation.task)
     print_result(invocation, result, path)
@@ -97,6 +98,7 @@ def wait(invocation: Invocation, task: str) -> None:
 @click.command(
     params=[
         output(required=True),
+        SIDECAR,
         INSECURE_DOWNLOADS,
         JSON,
         timeout("Seconds that the download may take [default: 3600]"),

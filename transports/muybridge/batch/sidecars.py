@@ -1,0 +1,69 @@
+"""Sidecars of a batch's results, made from its journal alone.
+
+An item counts as downloaded even if its sidecar cannot be written: the result must not be at risk.
+So a run first writes the sidecars that earlier runs did not.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.journaled_create import request_of
+from muybridge.batch.run_state import Run
+from muybridge.drivers.runtime import Runtime
+from muybridge.files.sidecar import Content, Sidecar, SidecarFailed, has_sidecar, write_sidecar
+
+_AT_ONCE = 100
+"""How many items are looked at between two chances to cancel."""
+
+
+async def catch_up(run: Run, runtime: Runtime) -> None:
+    """Write the sidecars that earlier runs did not write."""
+    entries = run.journal.entries()
+    folder = run.journal.folder
+    while page := list(islice(entries, _AT_ONCE)):
+        for entry, failure in await runtime.in_thread(partial(_write_missing, page, folder)):
+            report_missing(run, entry, failure)
+        await runtime.checkpoint()
+
+
+def report_missing(run: Run, entry: Entry, failure: SidecarFailed) -> None:
+    """Report that the sidecar of *entry* is left to a later run."""
+    run.without_sidecar += 1
+    run.postpone(entry, failure.what())
+
+
+def write_sidecar_of(entry: Entry, folder: Path) -> SidecarFailed | None:
+    """Write the sidecar of *entry*, which is downloaded, and return why that failed, or None.
+
+    Args:
+        entry: The item, as it is in the journal.
+        folder: The batch's folder.
+    """
+    if entry.path is None or entry.size is None or entry.sha256 is None:
+        return None
+    about = Sidecar(request=request_of(entry))
+    content = Content(entry.size, entry.sha256)
+    try:
+        write_sidecar(folder / entry.path, entry.task, about, content)
+    except SidecarFailed as failure:
+        return failure
+    return None
+
+
+def _write_missing(entries: list[Entry], folder: Path) -> list[tuple[Entry, SidecarFailed]]:
+    """Write the sidecars of downloaded items that have none, and return what failed."""
+    failed: list[tuple[Entry, SidecarFailed]] = []
+    for entry in entries:
+        if entry.state is not State.DOWNLOADED or entry.path is None or entry.sha256 is None:
+            continue
+        path = folder / entry.path
+        if has_sidecar(path, entry.sha256) or not path.exists():  # a result may have been removed
+            continue
+        failure = write_sidecar_of(entry, folder)
+        if failure is not None:
+            failed.append((entry, failure))
+    return failed

@@ -1,0 +1,230 @@
+"""Sidecars: a JSON file beside a download that says where the download comes from.
+
+`horse.png` gets `horse.png.json`, with the task, the model, the digest of the request, times, and
+the picture's checksum. It has neither the link, whose query may hold a signature, nor the prompt,
+unless that is asked for.
+
+It is written after the file, whole or not at all. It replaces an earlier sidecar, but no other
+file.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pathlib
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Literal, TypeGuard
+
+import attrs
+
+from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
+from muybridge.files.durable import sync_folders, write_all
+from muybridge_protocol.errors import DownloadFailed
+from muybridge_protocol.families import MediaRequest
+from muybridge_protocol.records.json import InvalidJson, read_object, readable
+from muybridge_protocol.records.tasks import Task
+
+SUFFIX: Final = ".json"
+MARK: Final = "muybridge_sidecar"
+"""The name by which a sidecar is known; its value is the version of the format."""
+VERSION: Final = 1
+
+_LARGEST: Final = 4 * 1024 * 1024
+"""Most bytes of a file that may be a sidecar."""
+
+
+@attrs.frozen(kw_only=True)
+class Sidecar:
+    """What a sidecar says besides what the download itself tells.
+
+    Args:
+        request: The request of the task, for its digest, or None.
+        task: The task as it was created, for its times, or None.
+        prompt: Whether to write the request's prompt as well.
+    """
+
+    request: MediaRequest | None = None
+    task: Task | None = None
+    prompt: bool = False
+
+
+@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+class SidecarFailed(DownloadFailed):
+    """A result is saved, but its sidecar could not be written.
+
+    Args:
+        path: Where the result is.
+    """
+
+    path: pathlib.Path
+
+    def what(self) -> str:
+        """Return what happened, as a sentence."""
+        reason = self.reason.removesuffix(".")
+        return f"{readable(str(self.path))} is saved, but its sidecar is not: {reason}."
+
+    def next_step(self) -> str:
+        """Return what to do next, as a sentence."""
+        return "Remove the cause, and download it again to get the sidecar."
+
+
+@attrs.frozen
+class Content:
+    """The size and the checksum of a file.
+
+    Args:
+        size: Its bytes.
+        sha256: Its SHA-256, in hexadecimal.
+    """
+
+    size: int
+    sha256: str
+
+
+def sidecar_path(path: Path) -> Path:
+    """Return where the sidecar of the file at *path* is."""
+    return path.with_name(f"{path.name}{SUFFIX}")
+
+
+def with_sidecar(
+    finish: Callable[[], Path], task: Task | None, about: Literal[True] | Sidecar
+) -> Path:
+    """Save a file by calling *finish*, and then write its sidecar. Return where the file is.
+
+    Raises:
+        SidecarFailed: The file is saved, and its sidecar is not.
+    """
+    path = finish()
+    write_sidecar(path, task, Sidecar() if about is True else about)
+    return path
+
+
+def write_sidecar(
+    path: Path, task: Task | None, about: Sidecar, content: Content | None = None
+) -> Path:
+    """Write the sidecar of the file at *path* durably, and return where it is.
+
+    Args:
+        path: The file, which is whole.
+        task: The task whose result it is, or None if that is not known.
+        about: What else is known.
+        content: What the file holds, or None to read it.
+
+    Raises:
+        SidecarFailed: It cannot be written. The file stays.
+    """
+    target = sidecar_path(path)
+    try:
+        _refuse_foreign(target)
+        record = _record(path, task, about, content or _content(path))
+        data = json.dumps(record, indent=2).encode() + b"\n"
+        new = target.with_name(f"{target.name}.{os.urandom(8).hex()}.new")
+        try:
+            with new.open("xb", buffering=0) as file:
+                write_all(file, data)
+                os.fsync(file.fileno())
+            _publish(new, target)
+        finally:
+            with ignoring_errors(OSError):
+                new.unlink(missing_ok=True)
+        sync_folders(target.parent)
+    except OSError as error:
+        if raised_by_handler(error):
+            raise
+        reason = f"{readable(str(target))}: {error.strerror or error}"
+        raise SidecarFailed(reason=reason, path=path, task=task) from error
+    return target
+
+
+def has_sidecar(path: Path, sha256: str) -> bool:
+    """Whether the file at *path*, with this checksum, has its sidecar."""
+    try:
+        record = _read(sidecar_path(path))
+    except OSError:
+        return False
+    return _is_sidecar(record) and record.get("sha256") == sha256
+
+
+def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> dict[str, Any]:
+    from muybridge import __version__  # noqa: PLC0415  it imports this
+
+    created, request = about.task, about.request
+    same = created is not None and (task is None or task.id == created.id)
+    tasks = [known for known in (created if same else None, task) if known is not None]
+
+    def known(name: str) -> Any:
+        return next((found for each in tasks if (found := getattr(each, name)) is not None), None)
+
+    record: dict[str, Any] = {
+        MARK: VERSION,
+        "file": path.name,
+        "size": content.size,
+        "sha256": content.sha256,
+        "task": known("id"),
+        "family": known("family") if request is None else request.family.name,
+        "model": known("requested_model") or known("model"),
+        "request_sha256": None,
+        "created": known("created"),
+        "submitted_at": known("submitted_at"),
+        "saved_at": path.stat().st_mtime,
+        "muybridge": __version__,
+    }
+    if request is not None:
+        record["model"] = request.model_name or record["model"]
+        record["request_sha256"] = request.digest()
+    if about.prompt:
+        record["prompt"] = None if request is None else request.to_body().get("prompt")
+    return record
+
+
+def _content(path: Path) -> Content:
+    import hashlib  # noqa: PLC0415  every client imports this module
+
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Content(file.tell(), digest)
+
+
+def _refuse_foreign(target: Path) -> None:
+    """Refuse to replace a file that is no sidecar."""
+    if os.path.lexists(target) and not _is_sidecar(_read(target)):
+        raise OSError(errno.EEXIST, "it is another file")
+
+
+def _read(target: Path) -> dict[str, Any] | None:
+    """Return the JSON object in a file, or None. Links and pipes are not opened."""
+    found = target.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+        return None
+    try:
+        return read_object(target.read_bytes())
+    except InvalidJson:
+        return None
+
+
+def _is_sidecar(record: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
+    return record is not None and MARK in record
+
+
+def _publish(new: Path, target: Path) -> None:
+    """Give the whole file *new* its name. It appears at once, and takes no other file's place."""
+    if os.path.lexists(target):  # an earlier sidecar
+        new.replace(target)
+        return
+    try:
+        os.link(new, target)  # unlike a renamed file, a linked one never replaces another
+    except FileExistsError:
+        _refuse_foreign(target)
+        new.replace(target)
+    except OSError as error:
+        if raised_by_handler(error) or error.errno not in _NO_LINKS:
+            raise
+        new.replace(target)
+
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""What file systems without hard links say."""
