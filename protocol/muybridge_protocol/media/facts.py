@@ -52,6 +52,6 @@ class MediaFacts:
         if self.width is not None and self.height is not None:
             parts.append(f"{self.width}x{self.height} px")
         if self.seconds is not None:
-            parts.append(f"{self.seconds:.4g} s")
+            parts.append(f"{self.seconds:.6g} s")
         text = ", ".join(part for part in parts if part)
         return text if self.bytes is None else f"{text} ({self.bytes:,} bytes)".lstrip()

@@ -4,9 +4,9 @@ Nothing is decoded, and no library reads foreign data: each reader asks for the 
 needs, and the number of times that it may ask is limited. So what a file claims (a picture of
 60,000 px, a video of 10 hours, billions of frames) costs neither memory nor time.
 
-Two kinds of bad news are kept apart. A *defect* is certain: data that are text, that begin like no
-medium although media of every accepted kind have a mark, or that end too early. Anything else that
-cannot be found out is *missing*, with the reason, and nothing may be refused because of it.
+Two kinds of bad news are kept apart. A *defect* is certain: the data are empty, are text or another
+thing that is no medium, or end too early. Whatever cannot be found out is *missing*, with the
+reason, and nothing may be refused because of it.
 """
 
 from __future__ import annotations
