@@ -131,6 +131,36 @@ def test_work_that_waits_for_a_thread_can_be_cancelled() -> None:
     assert done == [2]
 
 
+def test_work_that_must_end_is_done_although_it_is_cancelled() -> None:
+    """Work that must end is done even if it is cancelled before a thread has begun it."""
+    busy, done = threading.Event(), list[int]()
+
+    async def finish(runtime: AsyncioRuntime) -> None:
+        await runtime.finish_in_thread(lambda: done.append(1))
+        assert done == [1]
+        await runtime.raise_cancellation()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        loop.run_in_executor(None, busy.wait, 30)
+        finishing = asyncio.create_task(finish(AsyncioRuntime(time.time)))
+        for _ in range(3):
+            await asyncio.sleep(0)
+            finishing.cancel()
+        await asyncio.sleep(0)
+        assert not finishing.done()
+        busy.set()
+        with pytest.raises(asyncio.CancelledError):
+            await finishing
+
+    try:
+        asyncio.run(main())
+    finally:
+        busy.set()
+    assert done == [1]
+
+
 def test_work_that_a_thread_has_begun_ends_before_it_is_cancelled() -> None:
     """Work that a thread has begun is waited for, however often it is cancelled."""
     begun, may_end, done = threading.Event(), threading.Event(), list[int]()

@@ -63,7 +63,8 @@ def test_a_limit_on_a_batch(invoke: Invoke, settings: dict[str, str]) -> None:
     assert "2 downloaded" in first.stdout
     second = invoke(*words, "--max-creates", "3", "--ledger", "l.sqlite3", env=settings)
     assert second.exit_code == 0
-    assert len([*open_ledger("l.sqlite3").entries()]) == 3
+    states = [entry.state for entry in open_ledger("l.sqlite3").entries()]
+    assert [state for state in states if state is not State.RELEASED] == [State.ACCEPTED] * 3
 
 
 @pytest.mark.parametrize("words", [("--max-creates", "x"), ("--max-cost", "-1")])

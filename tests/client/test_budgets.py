@@ -175,6 +175,34 @@ def test_ambiguous_stays_spent(
     client.create(image())
 
 
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (200, State.ACCEPTED),
+        (201, State.ACCEPTED),
+        (400, State.RELEASED),
+        (429, State.RELEASED),
+        (302, State.AMBIGUOUS),
+        (500, State.AMBIGUOUS),
+    ],
+)
+def test_any_call(
+    make_client: MakeClient, world: World, ledger: Path, status: int, state: State
+) -> None:
+    """A call to any endpoint counts as its status says; only a refusal certainly did nothing."""
+    world.instead.append(HttpResponse(status, (), b"{}"))
+    assert make_client(world, ledger=ledger).call("POST", "/v1/new", {}).status == status
+    assert states(ledger) == {state: 1}
+
+
+def test_a_call_that_costs_nothing(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """Queries and deletions are not recorded."""
+    client = make_client(world, ledger=ledger, budget=Budget(creates=0, calls=0))
+    assert client.call("GET", "/v1/anything").status == 404
+    client.delete_asset("asset-1")
+    assert not ledger.exists()
+
+
 def test_a_failed_task_stays_spent(make_client: MakeClient, world: World, ledger: Path) -> None:
     """A task that fails when it is created may be charged, so it stays spent."""
     client = make_client(world, budget=Budget(creates=1), ledger=ledger)
