@@ -11,12 +11,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+from uuid import UUID
 
 import pytest
 
@@ -24,6 +26,7 @@ from processes import environment
 
 PAGE = Path(__file__).parents[2] / "docs" / "web.md"
 PATIENCE = 30
+WANTED = {"prompt": "a horse", "order": str(UUID(int=1))}
 
 
 class Service(ThreadingHTTPServer):
@@ -147,7 +150,7 @@ def orders(folder: Path) -> list[tuple[str, str, str | None]]:
 
 def hang_up(url: str, service: Service) -> None:
     """Order a picture, disconnect without reading the response, and wait for the create."""
-    body = b'{"prompt": "a horse"}'
+    body = json.dumps(WANTED).encode()
     host, port = url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), PATIENCE) as connection:
         head = f"POST /pictures HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n"
@@ -176,6 +179,22 @@ def test_a_client_that_disconnects(folder: Path, service: Service) -> None:
         state(url, order, other_than="creating")
         assert state(url, order) == "completed"
     assert len(service.created) == 1
+
+
+def test_an_order_that_is_sent_again(folder: Path, service: Service) -> None:
+    """An order that the browser sends again is the same task, also while the first one waits."""
+    wanted = {"prompt": "a horse", "order": str(UUID(int=7))}
+    service.may_respond.clear()
+    with serving(folder, service) as (_, url), ThreadPoolExecutor(3) as pool:
+        first = pool.submit(call, f"{url}/pictures", wanted)
+        assert service.arrived.acquire(timeout=PATIENCE)
+        again = [pool.submit(call, f"{url}/pictures", wanted) for _ in range(2)]
+        service.may_respond.set()
+        assert {one.result()[0] for one in (first, *again)} == {202}
+        assert call(f"{url}/pictures", wanted) == first.result()
+        assert call(f"{url}/pictures", {**wanted, "prompt": "a cow"})[0] == 409
+        assert state(url, first.result()[1]["order"]) == "completed"
+    assert len(orders(folder)) == len(service.created) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -209,7 +228,7 @@ def test_shutdown_within_a_create(folder: Path, service: Service) -> None:
 
 
 def test_kill(folder: Path, service: Service) -> None:
-    """After kill -9 within a create, the order is ambiguous, and nothing is sent again."""
+    """After kill -9 within a create, the order is ambiguous, even if it is sent again."""
     service.may_respond.clear()
     with serving(folder, service) as (process, url):
         hang_up(url, service)
@@ -217,5 +236,7 @@ def test_kill(folder: Path, service: Service) -> None:
         process.wait(PATIENCE)
     with serving(folder, service) as (_, url):
         [(order, *_)] = orders(folder)
+        assert state(url, order) == "ambiguous"
+        assert call(f"{url}/pictures", WANTED) == (202, {"order": order})
         assert state(url, order) == "ambiguous"
     assert len(service.created) == 1
