@@ -18,6 +18,8 @@ from muybridge_protocol.families import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ELSEWHERE = {"job-queues.md"}
+"""Pages whose Python runs in a suite with its own environment: `tests/queues`."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ class Cells:
             self._runner.run(awaited)
 
 
-@pytest.mark.parametrize("page", [to_run(page) for page in PAGES])
+@pytest.mark.parametrize("page", [to_run(page) for page in PAGES if page.name not in ELSEWHERE])
 def test_examples_run(
     page: Path,
     request: pytest.FixtureRequest,

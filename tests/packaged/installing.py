@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 EVERYTHING = "all,httpx2,otel,testing"
-FOR_OURSELVES = {"dev", "bench", "interop", "neighbours", "docs", "browser"}
+FOR_OURSELVES = {"dev", "bench", "interop", "neighbours", "docs", "browser", "queues"}
 FOR_USERS = sorted(set(PROJECT["optional-dependencies"]) - FOR_OURSELVES)
 EXTRAS = ["", *FOR_USERS, EVERYTHING]
 FORMS = [*(("wheel", extra) for extra in EXTRAS), ("sdist", "all")]

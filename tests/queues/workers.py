@@ -1,0 +1,46 @@
+"""What the programs that are killed have in common."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+KEY: Final = "sk-canary-4b1d97e2"
+POLL: Final = "0.05"
+"""Seconds between two looks at a task."""
+_LOG: Final = "log"
+
+
+def load_recipe(folder: Path, url: str) -> Any:
+    """Return the module `orders` in *folder*, which becomes the working directory.
+
+    This process leads a group, so that it can be killed with all that it forks.
+
+    Args:
+        folder: The folder of the run. The file `log` in it takes all output.
+        url: Where the service is.
+    """
+    log = os.open(folder / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.setpgrp()
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ.update(MUYBRIDGE_API_KEY=KEY, MUYBRIDGE_BASE_URL=url, POLL=POLL)
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    return import_module("orders")
+
+
+def kill_all(leader: int) -> None:
+    """Kill a process that has loaded a recipe, and all that it has forked, if any are left."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def last_output(folder: Path) -> str:
+    """Return the end of what the programs of the run in *folder* have printed."""
+    return (folder / _LOG).read_text("utf-8", "replace")[-5000:]
