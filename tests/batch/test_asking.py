@@ -278,3 +278,28 @@ def test_mistakes_come_before_the_question(
             terminal = on_terminal("run", *words, server=other)
             assert terminal.end()[0] == code
             assert b"Send" not in terminal.shown
+
+
+def test_a_dry_run_of_more_than_a_budget_allows(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A dry run says if its requests alone exceed a budget of the options or the environment."""
+    fits = invoke(*RUN, "--dry-run", "--max-creates", "3", "--json")
+    assert json.loads(fits.stdout)["exceeds"] == []
+    told = invoke(*RUN, "--dry-run", "--max-creates", "2")
+    assert told.exit_code == 0
+    said = "it needs 3 creates, and 2 of the limit of 2 creates is left"
+    assert f"this exceeds a budget: {said}" in told.stderr.splitlines()
+    limited = invoke(*RUN, "--dry-run", "--max-creates", "2", "--limit", "2", "--json")
+    assert json.loads(limited.stdout)["exceeds"] == []
+    unknown = json.loads(invoke(*RUN, "--dry-run", "--max-cost", "5", "--json").stdout)
+    (why,) = unknown["exceeds"]
+    assert "because its cost is unknown" in why
+    monkeypatch.setenv("MUYBRIDGE_MAX_COST", "0.5")
+    costs = json.loads(invoke(*RUN, "--dry-run", "--prices", "prices.toml", "--json").stdout)
+    assert costs["exceeds"] == [
+        "it needs 0.75 in cost, and 0.5 of the limit of 0.5 in cost is left"
+    ]
+    monkeypatch.setenv("MUYBRIDGE_MAX_COST", "much")
+    assert invoke(*RUN, "--dry-run").exit_code == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.jsonl", "prices.toml"]

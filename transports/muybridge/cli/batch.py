@@ -133,7 +133,7 @@ def run(
 
     With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
     exit_code, counts, items, sheet}. With --dry-run: {event: preview, ok, sends, left, counts,
-    currency, total, groups}, as of `muybridge estimate`.
+    exceeds, currency, total, groups}, as of `muybridge estimate`.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("base_url", "api_key_file")
     chosen = _Chosen(

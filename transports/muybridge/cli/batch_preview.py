@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,14 +20,16 @@ def show_preview(invocation: Invocation, preview: Preview, prices: PriceList | N
     """Report what would be sent."""
     from muybridge.cli.totals import totals_record, totals_table  # noqa: PLC0415  it loads the estimates
 
+    exceeded = [*_exceeded(invocation, preview)]
     if invocation.json:
-        counts = {"sends": preview.sends, "left": preview.left, "counts": dict(preview.counts)}
+        counts: dict[str, Any] = {"sends": preview.sends, "left": preview.left}
+        counts |= {"counts": dict(preview.counts), "exceeds": exceeded}
         noted = {"warnings": invocation.warnings} if invocation.warnings else {}
         totals = totals_record(preview.totals)
         document({"event": "preview", "ok": True, **counts, **totals, **noted})
         return
     show([totals_table(preview.totals)])
-    _say_rest(preview, prices)
+    _say_rest(preview, prices, exceeded)
     say("nothing was sent")
 
 
@@ -38,14 +42,39 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
     from muybridge.cli.totals import totals_table  # noqa: PLC0415  it loads the estimates
 
     message_console().print(totals_table(preview.totals))
-    _say_rest(preview, prices)
+    _say_rest(preview, prices, _exceeded(invocation, preview))
     number = "1 new request" if preview.sends == 1 else f"{preview.sends} new requests"
     invocation.pays = True  # so that an interruption says that nothing was sent
     click.confirm(f"Send {number}?", abort=True, err=True)
     invocation.pays = False
 
 
-def _say_rest(preview: Preview, prices: PriceList | None) -> None:
+def _exceeded(invocation: Invocation, preview: Preview) -> Iterator[str]:
+    """Yield how the requests alone exceed each budget, whatever was spent before them."""
+    if invocation.local:
+        return
+    from muybridge.ledger.budget import Measure, budget_of_environment  # noqa: PLC0415  few have one
+
+    try:
+        budgets = (invocation.read_budget(), budget_of_environment())
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    total = preview.totals.total
+    wanted = {
+        Measure.CREATES: Decimal(total.creates),
+        Measure.PICTURES: total.pictures.total,
+        Measure.SECONDS: total.seconds.total,
+        Measure.CALLS: Decimal(total.calls),
+        Measure.COST: None if preview.totals.currency is None else total.cost.total,
+    }
+    nothing = dict.fromkeys(Measure, Decimal(0))
+    for budget in budgets:
+        exceeded = None if budget is None else budget.exceeded_by(wanted, nothing)
+        if exceeded is not None and preview.sends:
+            yield exceeded
+
+
+def _say_rest(preview: Preview, prices: PriceList | None, exceeded: Iterable[str]) -> None:
     from muybridge.cli.totals import remarks  # noqa: PLC0415  it loads the estimates
 
     for remark in remarks(preview.totals, prices):
@@ -55,3 +84,5 @@ def _say_rest(preview: Preview, prices: PriceList | None) -> None:
         say(f"in the journal: {counts}")
     if preview.left:
         say(f"beyond the limit: {preview.left}, left for later runs")
+    for budget in exceeded:
+        say(f"this exceeds a budget: {budget}")
