@@ -146,6 +146,26 @@ def test_the_limit() -> None:
     assert requests == 1
 
 
+def test_the_request() -> None:
+    """It asks for the first 64 KiB, in bytes as they are, and bears silence for 10 s."""
+    action = start().next_action(0.0)
+    assert isinstance(action, Fetch)
+    assert action.request == HttpRequest(
+        method="GET",
+        url=URL,
+        headers=(
+            ("Accept", "*/*"),
+            ("Accept-Encoding", "identity"),
+            ("User-Agent", "muybridge"),
+            ("Range", "bytes=0-65535"),
+        ),
+        public_host_only=True,
+        body_limit=None,
+        idle_timeout=10.0,
+    )
+    assert (LIMIT, FURTHER) == (262_144, 16_384)
+
+
 def test_the_deadline() -> None:
     """After the deadline nothing is fetched, and the reason is told."""
     action = start(deadline=5.0).next_action(5.0)
@@ -173,6 +193,50 @@ def test_a_body_whose_end_is_not_told() -> None:
     chunked = HttpHead(200, (("Transfer-Encoding", "chunked"),))
     found, _, _ = inspect(lambda _: (chunked, [cut]))
     assert (found.bytes, found.defect) == (len(cut), "is truncated")
+
+
+def test_a_body_that_is_cut() -> None:
+    """If a body ends before its announced length, that length does not count as the size."""
+    reading = start().accept(HttpHead(200, (("Content-Length", "9000"),)), 0.0).take(PNG[:600])
+    cut = TransportFailure(phase=Phase.BODY, sent=True, reason=Reason.TRUNCATED)
+    failed = reading.fail(cut, 1.0)
+    assert isinstance(failed.settled, Settled)
+    assert isinstance(failed.settled.outcome, MediaFacts)
+    assert (failed.settled.outcome.width, failed.settled.outcome.bytes) == (1280, None)
+
+
+LATE = b"\0\0\0\x0cftypisom" + (3_000_000).to_bytes(4, "big") + b"mdat" + bytes(400_000)
+"""The beginning of a video whose `moov` comes late."""
+
+
+def part(size: str = "5000000") -> HttpHead:
+    return HttpHead(206, (("Content-Range", f"bytes 0-{FIRST - 1}/{size}"),))
+
+
+def test_more_than_was_asked_for() -> None:
+    """What a server sends beyond the part that it was asked for is not kept."""
+    after = start().accept(part(), 0.0).take(LATE)
+    assert not after.wants_body
+    assert after.fragments.held == FIRST
+
+
+def test_a_server_that_no_longer_knows_ranges() -> None:
+    """If a server sends everything in place of a later part, it is not read."""
+    after = start().accept(part(), 0.0).take(LATE).accept(HttpHead(200), 0.0)
+    assert isinstance(after.settled, Settled)
+    assert isinstance(after.settled.outcome, MediaFacts)
+    assert after.settled.outcome.format == "MP4"
+    assert after.settled.outcome.missing == "the server no longer sends ranges"
+
+
+@pytest.mark.parametrize("size", ["5000000", "*"])
+def test_a_part_that_ends_early(size: str) -> None:
+    """A part that is shorter than it says is not taken for the end."""
+    after = start().accept(part(size), 0.0).take(LATE[:9]).end(0.0)
+    assert isinstance(after.settled, Settled)
+    assert isinstance(after.settled.outcome, MediaFacts)
+    assert after.settled.outcome.missing == "the server sent less than it announced"
+    assert after.settled.outcome.defect == ""
 
 
 def test_a_private_address() -> None:
