@@ -165,7 +165,7 @@ BROKEN_SERVERS: dict[str, tuple[Respond, str]] = {
         "the server sent another part than it was asked for",
     ),
     "a part beyond the end": (
-        told("206 Part\r\nContent-Length: 4\r\nContent-Range: bytes 0-3/2", b"abcd"),
+        told("206 Part\r\nContent-Length: 4\r\nContent-Range: bytes 0-3/3", b"abcd"),
         "the server sent another part than it was asked for",
     ),
     "packed": (

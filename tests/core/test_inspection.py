@@ -113,6 +113,14 @@ def test_any_pieces(name: str, size: int) -> None:
         assert requests <= 3
 
 
+def test_next_to_nothing() -> None:
+    """A file that is empty or has one byte is read, and is what it is."""
+    assert inspect(plain(b""))[0] == MediaFacts(bytes=0, defect="is empty")
+    for server in (plain(b"\x80"), ranged(b"\x80")):
+        found, requests, _ = inspect(server)
+        assert (found.format, found.bytes, found.defect, requests) == ("unknown", 1, "", 1)
+
+
 def test_a_small_file_takes_one_request() -> None:
     """What is smaller than the first part is read whole."""
     _, requests, read = inspect(ranged(PNG))
@@ -227,6 +235,15 @@ def test_a_server_that_no_longer_knows_ranges() -> None:
     assert isinstance(after.settled.outcome, MediaFacts)
     assert after.settled.outcome.format == "MP4"
     assert after.settled.outcome.missing == "the server no longer sends ranges"
+
+
+def test_a_part_that_does_not_fit() -> None:
+    """The last byte of a part stands before the end of the whole."""
+    why = "the server sent another part than it was asked for"
+    for told, fits in (("0-9/10", True), ("0-9/9", False), ("1-9/10", False), ("x", False)):
+        after = start().accept(HttpHead(206, (("Content-Range", f"bytes {told}"),)), 0.0)
+        assert after.wants_body == fits
+        assert fits or after.settled == Settled(MediaFacts(missing=why))
 
 
 @pytest.mark.parametrize("size", ["5000000", "*"])
