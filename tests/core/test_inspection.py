@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from media.corpus import PICTURES, picture, sound, video
 from muybridge_protocol.families import FAMILIES
@@ -201,6 +203,90 @@ def test_a_body_whose_end_is_not_told() -> None:
     chunked = HttpHead(200, (("Transfer-Encoding", "chunked"),))
     found, _, _ = inspect(lambda _: (chunked, [cut]))
     assert (found.bytes, found.defect) == (len(cut), "is truncated")
+
+
+def late_movie(at: int, behind: int = 0) -> bytes:
+    """Return a video whose `moov`, which is empty, stands at an offset, before so many bytes."""
+    data = b"\0\0\0\x0cftypisom" + (at - 12).to_bytes(4, "big") + b"mdat"
+    return data.ljust(at, b"\0") + b"\0\0\0\x08moov" + bytes(behind)
+
+
+READ = "its headers cannot be read: it has no length"
+"""What is said of a video whose `moov` has been found, and is empty."""
+
+
+def test_the_last_byte_without_ranges() -> None:
+    """Without ranges, headers are read up to the limit, and not a byte beyond it."""
+    found, _, read = inspect(plain(late_movie(LIMIT - 8, behind=999_999)))
+    assert (found.missing, read) == (READ, LIMIT)
+    found, _, read = inspect(plain(late_movie(LIMIT - 7, behind=999_999)))
+    assert found.missing.endswith("and the server sends no ranges")
+    assert read < LIMIT
+    _, _, read = inspect(plain(late_movie(100_000, behind=999_999), size=1_024))
+    assert read < 100_000 + FURTHER + 1_024
+
+
+def spans_of(data: bytes) -> tuple[MediaFacts, list[tuple[int, int]]]:
+    """Return what is found out, and which bytes are asked for."""
+    spans: list[tuple[int, int]] = []
+    serve = ranged(data)
+
+    def recorded(request: HttpRequest) -> Response:
+        spans.append(span(request))
+        return serve(request)
+
+    return inspect(recorded)[0], spans
+
+
+def test_the_last_bytes_of_a_file() -> None:
+    """What stands at the very end is asked for, and nothing behind it."""
+    found, spans = spans_of(late_movie(1_000_000))
+    assert found.missing == READ
+    assert spans == [(0, FIRST - 1), (1_000_000, 1_000_007)]
+
+
+def test_no_byte_is_fetched_twice() -> None:
+    """If the headers point forward and then back, only what lies between is fetched."""
+    exif = Image.Exif()
+    exif[274] = 6
+    picture_with_note = picture("JPEG", 500, 400, exif=exif.tobytes())
+    at = picture_with_note.index(b"Exif\0\0") - 4
+    size = int.from_bytes(picture_with_note[at + 2 : at + 4], "big")
+    directory = picture_with_note[at + 18 : at + 2 + size]
+    # The note begins near the end of the first part, and its directory stands beyond the note.
+    before = b"\xff\xe2" + (63_990).to_bytes(2, "big") + bytes(63_988)
+    note = (
+        b"\xff\xe1" + (16_000).to_bytes(2, "big") + b"Exif\0\0MM\0*" + (20_000).to_bytes(4, "big")
+    )
+    rest = picture_with_note[at + 2 + size :]
+    data = b"\xff\xd8" + before + note.ljust(16_002, b"\0")
+    start_of_note = 2 + len(before) + 10
+    between = start_of_note + 20_000 - len(data)
+    data += b"\xff\xe2" + (between + 1_000).to_bytes(2, "big") + bytes(between - 4)
+    data += directory.ljust(1_002, b"\0") + rest
+    found, spans = spans_of(data)
+    assert (found.width, found.turned) == (500, True)
+    assert len(spans) >= 3
+    ordered = sorted(spans)
+    assert spans != ordered
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(ordered))
+
+
+@pytest.mark.parametrize("server", [ranged, plain])
+def test_a_file_of_small_parts(
+    server: Callable[[bytes], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many small parts a hostile file has, they are looked at a few times only."""
+    looks: list[int] = []
+
+    def counted(fragments: Fragments) -> MediaFacts:
+        looks.append(fragments.held)
+        return inspect_media(fragments)
+
+    monkeypatch.setattr("muybridge_protocol.operations.inspect.inspect_media", counted)
+    found, _, _ = inspect(server(b"\0\0\0\x0cftypisom" + b"\0\0\0\x08free" * 100_000))
+    assert found.format == "MP4"
+    assert len(looks) <= 2 + (LIMIT - FIRST) // FURTHER
 
 
 def test_a_body_that_is_cut() -> None:

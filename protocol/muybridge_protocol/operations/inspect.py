@@ -222,14 +222,13 @@ class Inspection(Operation[MediaFacts]):
 
     def _begin(self, size: int | None, *, whole: bool) -> Self:
         """Return the operation that reads a body, of a medium with *size* bytes."""
-        rest = None if size is None else size - self.offset
         begun = attrs.evolve(
             self,
             stage=Stage.READING,
             whole=whole,
             fragments=attrs.evolve(self.fragments, size=size),
-            length=self.length if rest is None else min(self.length, rest),
         )
+        begun = attrs.evolve(begun, length=begun._short(self.offset, self.length))
         return begun if begun.length > 0 else begun._look()
 
     def _look(self) -> Self:
@@ -245,10 +244,12 @@ class Inspection(Operation[MediaFacts]):
         """Return the operation that fetches what is *wanted*."""
         held = self.fragments.held
         if self.whole:  # everything comes in order
-            length = max(wanted.offset + wanted.length - held, FURTHER)
-            if wanted.offset + wanted.length > LIMIT:
+            end = wanted.offset + wanted.length
+            if end > LIMIT:
                 return self._close(f"{_BEYOND}, and the server sends no ranges")
-            return attrs.evolve(self, offset=held, length=self._short(held, length))
+            # Not only what is wanted: each look begins at the beginning.
+            length = self._short(held, max(end - held, FURTHER))
+            return attrs.evolve(self, offset=held, length=length)
         length = self._short(wanted.offset, max(wanted.length, FURTHER))
         if length < wanted.length:
             return self._close(_BEYOND)
