@@ -46,8 +46,9 @@ prices = [
 
 def problems(*lines: str, currency: str = 'currency = "USD"') -> list[str]:
     """Return what is wrong with a file that has these prices."""
+    listed = "".join(f"{line},\n" for line in lines)
     with pytest.raises(InvalidPrices) as caught:
-        PriceList.parse(f"{currency}\nprices = [\n{''.join(f'{line},' for line in lines)}]")
+        PriceList.parse(f"{currency}\nprices = [\n{listed}]")
     assert "(nothing was sent)" in str(caught.value)
     return [str(problem) for problem in caught.value.problems]
 
@@ -205,8 +206,9 @@ def test_what_is_wrong_with_a_price(line: str, said: str) -> None:
         ('currency = "USD"\nprice = []', "'price' is not known here; did you mean prices?"),
         ("nonsense", "it is not TOML: "),
         ('currency = "USD"\ncurrency = "EUR"', "it is not TOML: "),
-        ("a = " + "[" * 100_000, "it is nested too deeply"),
-        ("a = " + "9" * 5_000, "it has a number with too many digits"),
+        ("a = " + "[\n" * 100_000, "it is nested too deeply"),
+        ("a = " + "9" * 5_000, "line 1: it has more than 1,000 characters"),
+        ("\na" + ".a" * 130_000 + " = 1", "line 2: it has more than 1,000 characters"),
         ("#" * (LARGEST_FILE + 1), "it has more than 262,144 characters"),
     ],
 )

@@ -35,6 +35,8 @@ from muybridge_protocol.rules.values import shown
 
 LARGEST_FILE: Final = 256 * 1024
 """Most characters of a price file."""
+LONGEST_LINE: Final = 1_000
+"""Most characters of a line: a key of many parts takes the reader the square of its length."""
 _LONGEST_CURRENCY: Final = 16
 _SHOWN_PROBLEMS: Final = 50
 
@@ -121,15 +123,21 @@ def _read(text: str) -> Mapping[str, object]:
     if len(text) > LARGEST_FILE:
         said = f"it has more than {LARGEST_FILE:,} characters"
         raise InvalidPrices([PriceProblem("", said)])
+    said = f"it has more than {LONGEST_LINE:,} characters"
+    long = [
+        PriceProblem(f"line {number}", said)
+        for number, line in enumerate(text.split("\n"), start=1)
+        if len(line) > LONGEST_LINE
+    ]
+    if long:
+        raise InvalidPrices(long)
     try:
         # Editors on Windows begin a file with a byte order mark.
         return tomllib.loads(text.removeprefix("\ufeff"), parse_float=_decimal)
     except RecursionError:
         said = "it is nested too deeply"
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # what tomllib raises is one
         said = f"it is not TOML: {error}"
-    except ValueError:  # Python reads no integer of thousands of digits
-        said = "it has a number with too many digits"
     raise InvalidPrices([PriceProblem("", said)])
 
 
