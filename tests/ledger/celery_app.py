@@ -22,6 +22,7 @@ PLACE = Path(os.environ["LEDGER_TEST_FOLDER"])
 app: Any = import_module("celery").Celery(
     "orders", broker="filesystem://", backend=(PLACE / "results").as_uri()
 )
+app.conf.worker_lost_wait = 0.1
 app.conf.broker_transport_options = {
     "data_folder_in": str(PLACE / "queue"),
     "data_folder_out": str(PLACE / "queue"),

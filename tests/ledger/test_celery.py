@@ -22,12 +22,11 @@ pytestmark = pytest.mark.skipif(find_spec("celery") is None, reason="celery is n
 WORKER = ("-m", "celery", "-A", "ledger.celery_app", "worker", "-P", "prefork", "-c", "8")
 # These happen once in a ledger's life.
 AGAIN = tuple(step for step in STEPS if "creating" not in step)
-FEW = ("after summing up", "after arming", "after taking the response", "after concluding")
 
 
 @pytest.mark.parametrize(
     "steps",
-    [FEW, pytest.param([*AGAIN] * (1000 // len(AGAIN) + 1), marks=pytest.mark.nightly)],
+    [AGAIN, pytest.param([*AGAIN] * (1000 // len(AGAIN) + 1), marks=pytest.mark.nightly)],
     ids=["few", "many"],
 )
 def test_killed_workers(tmp_path: Path, steps: Sequence[str]) -> None:
@@ -50,7 +49,7 @@ def test_killed_workers(tmp_path: Path, steps: Sequence[str]) -> None:
                 env=settings,
                 capture_output=True,
                 text=True,
-                timeout=180 + 2 * kills,
+                timeout=180 + 5 * kills,
                 check=False,
             )
         finally:
