@@ -15,14 +15,15 @@ caller says what time it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 
 import attrs
 
 from muybridge.ledger.budget import Budget
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import CannotResolve, Exceeded, NameHeld, OnceTaken
-from muybridge.ledger.store import Store
+from muybridge.ledger.store import Rows, Store
 from muybridge_protocol.records.tasks import Result, Task, as_task
 
 UNKNOWN_END = (
@@ -44,6 +45,7 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._late: dict[str, _Conclusion] = {}
 
     def account(self, digest: Callable[[bytes], str]) -> str:
         """Return what *digest* makes of this ledger's salt."""
@@ -63,7 +65,7 @@ class Ledger:
             LedgerUnusable: It could not be recorded. The request must not be sent.
         """
         owner = self._store.owner
-        with self._store.writing() as rows:
+        with self._writing() as rows:
             if purchase.once is not None and rows.named(purchase.account, purchase.once):
                 raise NameHeld
             for budget in budgets:
@@ -83,7 +85,11 @@ class Ledger:
         candidate: str | None = None,
         reason: str | None = None,
     ) -> None:
-        """Record the outcome of an armed request. Without an armed entry, do nothing.
+        """Record the outcome of a request that was armed.
+
+        It is news even if somebody believed this process dead meanwhile, or a person released the
+        entry: what was accepted is spent. If it cannot be recorded, the next use of this object
+        records it.
 
         Args:
             key: Identifies its entry.
@@ -95,14 +101,9 @@ class Ledger:
         Raises:
             LedgerUnusable: It could not be recorded. The entry stays armed, and so counts as spent.
         """
-        with self._store.writing() as rows:
-            entry = rows.find(key)
-            if entry is not None and entry.state is State.ARMED:
-                rows.put(
-                    attrs.evolve(
-                        entry, state=state, token=token, candidate=candidate, reason=reason
-                    )
-                )
+        self._late[key] = _Conclusion(state, token, candidate, reason)
+        with self._writing():
+            pass
 
     def named(self, account: str, once: str, digest: str) -> Entry | None:
         """Return the entry that has the name *once*, or None if the name is free.
@@ -117,7 +118,7 @@ class Ledger:
             LedgerUnusable: The ledger cannot be read or written.
         """
         mine = self._store.owner
-        with self._store.writing() as rows:
+        with self._writing() as rows:
             entry = rows.named(account, once)
             if entry is None:
                 return None
@@ -183,6 +184,9 @@ class Ledger:
 
     def _take_over(self) -> None:
         """Make the armed entries of dead processes ambiguous."""
+        if self._late:
+            with self._writing():
+                pass
         mine = self._store.owner
         left = [
             entry.key
@@ -195,8 +199,54 @@ class Ledger:
                 if entry is not None and entry.state is State.ARMED:
                     rows.put(_ambiguous(entry))
 
+    @contextmanager
+    def _writing(self) -> Generator[Rows]:
+        """Begin a transaction, and first record in it what could not be recorded before."""
+        late = dict(self._late)
+        with self._store.writing() as rows:
+            for key, conclusion in late.items():
+                entry = rows.find(key)
+                if entry is not None:
+                    rows.put(conclusion.after(entry))
+            yield rows
+        for key, conclusion in late.items():
+            if self._late.get(key) is conclusion:
+                del self._late[key]
+
     def _is_left_behind(self, entry: Entry) -> bool:
         return entry.state is State.ARMED and not self._store.lives(entry.owner)
+
+
+@attrs.frozen
+class _Conclusion:
+    """The outcome of a request.
+
+    Args:
+        state: The next state of its entry.
+        token: The task's token, or None.
+        candidate: What looks like an id in an ambiguous response, or None.
+        reason: Why it is in this state, on one line, or None.
+    """
+
+    state: State
+    token: str | None
+    candidate: str | None
+    reason: str | None
+
+    def after(self, entry: Entry) -> Entry:
+        """Return *entry* with this outcome, unless a person has decided otherwise about it."""
+        known = attrs.evolve(
+            entry,
+            state=self.state,
+            token=self.token,
+            candidate=self.candidate,
+            reason=self.reason,
+        )
+        if entry.state in (State.ARMED, State.AMBIGUOUS):
+            return known
+        if entry.state is State.RELEASED and self.state is State.ACCEPTED:
+            return attrs.evolve(known, once=None)  # another request may have the name
+        return entry
 
 
 def _ambiguous(entry: Entry) -> Entry:

@@ -26,7 +26,7 @@ class Owners:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._mine: tuple[int, str, BinaryIO] | None = None
+        self._mine: str | None = None
 
     def mine(self) -> str:
         """Return the name of this owner, which holds its lock from now on. Call it in turns.
@@ -34,10 +34,9 @@ class Owners:
         Raises:
             OSError: The file cannot be created or locked.
         """
-        # After a fork the child inherits the parent's file, and needs one of its own.
-        if self._mine is None or self._mine[0] != os.getpid():
+        if self._mine is None:
             self._mine = self._enlist()
-        return self._mine[1]
+        return self._mine
 
     def lives(self, name: str) -> bool:
         """Whether the owner *name* is alive. The file of a dead one is removed.
@@ -57,7 +56,7 @@ class Owners:
                 path.unlink()
             return False
 
-    def _enlist(self) -> tuple[int, str, BinaryIO]:
+    def _enlist(self) -> str:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         while True:
             name = secrets.token_hex(8)
@@ -67,7 +66,7 @@ class Owners:
             # Another process may have looked at it, and removed it, before it was locked.
             if lock(file) and path.exists():
                 weakref.finalize(self, _leave, os.getpid(), path, file)
-                return os.getpid(), name, file
+                return name
             file.close()
 
     def _path(self, name: str) -> Path:

@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakSet
 
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
@@ -125,11 +126,16 @@ class SqliteStore:
     def __init__(self, path: Path, *, patience: float = PATIENCE) -> None:
         self.path: Path = path
         self._patience = patience
-        self._turn = threading.Lock()
-        self._naming = threading.Lock()
-        self._owners = Owners(path.with_name(f"{path.name}.owners"))
         self._salt: bytes | None = None
         self._is_intact = False
+        self.begin()
+        _STORES.add(self)
+
+    def begin(self) -> None:
+        """Begin as an owner that nothing waits for: at first, and again in a forked child."""
+        self._turn = threading.Lock()
+        self._naming = threading.Lock()
+        self._owners = Owners(self.path.with_name(f"{self.path.name}.owners"))
 
     @property
     def salt(self) -> bytes:
@@ -262,6 +268,19 @@ class _Rows:
     def _one(self, condition: str, *arguments: str) -> Entry | None:
         row = self._db.execute(f"{_SELECT} WHERE {condition}", arguments).fetchone()
         return None if row is None else _entry(row)
+
+
+_STORES: WeakSet[SqliteStore] = WeakSet()
+
+
+def _begin_in_child() -> None:
+    """Leave the parent's locks to the parent: a thread that does not exist here may hold them."""
+    for store in tuple(_STORES):
+        store.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

@@ -1,0 +1,155 @@
+"""What a ledger learns late, and what forked processes leave to their parents."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+
+from batch.billing import BillingServer
+from muybridge import Client, ImgbRequest
+from muybridge.ledger import (
+    Entry,
+    Ledger,
+    LedgerUnusable,
+    Measure,
+    Purchase,
+    Rows,
+    State,
+    open_ledger,
+)
+from muybridge.ledger.entries import SPENT
+from muybridge.ledger.sqlite_store import SqliteStore
+from muybridge.testing import VirtualClock
+
+KEY = "sk-canary-4b1d97e2"
+AMOUNTS = dict.fromkeys(Measure, Decimal(1))
+HORSE = ImgbRequest(model="imgb-2", prompt="horse")
+
+
+def _hold(arrived: threading.Event, may_respond: threading.Event, _: str) -> None:
+    """Say that a create has arrived, and respond only when that is allowed."""
+    arrived.set()
+    may_respond.wait(30)
+
+
+def test_a_late_response_is_recorded(tmp_path: Path) -> None:
+    """The id of a request whose sender was believed to be dead is recorded when it arrives.
+
+    Here a cleaner of temporary files has removed the lock of its owner.
+    """
+    ledger, arrived, may_respond = tmp_path / "ledger", threading.Event(), threading.Event()
+    with BillingServer() as server:
+        server.on_create = partial(_hold, arrived, may_respond)
+        client = Client(KEY, server.url, ledger=ledger)
+        sending = threading.Thread(target=client.create_once, args=("order 1", HORSE))
+        sending.start()
+        assert arrived.wait(30)
+        shutil.rmtree(f"{ledger}.owners")
+        assert [entry.state for entry in open_ledger(ledger).entries()] == [State.AMBIGUOUS]
+        may_respond.set()
+        sending.join(30)
+        client.close()
+    assert [entry.state for entry in open_ledger(ledger).entries()] == [State.ACCEPTED]
+
+
+@pytest.mark.parametrize("decision", [Ledger.release, Ledger.resubmit])
+def test_a_late_response_after_a_decision(
+    tmp_path: Path, decision: Callable[[Ledger, str], Entry]
+) -> None:
+    """What was accepted is spent, whatever a person has decided before its response came."""
+    ledger = open_ledger(tmp_path / "ledger")
+    held = Purchase(
+        key="k", account="a", family="imgb", model="imgb-2", amounts=AMOUNTS, once="order 1"
+    )
+    ledger.arm(held, (), 0.0)
+    shutil.rmtree(tmp_path / "ledger.owners")
+    other = open_ledger(tmp_path / "ledger")
+    decision(other, "k")
+    other.arm(attrs.evolve(held, key="l"), (), 1.0)
+    ledger.conclude("k", State.ACCEPTED)
+    states = {entry.key: entry.state in SPENT for entry in ledger.entries()}
+    assert states == {"k": True, "l": True}
+
+
+def test_an_outcome_that_could_not_be_recorded_is_recorded_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the disk was full when the response came, the same process still knows the task."""
+    writing, full = SqliteStore.writing, threading.Event()
+
+    def write(store: SqliteStore) -> AbstractContextManager[Rows]:
+        if full.is_set():
+            raise LedgerUnusable("database or disk is full")
+        return writing(store)
+
+    monkeypatch.setattr(SqliteStore, "writing", write)
+    with (
+        BillingServer() as server,
+        Client(KEY, server.url, ledger=tmp_path / "ledger", clock=VirtualClock()) as client,
+    ):
+        server.on_create = lambda _: full.set()
+        first = client.create_once("order 1", HORSE)
+        full.clear()
+        assert client.create_once("order 1", HORSE).id == first.id
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_while_another_thread_writes(tmp_path: Path) -> None:
+    """A child that is forked in the middle of a transaction is refused, and does not hang.
+
+    SQLite itself takes the parent's lock for the child's own.
+    """
+    store = SqliteStore(tmp_path / "ledger", patience=0.1)
+    with store.writing():
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            try:
+                with store.writing():
+                    os._exit(1)
+            except LedgerUnusable:
+                os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_dead_owner_with_a_living_child(tmp_path: Path) -> None:
+    """The requests of a killed process are ambiguous even if a process that it forked lives on."""
+    reading, writing = os.pipe()
+    arrived, may_respond = threading.Event(), threading.Event()
+    with BillingServer() as server:
+        server.on_create = partial(_hold, arrived, may_respond)
+        parent = os.fork()
+        if parent == 0:
+            store = SqliteStore(tmp_path / "ledger")
+            client = Client(KEY, server.url, ledger=Ledger(store))
+            _ = store.owner  # it has worked before
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                signal.pause()
+            os.write(writing, str(child).encode())
+            client.create_once("order 1", HORSE)
+            os._exit(0)
+        child = int(os.read(reading, 20))
+        try:
+            assert arrived.wait(30)
+            os.kill(parent, signal.SIGKILL)
+            os.waitpid(parent, 0)
+            states = [entry.state for entry in open_ledger(tmp_path / "ledger").entries()]
+            assert states == [State.AMBIGUOUS]
+        finally:
+            may_respond.set()
+            os.kill(child, signal.SIGKILL)
+            os.close(reading)
+            os.close(writing)
