@@ -163,7 +163,7 @@ class NotSent(ServiceError):
 class OverBudget(NotSent):
     """The request would exceed a budget, so it was not sent. Nothing was charged.
 
-    `failure.detail` says which limit, and how much of it is left.
+    `failure.detail` says which limit, how much of it is left, and what to do.
     """
 
     def what(self) -> str:
@@ -172,7 +172,7 @@ class OverBudget(NotSent):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "Nothing was charged; raise the limit, or wait for the next day or month."
+        return "Nothing was charged."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)

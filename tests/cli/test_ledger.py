@@ -41,6 +41,32 @@ def test_a_limit(
     assert said in error["message"]
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("MUYBRIDGE_MAX_CREATES", "many"),
+        ("MUYBRIDGE_MAX_CREATE", "1"),
+        ("MUYBRIDGE_MAX_COST", "-1"),
+    ],
+)
+def test_a_limit_that_cannot_be_read(
+    invoke: Invoke, settings: dict[str, str], variable: str, value: str
+) -> None:
+    """A limit in the environment that cannot be read is named; nothing is sent (exit code 2)."""
+    ended = invoke(*CREATE, env={**settings, variable: value})
+    assert ended.exit_code == 2
+    assert f"{variable}: " in ended.stderr
+    assert "Nothing was sent" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_unknown_cost(invoke: Invoke, settings: dict[str, str]) -> None:
+    """A limit on cost refuses what has no price, and says what to do about it."""
+    ended = invoke(*CREATE, "--max-cost", "1", env=settings)
+    assert ended.exit_code == 3
+    assert "its cost is unknown. Give its price" in ended.stderr
+
+
 def test_a_limit_on_text(invoke: Invoke, settings: dict[str, str]) -> None:
     """Text requests count as calls."""
     env = {**settings, "MUYBRIDGE_TEXT_BASE_URL": settings["MUYBRIDGE_BASE_URL"]}

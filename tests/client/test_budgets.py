@@ -97,7 +97,9 @@ def test_a_limit_is_kept(make_client: MakeClient, world: World, ledger: Path, wa
     pay(client)
     paid = len(world.posts)
     assert paid == sum(limits.values())
-    with pytest.raises(OverBudget, match=r"and 0 of the limit of . .* is left\. Nothing was"):
+    with pytest.raises(
+        OverBudget, match=r"and 0 of the limit of . .* is left\. Raise the limit.*\. Nothing was"
+    ):
         pay(client)
     assert len(world.posts) == paid
     assert states(ledger) == {State.ACCEPTED: paid}

@@ -91,7 +91,7 @@ def read_books(
     Raises:
         InvalidPrices: The price file is not valid.
         OSError: The price file cannot be read.
-        ValueError: A limit of the environment cannot be read.
+        InvalidLimit: A limit of the environment cannot be read.
     """
     wanted = any(name.startswith(LIMIT_VARIABLES) for name in os.environ)
     if budget is None and ledger is None and not (wanted or dedupe):

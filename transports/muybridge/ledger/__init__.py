@@ -15,6 +15,7 @@ from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import (
     CannotResolve,
     Exceeded,
+    InvalidLimit,
     LedgerUnusable,
     NameHeld,
     OnceTaken,
@@ -29,6 +30,7 @@ __all__ = [
     "CannotResolve",
     "Entry",
     "Exceeded",
+    "InvalidLimit",
     "Ledger",
     "LedgerUnusable",
     "Measure",

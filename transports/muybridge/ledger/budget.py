@@ -16,6 +16,8 @@ from typing import Final, Literal, get_args
 
 import attrs
 
+from muybridge.ledger.errors import InvalidLimit
+
 Period = Literal["day", "month"]
 """A day or a month of UTC."""
 
@@ -40,6 +42,8 @@ _SINGULAR: Final = {
     Measure.CALLS: "text call",
 }
 
+_KNOWN_BY: Final = {Measure.COST: "Give its price", Measure.SECONDS: "Set its length"}
+"""What makes an amount known."""
 
 Number = int | float | str | Decimal
 """A limit. A string is read as it is written, so "0.1" is exactly one tenth."""
@@ -106,7 +110,7 @@ class Budget:
         return (begin if self.per == "day" else begin.replace(day=1)).timestamp()
 
     def exceeded_by(self, wanted: Amounts, spent: Amounts) -> str | None:
-        """Return which limit *wanted* would exceed and what is left, or None if it fits.
+        """Return which limit *wanted* would exceed and what to do, or None if it fits.
 
         Args:
             wanted: What the request consumes.
@@ -115,20 +119,24 @@ class Budget:
         for measure, limit in self.limits.items():
             needs, used = wanted[measure], spent[measure]
             named = f"the limit of {_told(limit, measure)}{f' a {self.per}' if self.per else ''}"
+            theirs = "cost is" if measure is Measure.COST else f"{measure} are"
             if needs is None:
-                return f"{named} cannot be kept, because its {measure} are unknown".replace(
-                    "cost are", "cost is"
-                )
+                advice = _KNOWN_BY.get(measure, "Leave that limit out")
+                return f"{named} cannot be kept, because its {theirs} unknown. {advice}"
             if needs == 0:
                 continue
             if used is None:
                 return (
-                    f"{named} cannot be kept, because the ledger has requests whose {measure} "
-                    "are unknown"
-                ).replace("cost are", "cost is")
+                    f"{named} cannot be kept, because the ledger has requests whose {theirs} "
+                    "unknown. Use another ledger, or leave that limit out"
+                )
             if used + needs > limit:
-                left = max(Decimal(0), limit - used)
-                return f"it needs {_told(needs, measure)}, and {_plain(left)} of {named} is left"
+                left = _plain(max(Decimal(0), limit - used))
+                wait = f", or wait for the next {self.per}" if self.per else ""
+                return (
+                    f"it needs {_told(needs, measure)}, and {left} of {named} is left. Raise the "
+                    f"limit{wait}"
+                )
         return None
 
 
@@ -151,7 +159,7 @@ def budget_of_environment() -> Budget | None:
     """Return the budget that the environment sets, or None if it sets no limit.
 
     Raises:
-        ValueError: A variable is not a number, or there is no such period.
+        InvalidLimit: A variable is not a number, or there is no such limit or period.
     """
     found = {
         measure.value: (variable, os.environ[variable])
@@ -164,7 +172,7 @@ def budget_of_environment() -> Budget | None:
         if name.startswith("MUYBRIDGE_MAX_") and name not in _VARIABLES.values()
     }
     if unknown:  # a limit with a typo must not be taken for none
-        raise ValueError(
+        raise InvalidLimit(
             f"{', '.join(sorted(unknown))}: there is no such limit. Nothing was sent. The limits "
             f"are {', '.join(_VARIABLES.values())}."
         )
@@ -175,9 +183,9 @@ def budget_of_environment() -> Budget | None:
         try:
             limits[name] = _amount(text)
         except ValueError as error:
-            raise ValueError(f"{variable}: {error}. Nothing was sent.") from None
+            raise InvalidLimit(f"{variable}: {error}. Nothing was sent.") from None
     period = os.environ.get(PERIOD_VARIABLE) or None
     try:
         return Budget(**limits, per=period)  # type: ignore[arg-type]  # checked there
     except ValueError as error:
-        raise ValueError(f"{PERIOD_VARIABLE}: {error}. Nothing was sent.") from None
+        raise InvalidLimit(f"{PERIOD_VARIABLE}: {error}. Nothing was sent.") from None

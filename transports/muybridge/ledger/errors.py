@@ -9,6 +9,10 @@ class LedgerUnusable(MuybridgeError):
     """The ledger cannot be read or written, so nothing is sent. The message says why."""
 
 
+class InvalidLimit(LocalError):
+    """A limit in the environment cannot be read. Nothing was sent."""
+
+
 class OnceTaken(LocalError):
     """Another request was already sent under this name. Nothing was sent."""
 
