@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,6 +12,7 @@ import pytest
 
 from muybridge import (
     CreateAmbiguous,
+    GenerateContentResponse,
     ImgbRequest,
     MediaRequest,
     NotSent,
@@ -19,7 +21,7 @@ from muybridge import (
     Refused,
     VideosRequest,
 )
-from muybridge.ledger import Budget, LedgerUnusable, State, open_ledger
+from muybridge.ledger import Budget, LedgerUnusable, Measure, State, open_ledger
 from muybridge_protocol.estimates import PriceList
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 
@@ -378,3 +380,47 @@ def test_the_key_is_not_in_the_ledger(make_client: MakeClient, world: World, led
     ]
     assert len(set(accounts)) == 2
     assert world.key.encode() not in ledger.read_bytes()
+
+
+TOKENS = PriceList.parse("""
+currency = "EUR"
+prices = [{model = "textg-2.5-pro", per_1000_tokens = 2.0}]
+""")
+
+
+def generate(client: AnyClient) -> GenerateContentResponse:
+    return client.generate_content("textg-2.5-pro", "hello")
+
+
+def generate_in_pieces(client: AnyClient) -> GenerateContentResponse:
+    with client.stream_generate_content("textg-2.5-pro", "hello") as chunks:
+        return chunks.collect()
+
+
+@pytest.mark.parametrize("ask", [generate, generate_in_pieces])
+def test_tokens_are_counted_once_they_are_reported(
+    make_client: MakeClient,
+    world: World,
+    ledger: Path,
+    ask: Callable[[AnyClient], GenerateContentResponse],
+) -> None:
+    """A text request costs what its tokens cost, as soon as the response has reported them."""
+    client = make_client(world, ledger=ledger, prices=TOKENS)
+    usage = ask(client).usage_metadata
+    assert usage is not None
+    assert usage.total_token_count
+    (entry,) = open_ledger(ledger).entries()
+    assert entry.amounts[Measure.COST] == Decimal(usage.total_token_count) * 2 / 1000
+    assert entry.state is State.ACCEPTED
+
+
+def test_tokens_of_a_stream_that_is_left(
+    make_client: MakeClient, world: World, ledger: Path
+) -> None:
+    """The cost of an answer that is not read to its end stays unknown, and is not 0."""
+    client = make_client(world, ledger=ledger, prices=TOKENS)
+    with client.stream_generate_content("textg-2.5-pro", "hello") as chunks:
+        next(iter(chunks))
+    (entry,) = open_ledger(ledger).entries()
+    assert entry.amounts[Measure.COST] is None
+    assert entry.state is State.ACCEPTED

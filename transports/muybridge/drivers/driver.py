@@ -430,8 +430,8 @@ class StreamOpening(Drive["OpenStream"]):
         self._opened = opened
         self._reply: AsyncStreamedReply | None = None
 
-    async def open(self) -> tuple[AsyncStreamedReply, SilentTracker]:
-        """Return the response whose body is the stream, and the tracker of the call.
+    async def open(self) -> tuple[AsyncStreamedReply, SilentTracker, Booking | None]:
+        """Return the response whose body is the stream, the tracker of the call, and its booking.
 
         Raises:
             ServiceError: The operation failed.
@@ -439,7 +439,7 @@ class StreamOpening(Drive["OpenStream"]):
         while self._reply is None:
             if not await self.step():
                 self.outcome()
-        return self._reply, self._tracker
+        return self._reply, self._tracker, self._booking
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:
         try:

@@ -15,7 +15,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Generic, NotRequired, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NotRequired, Self, TypedDict, TypeVar, Unpack
 
 from muybridge.drivers.calls import is_time, warn_caller
 from muybridge.drivers.driver import Driver, StreamOpening
@@ -38,9 +38,13 @@ from muybridge_protocol.text.request import Contents, GenerateContentRequest
 from muybridge_protocol.text.responses import (
     GenerateContentChunk,
     GenerateContentResponse,
+    UsageMetadata,
     collect,
 )
 from muybridge_protocol.text.stream_reader import StreamReader
+
+if TYPE_CHECKING:
+    from muybridge.ledger.books import Booking
 
 T = TypeVar("T")
 
@@ -65,6 +69,8 @@ class AsyncTextStream(Generic[T]):
         self._opened = AsyncExitStack()
         self._pieces: AsyncIterator[bytes]
         self._tracker: SilentTracker
+        self._booking: Booking | None = None
+        self._usage: UsageMetadata | None = None
         self._chunks: Iterator[T] = iter(())
         self._entered = False
         self._reading = False
@@ -79,7 +85,8 @@ class AsyncTextStream(Generic[T]):
         self._entered = True
         operation = self._operation(self._driver.runtime.now())
         async with AsyncExitStack() as opening:
-            reply, self._tracker = await StreamOpening(self._driver, operation, opening).open()
+            opened = await StreamOpening(self._driver, operation, opening).open()
+            reply, self._tracker, self._booking = opened
             self._reader.end_is_told = reply.head.tells_end
             self._pieces = reply.pieces()
             self._opened = opening.pop_all()
@@ -138,7 +145,15 @@ class AsyncTextStream(Generic[T]):
         if interruption is not None:
             self._tracker.end(interruption)
             raise interruption
+        await self._record_usage()
         raise StopAsyncIteration
+
+    async def _record_usage(self) -> None:
+        """Record in the ledger, once, what the response reports about its tokens."""
+        booking, self._booking = self._booking, None
+        if booking is not None and self._usage is not None:
+            await booking.record_usage(self._usage)
+            await self._driver.runtime.raise_cancellation()
 
     def received(self) -> tuple[T, ...]:
         """Return every chunk that has arrived so far, those already iterated over among them."""
@@ -188,6 +203,12 @@ class AsyncTextStream(Generic[T]):
 
 class AsyncContentStream(AsyncTextStream[GenerateContentChunk]):
     """A streamed response in the native protocol."""
+
+    def _next_chunk(self) -> GenerateContentChunk | None:
+        chunk = super()._next_chunk()
+        if chunk is not None and self._booking is not None:
+            self._usage = chunk.usage_metadata or self._usage
+        return chunk
 
     async def collect(self) -> GenerateContentResponse:
         """Read the rest of the stream, and combine all of its chunks into one response.

@@ -42,6 +42,7 @@ from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.records.json import read_object, readable
 from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
 
 _REASON_LIMIT: Final = 2000
 _LONGEST_NAME: Final = 200
@@ -191,8 +192,27 @@ class Booking:
             return
         self._armed = False
         state, facts = _verdict(self._outcome)
+        answer = self._outcome
+        usage = answer.usage_metadata if isinstance(answer, GenerateContentResponse) else None
+        await self._conclude(state, **facts, cost=self._cost(usage))
+
+    async def record_usage(self, usage: UsageMetadata) -> None:
+        """Record what a stream that was read to its end has cost, if its tokens have a price."""
+        cost = self._cost(usage)
+        if cost is not None:
+            await self._conclude(State.ACCEPTED, cost=cost)
+
+    async def _conclude(self, state: State, **facts: Any) -> None:
         conclude = partial(self._books.ledger.conclude, self._key, state, **facts)
         await self._runtime.finish_in_thread(partial(_unless_unusable, conclude))
+
+    def _cost(self, usage: UsageMetadata | None) -> Decimal | None:
+        """Return what the response's tokens cost, or None if that is not known."""
+        if usage is None or usage.total_token_count is None:
+            return None
+        model = _text_model(self._operation.http_request)
+        consumed = text_quantities(model, usage.total_token_count)
+        return estimate_of(consumed, self._books.prices).cost
 
     def _arm(self) -> None:
         family, model, tier, amounts = _described(self._operation, self._books.prices)

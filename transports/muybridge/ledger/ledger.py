@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 
 import attrs
 
-from muybridge.ledger.budget import Budget
+from muybridge.ledger.budget import Budget, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import CannotResolve, Exceeded, NameHeld, OnceTaken
 from muybridge.ledger.store import Rows, Store
@@ -84,6 +85,7 @@ class Ledger:
         token: str | None = None,
         candidate: str | None = None,
         reason: str | None = None,
+        cost: Decimal | None = None,
     ) -> None:
         """Record the outcome of a request that was armed.
 
@@ -97,11 +99,12 @@ class Ledger:
             token: The task's token, or None.
             candidate: What looks like an id in an ambiguous response, or None.
             reason: Why it is in this state, on one line, or None.
+            cost: What it has cost, or None if nothing more is known about that.
 
         Raises:
             LedgerUnusable: It could not be recorded. The entry stays armed, and so counts as spent.
         """
-        self._late[key] = _Conclusion(state, token, candidate, reason)
+        self._late[key] = _Conclusion(state, token, candidate, reason, cost)
         with self._writing():
             pass
 
@@ -226,15 +229,19 @@ class _Conclusion:
         token: The task's token, or None.
         candidate: What looks like an id in an ambiguous response, or None.
         reason: Why it is in this state, on one line, or None.
+        cost: What the request has cost, or None if nothing more is known about that.
     """
 
     state: State
     token: str | None
     candidate: str | None
     reason: str | None
+    cost: Decimal | None
 
     def after(self, entry: Entry) -> Entry:
         """Return *entry* with this outcome, unless a person has decided otherwise about it."""
+        if self.cost is not None:
+            entry = attrs.evolve(entry, amounts={**entry.amounts, Measure.COST: self.cost})
         known = attrs.evolve(
             entry,
             state=self.state,
