@@ -2,7 +2,9 @@
 
 Nothing is decoded, and no library reads foreign data: each reader asks for the few bytes that it
 needs, and the number of times that it may ask is limited. So what a file claims (a picture of
-60,000 px, a video of 10 hours, billions of frames) costs neither memory nor time.
+60,000 px, a video of 10 hours, billions of frames) costs neither memory nor time. A library would
+not do: Pillow opens a WebP only whole and a very large picture not at all, and FFmpeg reads 856 KB
+of a video of 4.7 MB before it tells the length.
 
 Two kinds of bad news are kept apart. A *defect* is certain: the data are empty, are text or another
 thing that is no medium, or end too early. Whatever cannot be found out is *missing*, with the
