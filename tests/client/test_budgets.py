@@ -22,7 +22,7 @@ from muybridge import (
     VideosRequest,
 )
 from muybridge.ledger import Budget, LedgerUnusable, Measure, State, open_ledger
-from muybridge_protocol.estimates import PriceList
+from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 
 from .drivers import AnyClient, MakeClient
@@ -241,7 +241,7 @@ prices = [{family = "imga", per_call = 0.04}, {family = "vidm", per_call = 0.5}]
 
 def test_a_limit_on_cost(make_client: MakeClient, world: World, ledger: Path) -> None:
     """With prices, a limit on cost is kept to the last hundredth; without one, nothing is sent."""
-    prices = PriceList.parse(PRICES)
+    prices = parse_prices(PRICES)
     client = make_client(world, budget=Budget(cost="0.12"), ledger=ledger, prices=prices)
     for _ in range(3):
         client.create(image())
@@ -257,7 +257,7 @@ def test_an_earlier_unknown_amount_is_refused(
 ) -> None:
     """A cost that the ledger does not know is not taken for 0."""
     make_client(world, ledger=ledger).create(image())
-    budget, prices = Budget(cost=1000), PriceList.parse(PRICES)
+    budget, prices = Budget(cost=1000), parse_prices(PRICES)
     client = make_client(world, budget=budget, ledger=ledger, prices=prices)
     with pytest.raises(OverBudget, match="the ledger has requests whose cost is unknown"):
         client.create(image())
@@ -382,7 +382,7 @@ def test_the_key_is_not_in_the_ledger(make_client: MakeClient, world: World, led
     assert world.key.encode() not in ledger.read_bytes()
 
 
-TOKENS = PriceList.parse("""
+TOKENS = parse_prices("""
 currency = "EUR"
 prices = [{model = "textg-2.5-pro", per_1000_tokens = 2.0}]
 """)

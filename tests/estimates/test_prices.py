@@ -19,6 +19,7 @@ from muybridge_protocol.estimates import (
     PriceProblem,
     Quantities,
     Unit,
+    parse_prices,
 )
 from muybridge_protocol.estimates.price_entry import read_price
 from muybridge_protocol.estimates.price_file import LARGEST_FILE
@@ -48,14 +49,14 @@ def problems(*lines: str, currency: str = 'currency = "USD"') -> list[str]:
     """Return what is wrong with a file that has these prices."""
     listed = "".join(f"{line},\n" for line in lines)
     with pytest.raises(InvalidPrices) as caught:
-        PriceList.parse(f"{currency}\nprices = [\n{listed}]")
+        parse_prices(f"{currency}\nprices = [\n{listed}]")
     assert "(nothing was sent)" in str(caught.value)
     return [str(problem) for problem in caught.value.problems]
 
 
 def test_a_price_file() -> None:
     """A file gives a currency, and the price of each model and tier as an exact decimal."""
-    prices = PriceList.parse(PRICES)
+    prices = parse_prices(PRICES)
     assert prices.currency == "USD"
     assert len(prices.prices) == 10
     assert prices.prices[0] == Price(
@@ -68,7 +69,7 @@ def test_a_price_file() -> None:
 def test_files_of_windows(begin: str) -> None:
     """A byte order mark and Windows line ends are no problem, and tables are as good as a list."""
     text = f'{begin}currency = "EUR"\n[[prices]]\nfamily = "vidm"\nper_call = 1\n'
-    assert PriceList.parse(text.replace("\n", "\r\n")).prices == (
+    assert parse_prices(text.replace("\n", "\r\n")).prices == (
         Price(family="vidm", unit=Unit.CALL, amount=Decimal(1)),
     )
 
@@ -94,13 +95,13 @@ def test_files_of_windows(begin: str) -> None:
 )
 def test_the_price_of_a_request(quantities: Quantities, amount: str | None) -> None:
     """The price of the tier is preferred to that of the model, and that to the family's."""
-    found = PriceList.parse(PRICES).price_of(quantities)
+    found = parse_prices(PRICES).price_of(quantities)
     assert (None if found is None else found.amount) == (amount and Decimal(amount))
 
 
 def test_the_cost_of_a_request() -> None:
     """A cost is exact, and unknown if the price or the amount is unknown."""
-    prices = PriceList.parse(PRICES)
+    prices = parse_prices(PRICES)
     low = ImgbRequest(model="imgb-2", prompt="a horse").estimate(prices)
     assert (low.cost, low.currency) == (Decimal("0.011"), "USD")
     assert low.price == prices.prices[0]
@@ -215,14 +216,14 @@ def test_what_is_wrong_with_a_price(line: str, said: str) -> None:
 def test_what_is_wrong_with_a_file(text: str, said: str) -> None:
     """A file that cannot be read as prices is reported, whatever is in it."""
     with pytest.raises(InvalidPrices) as caught:
-        PriceList.parse(text)
+        parse_prices(text)
     assert said in str(caught.value)
 
 
 def test_a_place_in_toml_is_told() -> None:
     """A mistake in the TOML is reported with its line."""
     with pytest.raises(InvalidPrices, match="at line 3, column"):
-        PriceList.parse('currency = "USD"\nprices = [\n  {model = imga},\n]')
+        parse_prices('currency = "USD"\nprices = [\n  {model = imga},\n]')
 
 
 def test_two_prices_for_the_same() -> None:
@@ -276,7 +277,7 @@ def test_loading(tmp_path: Path) -> None:
     """A file is read as UTF-8; one that is not is reported with its line."""
     path = tmp_path / "prices.toml"
     path.write_text(PRICES, encoding="utf-8")
-    assert load_prices(path) == load_prices(str(path)) == PriceList.parse(PRICES)
+    assert load_prices(path) == load_prices(str(path)) == parse_prices(PRICES)
     path.write_bytes(b'currency = "USD"\n# \xff\n')
     with pytest.raises(InvalidPrices, match="line 2: it is not UTF-8"):
         load_prices(path)
@@ -298,7 +299,7 @@ words = st.sampled_from(
 def test_parsing_raises_nothing_else(text: str) -> None:
     """Whatever a file holds, it is a list of prices or `InvalidPrices`, which can be shown."""
     with suppress(InvalidPrices):
-        assert PriceList.parse(text).currency
+        assert parse_prices(text).currency
 
 
 values = st.recursive(

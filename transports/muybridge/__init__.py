@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         PriceList as PriceList,
         Quantities as Quantities,
         Totals as Totals,
+        parse_prices as parse_prices,
     )
     from muybridge_protocol.families import (
         FAMILIES as FAMILIES,
@@ -152,7 +153,9 @@ _HOMES: Final = {
         "ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded TaskFailed "
         "TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
     ),
-    "muybridge_protocol.estimates": Home("Estimate InvalidPrices PriceList Quantities Totals"),
+    "muybridge_protocol.estimates": Home(
+        "Estimate InvalidPrices PriceList Quantities Totals parse_prices"
+    ),
     "muybridge_protocol.families": Home(
         "FAMILIES ImgaRequest ImgbRequest MediaRequest Unlisted VidcRequest ViddRequest "
         "VideosRequest VidgRequest VidmRequest VidrRequest VidsaRequest VidsbRequest "

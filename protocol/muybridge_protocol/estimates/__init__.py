@@ -10,7 +10,7 @@ does not contain, and so never claims to be the whole.
 """
 
 from muybridge_protocol.estimates.estimate import Estimate, estimate_of
-from muybridge_protocol.estimates.price_file import InvalidPrices, PriceProblem
+from muybridge_protocol.estimates.price_file import InvalidPrices, PriceProblem, parse_prices
 from muybridge_protocol.estimates.price_list import PriceList
 from muybridge_protocol.estimates.prices import Price
 from muybridge_protocol.estimates.quantities import (
@@ -37,5 +37,6 @@ __all__ = [
     "Unit",
     "estimate_of",
     "media_quantities",
+    "parse_prices",
     "text_quantities",
 ]

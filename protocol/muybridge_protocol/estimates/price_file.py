@@ -29,6 +29,7 @@ import attrs
 
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.estimates.price_entry import EXAMPLE, did_you_mean, read_price
+from muybridge_protocol.estimates.price_list import PriceList
 from muybridge_protocol.estimates.prices import Key, Price
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.rules.values import shown
@@ -81,8 +82,11 @@ class InvalidPrices(LocalError):
         return "\n".join([f"{heading} (nothing was sent):", *lines])
 
 
-def parse_prices(text: str) -> tuple[str, tuple[Price, ...]]:
-    """Return the currency and the prices of a price file.
+def parse_prices(text: str) -> PriceList:
+    """Return the prices of a price file.
+
+    Args:
+        text: The content of the file, which is TOML.
 
     Raises:
         InvalidPrices: The file is not valid; all problems are listed.
@@ -116,7 +120,7 @@ def parse_prices(text: str) -> tuple[str, tuple[Price, ...]]:
         prices.append(price)
     if problems:
         raise InvalidPrices(problems)
-    return str(currency), tuple(prices)
+    return PriceList(str(currency), tuple(prices))
 
 
 def _read(text: str) -> Mapping[str, object]:

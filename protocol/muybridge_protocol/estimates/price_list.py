@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import attrs
 
-from muybridge_protocol.estimates.price_file import parse_prices
 from muybridge_protocol.estimates.prices import Key, Price
 from muybridge_protocol.estimates.quantities import Quantities
 
@@ -32,19 +31,6 @@ class PriceList:
         if len(by_key) != len(self.prices):
             raise ValueError("there are two prices for the same thing")
         object.__setattr__(self, "_by_key", by_key)
-
-    @classmethod
-    def parse(cls, text: str) -> PriceList:
-        """Return the prices of a price file.
-
-        Args:
-            text: The content of the file, which is TOML.
-
-        Raises:
-            InvalidPrices: The file is not valid; all problems are listed.
-        """
-        currency, prices = parse_prices(text)
-        return cls(currency, prices)
 
     def price_of(self, quantities: Quantities) -> Price | None:
         """Return the price of a request, or None if there is none."""

@@ -137,7 +137,7 @@ class MediaRequest:
         Args:
             prices: What things cost, or None if that is not known.
         """
-        from muybridge_protocol.estimates import estimate_of  # noqa: PLC0415  most never ask
+        from muybridge_protocol.estimates.estimate import estimate_of  # noqa: PLC0415  most never ask
 
         return estimate_of(self.quantities(), prices)
 

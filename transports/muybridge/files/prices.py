@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from muybridge_protocol.estimates import InvalidPrices, PriceList, PriceProblem
+from muybridge_protocol.estimates import InvalidPrices, PriceList, PriceProblem, parse_prices
 from muybridge_protocol.estimates.price_file import LARGEST_FILE
 
 _BYTES_OF_A_CHARACTER = 4
@@ -29,4 +29,4 @@ def load_prices(path: str | os.PathLike[str]) -> PriceList:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidPrices([PriceProblem(f"line {line}", "it is not UTF-8")]) from None
-    return PriceList.parse(text)
+    return parse_prices(text)
