@@ -288,7 +288,7 @@ def test_a_dry_run_of_more_than_a_budget_allows(
     assert json.loads(fits.stdout)["exceeds"] == []
     told = invoke(*RUN, "--dry-run", "--max-creates", "2")
     assert told.exit_code == 0
-    said = "it needs 3 creates, and 2 of the limit of 2 creates is left"
+    said = "it needs 3 creates, and 2 of the limit of 2 creates is left. Raise the limit"
     assert f"this exceeds a budget: {said}" in told.stderr.splitlines()
     limited = invoke(*RUN, "--dry-run", "--max-creates", "2", "--limit", "2", "--json")
     assert json.loads(limited.stdout)["exceeds"] == []
@@ -298,7 +298,7 @@ def test_a_dry_run_of_more_than_a_budget_allows(
     monkeypatch.setenv("MUYBRIDGE_MAX_COST", "0.5")
     costs = json.loads(invoke(*RUN, "--dry-run", "--prices", "prices.toml", "--json").stdout)
     assert costs["exceeds"] == [
-        "it needs 0.75 in cost, and 0.5 of the limit of 0.5 in cost is left"
+        "it needs 0.75 in cost, and 0.5 of the limit of 0.5 in cost is left. Raise the limit"
     ]
     monkeypatch.setenv("MUYBRIDGE_MAX_COST", "much")
     assert invoke(*RUN, "--dry-run").exit_code == 2

@@ -19,6 +19,7 @@ from muybridge_protocol.delivery import backoff
 from muybridge_protocol.errors import (
     Forbidden,
     NotSent,
+    OverBudget,
     RateLimited,
     Refused,
     ServiceError,
@@ -387,7 +388,7 @@ def test_the_errors_read_well(start: Start, script: list[Reaction], message: str
 
 # Whatever comes.
 
-ENDS = (NotSent, Refused, Unauthorized, Forbidden, RateLimited, TextAmbiguous)
+ENDS = (NotSent, OverBudget, Refused, Unauthorized, Forbidden, RateLimited, TextAmbiguous)
 streams = st.builds(
     Streamed,
     st.builds(HttpHead, codes, headers),

@@ -104,7 +104,12 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        return await self._create(request)
+        notes = PaidNotes()
+        try:
+            return await self._create(request, notes)
+        except BaseException as error:
+            notes.leave_note(error)
+            raise
 
     async def create_once(self, once: str, request: MediaRequest) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
@@ -130,7 +135,12 @@ class BaseClient(AsyncTextClient):
         """
         from muybridge.ledger.books import check_once  # noqa: PLC0415  not all use a ledger
 
-        return await self._create(request, check_once(once), named=True)
+        notes = PaidNotes()
+        try:
+            return await self._create(request, notes, check_once(once), named=True)
+        except BaseException as error:
+            notes.leave_note(error)
+            raise
 
     async def get(self, task: Task | Result | str) -> Result:
         """Query a task once and return its current result.
@@ -237,7 +247,7 @@ class BaseClient(AsyncTextClient):
         check_wait(timeout)
         notes = PaidNotes()
         try:
-            task = await self._create(request, notes=notes)
+            task = await self._create(request, notes)
             return await self.wait(task, timeout=timeout, on_update=on_update)
         except BaseException as error:
             notes.leave_note(error)
@@ -412,27 +422,25 @@ class BaseClient(AsyncTextClient):
     async def _create(
         self,
         request: MediaRequest,
+        notes: PaidNotes,
         once: str | None = None,
         *,
         named: bool = False,
-        notes: PaidNotes | None = None,
     ) -> Task:
-        """Create a task, once under a name if it is *named* or identical requests join."""
-        notes = PaidNotes() if notes is None else notes
-        try:
-            books = self._driver.books
-            if not named and (books is None or not books.dedupe):
-                create = self._calls.create(request, **self._moment())
-                return await self._driver.finish(create, notes)
-            from muybridge.ledger.books import Books  # noqa: PLC0415  not all use a ledger
-            from muybridge.ledger.once import create_once  # noqa: PLC0415  the same
+        """Create a task, once under a name if it is *named* or identical requests join.
 
-            if books is None:
-                books = self._names = self._names or Books(None, (), self._driver.credentials)
-            return await create_once(self._driver, self._calls, books, request, once, notes)
-        except BaseException as error:
-            notes.leave_note(error)
-            raise
+        The caller leaves the *notes* if anything is raised: another Ctrl-C may strike on the way.
+        """
+        books = self._driver.books
+        if not named and (books is None or not books.dedupe):
+            create = self._calls.create(request, **self._moment())
+            return await self._driver.finish(create, notes)
+        from muybridge.ledger.books import Books  # noqa: PLC0415  not all use a ledger
+        from muybridge.ledger.once import create_once  # noqa: PLC0415  the same
+
+        if books is None:
+            books = self._names = self._names or Books(None, (), self._driver.credentials)
+        return await create_once(self._driver, self._calls, books, request, once, notes)
 
     def _outcomes(self, run: FleetRun, workers: int) -> AsyncOutcomes:
         from muybridge.drivers.outcomes import AsyncOutcomes  # noqa: PLC0415  as above

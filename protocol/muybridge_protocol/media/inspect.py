@@ -112,7 +112,7 @@ def inspect_media(source: Source) -> MediaFacts:
         found.missing = f"its headers cannot be read: {error}"
     except OutOfReach as error:
         found.missing = str(error)
-    facts = attrs.asdict(found)
+    facts = {field.name: getattr(found, field.name) for field in attrs.fields(Found)}
     return MediaFacts(**facts, bytes=size, defect=defect)
 
 

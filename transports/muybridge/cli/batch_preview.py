@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import document, message_console, say, show
+from muybridge_protocol.records.convert import attributes
 
 if TYPE_CHECKING:
     from muybridge.batch import Preview
@@ -22,7 +23,7 @@ def show_preview(invocation: Invocation, preview: Preview, prices: PriceList | N
 
     exceeded = [*_exceeded(invocation, preview)]
     if invocation.json:
-        counts: dict[str, Any] = {"sends": preview.sends, "left": preview.left}
+        counts = attributes(preview, "sends", "left")
         counts |= {"counts": dict(preview.counts), "exceeds": exceeded}
         noted = {"warnings": invocation.warnings} if invocation.warnings else {}
         totals = totals_record(preview.totals)

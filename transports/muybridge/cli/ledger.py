@@ -12,6 +12,7 @@ import click
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, LEDGER
 from muybridge.cli.terminal import document, say, show
+from muybridge_protocol.records.convert import attributes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -132,8 +133,7 @@ def _record(group: Group, one: Spent) -> dict[str, Any]:
     sums["cost"] = {"known": plain(cost.known), "unknown": cost.unknown}
     return {
         "day": group.day.isoformat(),
-        "family": group.family,
-        "model": group.model,
+        **attributes(group, "family", "model"),
         "state": str(group.state),
         "requests": one.requests,
         **sums,
@@ -145,10 +145,9 @@ def _entry_record(entry: Entry) -> dict[str, Any]:
     return {
         "key": entry.key,
         "time": datetime.fromtimestamp(entry.time, UTC).isoformat(timespec="seconds"),
-        "family": entry.family,
-        "model": entry.model,
+        **attributes(entry, "family", "model"),
         "once": entry.name,
-        "reason": entry.reason,
+        **attributes(entry, "reason"),
         "candidate_id": entry.candidate,
         "task_id": None if task is None else task.id,
     }

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from muybridge_protocol.estimates import Group, PriceList, Quantities, Sum, Total, Totals, Unit
+from muybridge_protocol.records.convert import attributes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -90,7 +89,7 @@ def _named(group: Group) -> str:
 def totals_record(totals: Totals) -> dict[str, Any]:
     """Return the totals for programs. Money is text, because a JSON number may be rounded."""
     groups = [
-        {**attrs.asdict(group), **_record(total, totals.currency)}
+        {**attributes(group, "family", "model", "tier"), **_record(total, totals.currency)}
         for group, total in totals.groups.items()
     ]
     total = _record(totals.total, totals.currency)

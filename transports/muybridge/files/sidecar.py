@@ -25,6 +25,7 @@ from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.files.durable import sync_folders, write_all
 from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families import MediaRequest
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import InvalidJson, read_object, readable
 from muybridge_protocol.records.tasks import Task
 
@@ -162,8 +163,7 @@ def _record(path: Path, task: Task | None, about: Sidecar, content: Content) -> 
     record: dict[str, Any] = {
         MARK: VERSION,
         "file": path.name,
-        "size": content.size,
-        "sha256": content.sha256,
+        **attributes(content, "size", "sha256"),
         "task": known("id"),
         "family": known("family") if request is None else request.family.name,
         "model": known("requested_model") or known("model"),

@@ -74,7 +74,7 @@ class Ledger:
                 exceeded = budget.exceeded_by(purchase.amounts, spent)
                 if exceeded is not None:
                     raise Exceeded(exceeded)
-            facts = attrs.asdict(purchase, recurse=False)
+            facts = {field.name: getattr(purchase, field.name) for field in attrs.fields(Purchase)}
             rows.put(Entry(**facts, time=wall, state=State.ARMED, owner=owner))
 
     def conclude(
