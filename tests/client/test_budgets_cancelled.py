@@ -38,7 +38,7 @@ class SlowLedger(Ledger):
         super().arm(purchase, budgets, wall)
         self._strike("after arming")
 
-    def conclude(self, key: str, state: State, **facts: str | None) -> None:
+    def conclude(self, key: str, state: State, **facts: Any) -> None:
         self._strike("before concluding")
         super().conclude(key, state, **facts)
         self._strike("after concluding")
