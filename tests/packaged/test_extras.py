@@ -167,6 +167,17 @@ def test_with_otel(environments: Environments) -> None:
     assert environments.get("otel").run(JOBS / "with_otel.py") == "task-1\n"
 
 
+def test_with_ledger(environments: Environments, tmp_path: Path) -> None:
+    """A limit is kept in the user's own folder, and its extra is asked for where it is missing."""
+    program = JOBS / "with_ledger.py"
+    folders = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    told = environments.get("ledger").run(program, **folders)
+    assert told == "task-1\nrefused\n"
+    assert list(tmp_path.rglob("*.sqlite3"))
+    alone = run([environments.get("otel").python, "-I", program], cwd=tmp_path)
+    assert 'pip install "muybridge[ledger]"' in alone.stderr
+
+
 def test_with_cli(environments: Environments, service: dict[str, str], tmp_path: Path) -> None:
     """The command validates and generates, and says what it needs for a service of its own."""
     command = environments.get("cli").command("muybridge")

@@ -75,7 +75,7 @@ class Wrong:
     """The items that are not valid."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count: int = 0
         self.records: list[JsonObject] = []
 
     def add(self, where: JsonObject, item: Any, problems: tuple[tuple[str, str], ...]) -> None:
