@@ -13,7 +13,7 @@ contain signed links, so that neither `repr` nor `args` shows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _SENTENCE_LIMIT = 2_000
 """Longest sentence in a message, in characters: it may quote the service."""
+_SHOWN_PROBLEMS = 50
 
 
 class MuybridgeError(Exception):
@@ -52,6 +53,21 @@ class LocalError(MuybridgeError, ValueError):
     """The mistake was found on this machine, and nothing was sent."""
 
 
+def list_problems(problems: Sequence[object], where: str) -> str:
+    """Return the message of an error that lists everything that is wrong.
+
+    Args:
+        problems: All that was found. The first 50 are listed.
+        where: What they were found in.
+    """
+    count = len(problems)
+    lines = [f"  {readable(str(problem), 1000)}" for problem in problems[:_SHOWN_PROBLEMS]]
+    if count > _SHOWN_PROBLEMS:
+        lines.append(f"  ... and {count - _SHOWN_PROBLEMS} more")
+    heading = f"{count} problem{'s' if count != 1 else ''} in {where} (nothing was sent):"
+    return "\n".join([heading, *lines])
+
+
 class InvalidRequest(LocalError):
     """The service would reject the request.
 
@@ -66,10 +82,7 @@ class InvalidRequest(LocalError):
         super().__init__(family, self.problems)
 
     def __str__(self) -> str:
-        count = len(self.problems)
-        lines = [f"  {problem}" for problem in self.problems]
-        heading = f"{count} problem{'s' if count != 1 else ''} in the {self.family} request"
-        return "\n".join([f"{heading} (nothing was sent):", *lines])
+        return list_problems(self.problems, f"the {self.family} request")
 
 
 class UnknownFamily(LocalError):

@@ -27,11 +27,10 @@ from typing import Final, cast
 
 import attrs
 
-from muybridge_protocol.errors import LocalError
+from muybridge_protocol.errors import LocalError, list_problems
 from muybridge_protocol.estimates.price_entry import EXAMPLE, did_you_mean, read_price
 from muybridge_protocol.estimates.price_list import PriceList
 from muybridge_protocol.estimates.prices import Key, Price
-from muybridge_protocol.records.json import readable
 from muybridge_protocol.rules.values import shown
 
 LARGEST_FILE: Final = 256 * 1024
@@ -39,7 +38,6 @@ LARGEST_FILE: Final = 256 * 1024
 LONGEST_LINE: Final = 1_000
 """Most characters of a line: a key of many parts takes the reader the square of its length."""
 _LONGEST_CURRENCY: Final = 16
-_SHOWN_PROBLEMS: Final = 50
 
 _CURRENCY: Final = "currency"
 _PRICES: Final = "prices"
@@ -74,12 +72,7 @@ class InvalidPrices(LocalError):
         super().__init__(self.problems)
 
     def __str__(self) -> str:
-        count = len(self.problems)
-        lines = [f"  {readable(str(problem), 1000)}" for problem in self.problems[:_SHOWN_PROBLEMS]]
-        if count > _SHOWN_PROBLEMS:
-            lines.append(f"  ... and {count - _SHOWN_PROBLEMS} more")
-        heading = f"{count} problem{'s' if count != 1 else ''} in the price file"
-        return "\n".join([f"{heading} (nothing was sent):", *lines])
+        return list_problems(self.problems, "the price file")
 
 
 def parse_prices(text: str) -> PriceList:

@@ -20,12 +20,11 @@ import attrs
 
 from muybridge.batch.journal_entries import NewItem
 from muybridge.files.saving import safe_stem
-from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
+from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily, list_problems
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
-from muybridge_protocol.records.json import InvalidJson, read_json, readable
+from muybridge_protocol.records.json import InvalidJson, read_json
 from muybridge_protocol.rules.values import Kind, shown
 
-_SHOWN_PROBLEMS: Final = 50
 _LONGEST_NAME: Final = 200
 _OWN: Final = ("family", "name", "extra", "unlisted_model", "body")
 _CSV_LIMIT: Final = 64 * 1024 * 1024
@@ -49,11 +48,8 @@ class BatchProblem:
     message: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.where}: {self.field}: {self.message}"
-            if self.field
-            else (f"{self.where}: {self.message}")
-        )
+        field = f"{self.field}: " if self.field else ""
+        return f"{self.where}: {field}{self.message}"
 
 
 class InvalidBatch(LocalError):
@@ -68,12 +64,7 @@ class InvalidBatch(LocalError):
         super().__init__(self.problems)
 
     def __str__(self) -> str:
-        count = len(self.problems)
-        lines = [f"  {readable(str(problem), 1000)}" for problem in self.problems[:_SHOWN_PROBLEMS]]
-        if count > _SHOWN_PROBLEMS:
-            lines.append(f"  ... and {count - _SHOWN_PROBLEMS} more")
-        heading = f"{count} problem{'s' if count != 1 else ''} in the batch (nothing was sent):"
-        return "\n".join([heading, *lines])
+        return list_problems(self.problems, "the batch")
 
 
 class WrongItem(ValueError):
