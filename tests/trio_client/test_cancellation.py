@@ -12,12 +12,15 @@ import trustme
 from trio.testing import trio_test
 
 import muybridge
+from client.alarms import LateAtAll
 from client.in_process import PNG, World
 from client.requests_made import image
+from muybridge.wire.async_transport import exchange
+from muybridge.wire.trio_transport import TrioStream
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.records.tasks import Task
 from transport.certificates import client_context, server_context
-from transport.scripted_server import Peer, ScriptedServer, reply_bytes
+from transport.scripted_server import Peer, ScriptedServer, hang, reply_bytes
 
 from .in_trio import at_every_checkpoint, client_of, mock_world, on_virtual_time
 
@@ -187,12 +190,27 @@ async def test_other_exchanges_are_not_shielded() -> None:
 
 
 @trio_test
+async def test_an_exception_as_a_wait_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a signal handler raises as a task begins to wait for bytes comes out as itself."""
+    error = LateAtAll("time is up")
+
+    async def wait_readable(stream: TrioStream) -> None:
+        waiting = trio.lowlevel.wait_readable(stream.sock)  # noqa: ASYNC105  it is driven by hand
+        waiting.send(None)  # trio believes from here on that the task waits
+        waiting.close()
+        raise error
+
+    monkeypatch.setattr(TrioStream, "wait_readable", wait_readable)
+    with ScriptedServer(hang) as server:
+        request = HttpRequest(method="GET", url=server.url)
+        with pytest.raises(LateAtAll) as caught:
+            await exchange(muybridge.TrioTransport(), request, timeout=5)
+    assert caught.value is error
+
+
+@trio_test
 async def test_shield_ends_with_the_time_out() -> None:
     """A create whose reply never comes ends with its time-out as ambiguous, cancelled or not."""
-
-    def hang(peer: Peer) -> None:
-        peer.read_request()
-        peer.hang()
 
     with ScriptedServer(hang) as server, trio.fail_after(5):
         async with muybridge.TrioClient("key", server.url, timeout=0.4) as client:

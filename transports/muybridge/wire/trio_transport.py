@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import ClassVar, TypeVar
 
 import trio
@@ -34,7 +35,10 @@ class TrioStream(SocketStream):
 
     def close(self) -> None:
         """Close it at once."""
-        trio.lowlevel.notify_closing(self.sock)
+        # The exception of a signal handler may have struck the current task as it began to wait.
+        # Trio then takes it for one that waits, and tells it here that the socket is closed.
+        with suppress(trio.ClosedResourceError):
+            trio.lowlevel.notify_closing(self.sock)
         super().close()
 
 
