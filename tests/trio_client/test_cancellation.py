@@ -210,13 +210,19 @@ async def test_an_exception_as_a_wait_begins(monkeypatch: pytest.MonkeyPatch) ->
 
 @trio_test
 async def test_shield_ends_with_the_time_out() -> None:
-    """A create whose reply never comes ends with its time-out as ambiguous, cancelled or not."""
+    """A create whose reply never comes ends with its timeout as ambiguous, cancelled or not."""
+    scope = trio.CancelScope()
+    token = trio.lowlevel.current_trio_token()
 
-    with ScriptedServer(hang) as server, trio.fail_after(5):
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        token.run_sync_soon(scope.cancel)
+        peer.hang()
+
+    with ScriptedServer(script) as server, trio.fail_after(5):
         async with muybridge.TrioClient("key", server.url, timeout=0.4) as client:
-            with trio.move_on_after(0.1) as scope:
-                with pytest.raises(muybridge.CreateAmbiguous, match="timed out"):
-                    await client.create(image())
+            with scope, pytest.raises(muybridge.CreateAmbiguous, match="timed out"):
+                await client.create(image())
             assert scope.cancel_called
             assert not scope.cancelled_caught
         assert server.posts == 1
