@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,9 +20,11 @@ from muybridge import (
     OverBudget,
     RateLimited,
     Refused,
+    Task,
     VideosRequest,
 )
 from muybridge.ledger import Budget, LedgerUnusable, Measure, State, open_ledger
+from muybridge.ledger.books import Booking
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 
@@ -367,6 +370,27 @@ def test_a_listener_that_raises(make_client: MakeClient, world: World, ledger: P
     [entry] = open_ledger(ledger).entries()
     assert entry.state is State.ACCEPTED
     assert entry.task is not None
+
+
+class Late(Exception):
+    """What the handler of a signal raises."""
+
+
+def test_the_ledger_hears_of_a_task_last(
+    make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If something strikes while the ledger hears of an accepted task, a run still knows its id."""
+
+    def struck(*_: object) -> NoReturn:
+        raise Late
+
+    monkeypatch.setattr(Booking, "judge", struck)
+    submitted: list[Task] = []
+    client = make_client(world, ledger=ledger, on_submitted=submitted.append)
+    with suppress(Late):
+        run_all(client, [image()])
+    assert len(submitted) == 1
+    assert states(ledger)[State.ACCEPTED] == 0
 
 
 def test_the_key_is_not_in_the_ledger(make_client: MakeClient, world: World, ledger: Path) -> None:

@@ -113,7 +113,7 @@ def answer_with_a_stream(peer: Peer) -> None:
 
 @pytest.mark.parametrize("event_loop", ["asyncio", "trio"])
 def test_many_texts(event_loop: str) -> None:
-    """Many tasks ask one client for text at once, and each is paid once."""
+    """Many tasks ask one client for text at once, and each is paid for once."""
     texts: list[str] = []
 
     async def ask(client: muybridge.AsyncClient) -> None:

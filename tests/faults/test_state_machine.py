@@ -181,7 +181,7 @@ class CallerOfTheService(RuleBasedStateMachine):
 
     @invariant()
     def every_create_is_accounted_for(self) -> None:
-        """What was accepted is known by its id, or was reported as ambiguous; and paid once."""
+        """What was accepted is known by its id, or was reported as ambiguous; and paid for once."""
         assert self.world.doubles == []
         booked = {prompt: ids for prompt, ids in self.world.booked.items() if ids}
         assert all(len(ids) == 1 for ids in booked.values())

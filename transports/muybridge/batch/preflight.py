@@ -21,7 +21,6 @@ from muybridge.batch.opening import check_limit, check_same_items
 from muybridge_protocol.estimates import (
     Estimate,
     PriceList,
-    Quantities,
     Totals,
     estimate_of,
     media_quantities,
@@ -115,8 +114,4 @@ def _unsent(
 
 
 def _estimate(family: str, body: Mapping[str, Any], prices: PriceList | None) -> Estimate:
-    return estimate_of(_quantities(family, body), prices)
-
-
-def _quantities(family: str, body: Mapping[str, Any]) -> Quantities:
-    return media_quantities(find_family(family), body.get("model"), body)
+    return estimate_of(media_quantities(find_family(family), body.get("model"), body), prices)

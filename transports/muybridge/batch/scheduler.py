@@ -193,14 +193,8 @@ class Scheduler:
             if not self._may_send(work, sent):
                 return
             booking = self._driver.booking(self._fleet.operation_of(sent.ticket))
-        came = await self._driver.exchange(sent.request, sent.deadline, booking)
-        if booking is not None:
-            booking.judge(came, self._driver.runtime.now())
-        try:
-            self._take_end(work, sent, came)
-        finally:
-            if booking is not None:
-                await booking.record()
+        take = partial(self._take_end, work, sent)
+        await self._driver.pass_on(sent.request, sent.deadline, booking, take)
 
     def _take_end(
         self,

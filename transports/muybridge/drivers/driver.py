@@ -147,6 +147,33 @@ class Driver:
         )
         return self.credentials.redact_response(came) if isinstance(came, HttpResponse) else came
 
+    async def pass_on(
+        self,
+        request: HttpRequest,
+        deadline: float,
+        booking: Booking | None,
+        take: Callable[[HttpResponse | TransportFailure | BrokenOff], None],
+    ) -> HttpResponse | TransportFailure | BrokenOff:
+        """Send *request*, pass the outcome on to *take*, and return it.
+
+        The ledger hears of it last, so that nothing that goes wrong there keeps a paid id from its
+        owner. It hears of it even if *take* raises.
+
+        Args:
+            request: What to send.
+            deadline: When to give up, on the runtime's clock.
+            booking: Books it in the ledger, or None.
+            take: Takes the outcome.
+        """
+        came = await self.exchange(request, deadline, booking)
+        try:
+            take(came)
+        finally:
+            if booking is not None:
+                booking.judge(came, self.runtime.now())
+                await booking.record()
+        return came
+
     async def attempt(
         self,
         request: HttpRequest,

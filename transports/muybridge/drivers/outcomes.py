@@ -173,18 +173,20 @@ class AsyncOutcomes:
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
                 return
-        came = await self._driver.exchange(sent.request, sent.deadline, booking)
-        if booking is not None:
-            booking.judge(came, runtime.now())
-        broken = came if isinstance(came, BrokenOff) else None
-        cancelled = broken is not None and isinstance(broken.error, runtime.cancelled)
+        take = partial(self._take_end, sent)
+        came = await self._driver.pass_on(sent.request, sent.deadline, booking, take)
+        if isinstance(came, BrokenOff) and not isinstance(came.error, Exception):
+            raise came.error
+
+    def _take_end(
+        self, sent: Dispatch[int], came: HttpResponse | TransportFailure | BrokenOff
+    ) -> None:
+        cancelled = isinstance(came, BrokenOff) and isinstance(
+            came.error, self._driver.runtime.cancelled
+        )
         with self._team.lock:
             if not (self._left or (cancelled and not sent.request.paid)):
                 self._take(sent, came)
-        if booking is not None:
-            await booking.record()
-        if broken is not None and not isinstance(broken.error, Exception):
-            raise broken.error
 
     def _take(self, sent: Dispatch[int], came: HttpResponse | TransportFailure | BrokenOff) -> None:
         if isinstance(came, BrokenOff):

@@ -1,4 +1,4 @@
-"""The ledger of paid requests: budgets, what was spent, and requests that are paid once.
+"""The ledger of paid requests: budgets, what was spent, and requests that are paid for once.
 
 from muybridge.ledger import Budget, open_ledger
 

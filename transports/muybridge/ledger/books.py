@@ -104,7 +104,7 @@ class Books:
         Args:
             operation: The operation at its beginning.
             runtime: The client's.
-            once: The name under which it is paid once, or None.
+            once: The name under which it is paid for once, or None.
             digest: The digest of the request, or None without a name.
         """
         if not isinstance(operation, PaidOperation) or not operation.http_request.paid:
@@ -127,7 +127,7 @@ class Booking:
         books: The client's.
         operation: The operation at its beginning.
         runtime: The client's.
-        once: The name under which it is paid once, or None.
+        once: The name under which it is paid for once, or None.
         digest: The digest of the request, or None without a name.
     """
 

@@ -47,7 +47,7 @@ class Purchase:
         model: The model, or "" if it is unknown.
         tier: The tier that the price depends on, or None.
         amounts: What it consumes.
-        once: The name under which it is paid once, or None.
+        once: The name under which it is paid for once, or None.
         digest: The digest of the request, or None without a name.
     """
 
@@ -75,7 +75,7 @@ class Entry:
         amounts: What it consumes.
         state: Its progress.
         owner: The store that armed it, which has died if nothing holds its lock.
-        once: The name under which it is paid once, or None.
+        once: The name under which it is paid for once, or None.
         digest: The digest of the request, or None without a name.
         token: The task's token, once its id is known.
         candidate: What looks like an id in an ambiguous response, or None.

@@ -6,7 +6,7 @@ whichever thread or process, sees that entry. It is on the disk before the first
 request, so a process that dies afterwards leaves it behind, and it stays spent. The amount is
 released only if the request certainly did nothing.
 
-A request is paid at most once under a name for the same reason: the transaction that arms it finds
+A request is paid for at most once under a name for the same reason: the transaction that arms it finds
 whoever has the name already.
 
 This module knows neither SQL nor clocks nor event loops. A `Store` keeps the entries, and the
@@ -105,8 +105,7 @@ class Ledger:
             LedgerUnusable: It could not be recorded. The entry stays armed, and so counts as spent.
         """
         self._late[key] = _Conclusion(state, token, candidate, reason, cost)
-        with self._writing():
-            pass
+        self._record_late()
 
     def named(self, account: str, once: str, digest: str) -> Entry | None:
         """Return the entry that has the name *once*, or None if the name is free.
@@ -188,8 +187,7 @@ class Ledger:
     def _take_over(self) -> None:
         """Make the armed entries of dead processes ambiguous."""
         if self._late:
-            with self._writing():
-                pass
+            self._record_late()
         mine = self._store.owner
         left = [
             entry.key
@@ -201,6 +199,11 @@ class Ledger:
                 entry = rows.find(key)
                 if entry is not None and entry.state is State.ARMED:
                     rows.put(_ambiguous(entry))
+
+    def _record_late(self) -> None:
+        """Record every conclusion that is not recorded yet."""
+        with self._writing():
+            pass
 
     @contextmanager
     def _writing(self) -> Generator[Rows]:
