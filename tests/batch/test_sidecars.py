@@ -76,7 +76,7 @@ def test_a_sidecar_in_place_is_left_alone(server: BillingServer, run: Run, tmp_p
 
 
 def test_a_file_in_its_place(server: BillingServer, run: Run, tmp_path: Path) -> None:
-    """If a sidecar cannot be written, its result is saved and paid for once; a later run writes it."""
+    """A result without a sidecar is saved, and paid for once; a later run writes the sidecar."""
     place = tmp_path / "out" / "h2.png.json"
     place.parent.mkdir()
     place.write_bytes(b"mine")

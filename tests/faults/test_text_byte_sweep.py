@@ -46,7 +46,7 @@ def _outcome(call: Callable[[], Any]) -> tuple[MuybridgeError | None, Any]:
 def sweep(
     around: Surroundings, driver: str, scheme: str, end: str, name: str, cuts: list[int]
 ) -> None:
-    """Cut one answer after the other; each is whole, or says that it is not, and is paid for once."""
+    """Cut one answer after the other; each is whole or says it is not, and is paid for once."""
     reply = REPLIES[name]
     head = reply.index(b"\r\n\r\n") + 4
     whole = 0

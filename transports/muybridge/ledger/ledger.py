@@ -6,8 +6,8 @@ whichever thread or process, sees that entry. It is on the disk before the first
 request, so a process that dies afterwards leaves it behind, and it stays spent. The amount is
 released only if the request certainly did nothing.
 
-A request is paid for at most once under a name for the same reason: the transaction that arms it finds
-whoever has the name already.
+A request is paid for at most once under a name for the same reason: the transaction that arms it
+finds whoever has the name already.
 
 This module knows neither SQL nor clocks nor event loops. A `Store` keeps the entries, and the
 caller says what time it is.
