@@ -22,6 +22,7 @@ nitpicky = True
 nitpick_ignore = [
     # Types of other libraries that the source imports by name. Only names with their module are
     # recognised as foreign, and nothing is downloaded to find out.
+    ("py:class", "Path"),
     ("py:class", "SSLContext"),
     ("py:class", "TracerProvider"),
     # Our own types in public signatures whose names are not public: programs have such values, or

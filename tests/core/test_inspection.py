@@ -16,8 +16,9 @@ from media.corpus import PICTURES, picture, sound, video
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
-from muybridge_protocol.media.facts import MediaFacts, MediaKind
+from muybridge_protocol.media.facts import MediaFacts
 from muybridge_protocol.media.inspect import inspect_media
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.source import Fragments
 from muybridge_protocol.operations import Fetch, Inspection, OperationMisuse, Settled
 from muybridge_protocol.operations.inspect import FIRST, FURTHER, HOPS, LIMIT, Stage

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from muybridge_protocol.media.facts import MediaFacts, MediaKind
+from muybridge_protocol.media.facts import MediaFacts
 from muybridge_protocol.media.inspect import inspect_media
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.source import Fragments, Wanted
 
 from .corpus import PICTURES, av, picture, sound, video

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from muybridge_protocol.media.facts import MediaFacts, MediaKind
+from muybridge_protocol.media.facts import MediaFacts
+from muybridge_protocol.media.kinds import MediaKind
 
 from .corpus import picture, sound, video
 from .judging import check, report

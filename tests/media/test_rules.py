@@ -14,8 +14,9 @@ import pytest
 
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.families.references import media_fields
-from muybridge_protocol.media.facts import MediaFacts, MediaKind
+from muybridge_protocol.media.facts import MediaFacts
 from muybridge_protocol.media.inspect import inspect_media
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.source import Fragments
 from muybridge_protocol.rules.media import Each, Medium, Together, Unseen, judge_media
 

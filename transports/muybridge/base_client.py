@@ -6,9 +6,7 @@ thin faces without logic.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -21,12 +19,9 @@ from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
 from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.drivers.notes import PaidNotes, note_task
-from muybridge.files.sidecar import Sidecar, with_sidecar
-from muybridge_protocol.errors import TaskEnded
-from muybridge_protocol.events import Event, Polled
+from muybridge_protocol.events import Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.operations import Poll
 from muybridge_protocol.operations.defaults import (
     CHECK_TIMEOUT,
     CONCURRENCY,
@@ -40,6 +35,7 @@ from muybridge_protocol.service import Service
 if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import FleetRun, Work
     from muybridge.drivers.outcomes import AsyncOutcomes
+    from muybridge.files.sidecar import Sidecar
     from muybridge.ledger.books import Books
     from muybridge.media.checking import MediaFiles
     from muybridge_protocol.rules.media import MediaReport
@@ -221,7 +217,9 @@ class BaseClient(AsyncTextClient):
         Raises:
             ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
         """
-        return _Watch(
+        from muybridge.drivers.watching import Watch  # noqa: PLC0415  not all watch
+
+        return Watch(
             self._driver, lambda: self._calls.wait(task, timeout=timeout, **self._moment())
         )
 
@@ -344,6 +342,8 @@ class BaseClient(AsyncTextClient):
                 # In a thread, because it waits for the disk.
                 finish = partial(part.finish, saved.content_type)
                 if sidecar:
+                    from muybridge.files.sidecar import with_sidecar  # noqa: PLC0415  most want none
+
                     finish = partial(with_sidecar, finish, task, sidecar)
                 return await self._driver.runtime.in_thread(finish)
         except OSError as error:
@@ -467,66 +467,3 @@ class DrivenClient(BaseClient):
     @property
     def _driver(self) -> Driver:
         return self._given
-
-
-class _Watch:
-    """The results of a watched task, as long as the context lasts."""
-
-    def __init__(self, driver: Driver, begin: Callable[[], Poll]) -> None:
-        self._driver = driver
-        self._begin = begin
-        self._last: Result | None = None
-        self._results: deque[Result] = deque()
-        self._drive: Drive[Poll] | None = None
-        self._reading = False
-
-    async def __aenter__(self) -> Self:
-        poll = self._begin()
-        if poll.settled is not None:  # the task ended when it was created
-            self._results.append(poll.task.to_result())
-        self._drive = Drive(self._driver, poll)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        drive, self._drive = self._drive, None
-        self._results.clear()
-        if drive is not None:
-            drive.leave()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Result:
-        if self._reading:
-            raise RuntimeError("another task or thread is already reading this watch")
-        try:
-            self._reading = True
-            return await self._next()
-        finally:
-            self._reading = False
-
-    async def _next(self) -> Result:
-        while not self._results:
-            drive = self._drive  # the context may be left meanwhile
-            if drive is None:
-                raise StopAsyncIteration
-            if await drive.step():
-                self._take(drive.events)
-            else:
-                self._drive = None
-                with contextlib.suppress(TaskEnded):  # its last record was yielded
-                    drive.outcome()
-        return self._results.popleft()
-
-    def _take(self, events: tuple[Event, ...]) -> None:
-        """Keep the results whose status or link is new."""
-        for event in events:
-            if isinstance(event, Polled):
-                last, self._last = self._last, event.result
-                if last is None or event.changed or last.url != event.result.url:
-                    self._results.append(event.result)

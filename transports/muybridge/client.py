@@ -21,7 +21,6 @@ from muybridge.drivers.blocking import (
 from muybridge.drivers.calls import Calls, check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
-from muybridge.files.sidecar import Sidecar
 from muybridge.payment_guard import guarded
 from muybridge.text_client import TextClient
 from muybridge.wire.transport import Transport
@@ -41,6 +40,7 @@ from muybridge_protocol.service import Service
 if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import Outcome, Work
     from muybridge.drivers.outcomes import AsyncOutcomes
+    from muybridge.files.sidecar import Sidecar
     from muybridge.ledger.budget import Budget
     from muybridge.ledger.ledger import Ledger
     from muybridge.media.checking import MediaFiles

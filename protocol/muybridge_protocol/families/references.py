@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from muybridge_protocol.families.family import Family
-from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import is_array
 

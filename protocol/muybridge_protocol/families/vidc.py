@@ -7,7 +7,7 @@ from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media import Each, Unseen
 from muybridge_protocol.rules.media_conditions import Lasts
 from muybridge_protocol.rules.media_urls import MediaUrl

@@ -15,7 +15,7 @@ from muybridge_protocol.families.family import (
     Unlisted,
 )
 from muybridge_protocol.families.request import MediaRequest, media_request, setting
-from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media import Each, Together
 from muybridge_protocol.rules.media_conditions import Megabytes, Resolution
 from muybridge_protocol.rules.media_urls import MediaUrl

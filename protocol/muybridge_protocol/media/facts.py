@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import attrs
 
+from muybridge_protocol.media.kinds import MediaKind
 
-class MediaKind(StrEnum):
-    """What a field takes, and what a file is."""
-
-    IMAGE = "image"
-    VIDEO = "video"
-    SOUND = "sound"
-
+__all__ = ["UNKNOWN_FORMAT", "MediaFacts", "MediaKind"]
 
 UNKNOWN_FORMAT = "unknown"
 """The format of data that begins like nothing that is known here."""

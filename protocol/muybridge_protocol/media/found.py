@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.source import Damaged
 
 LONGEST_EDGE = 2**31

@@ -17,9 +17,10 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from muybridge_protocol.media.facts import UNKNOWN_FORMAT, MediaFacts, MediaKind
+from muybridge_protocol.media.facts import UNKNOWN_FORMAT, MediaFacts
 from muybridge_protocol.media.found import Found
 from muybridge_protocol.media.images import IMAGE_READERS
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.mp4 import read_mp4
 from muybridge_protocol.media.sounds import mp3_start, read_mp3, read_wav
 from muybridge_protocol.media.source import Bounded, Damaged, OutOfReach, Source, Truncated

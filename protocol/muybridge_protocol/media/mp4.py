@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from muybridge_protocol.media.facts import MediaKind
 from muybridge_protocol.media.found import Found
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.source import Damaged, Source, Truncated, exactly
 
 _CLOSE = 1.0

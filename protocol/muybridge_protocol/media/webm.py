@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from muybridge_protocol.media.facts import MediaKind
 from muybridge_protocol.media.found import Found
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.media.source import Damaged, Source, Truncated, exactly
 
 _HEADER, _SEGMENT, _INFO, _TRACKS, _CLUSTER = (

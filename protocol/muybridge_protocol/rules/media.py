@@ -14,7 +14,8 @@ from typing import Protocol
 
 import attrs
 
-from muybridge_protocol.media.facts import MediaFacts, MediaKind
+from muybridge_protocol.media.facts import MediaFacts
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media_conditions import (
     KEPT,
     Body,

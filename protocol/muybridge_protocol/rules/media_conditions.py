@@ -16,7 +16,8 @@ from typing import Protocol
 
 import attrs
 
-from muybridge_protocol.media.facts import UNKNOWN_FORMAT, MediaFacts, MediaKind
+from muybridge_protocol.media.facts import UNKNOWN_FORMAT, MediaFacts
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.values import either, parse_pixel_size
 
 Body = Mapping[str, object]

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from muybridge_protocol.hosts import is_public_host
-from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.values import either, is_array, shown
 
 # Without flags and classes such as `\s`, so that the OpenAPI document can have the same patterns.

@@ -10,7 +10,7 @@ from muybridge.cli.options import option_name
 from muybridge_protocol.families import Family, Media, Model, Pacing
 from muybridge_protocol.families.examples import smallest_example
 from muybridge_protocol.families.references import media_fields
-from muybridge_protocol.media.facts import MediaKind
+from muybridge_protocol.media.kinds import MediaKind
 
 _PURPOSES: Mapping[str, str] = {
     "create": "Create a task for",
