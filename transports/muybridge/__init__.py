@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         AsyncContentStream as AsyncContentStream,
         AsyncTextStream as AsyncTextStream,
     )
+    from muybridge.files.inline_media import load_media as load_media
     from muybridge.files.prices import load_prices as load_prices
     from muybridge.files.sidecar import Sidecar as Sidecar, SidecarFailed as SidecarFailed
     from muybridge.files.text_parts import load_part as load_part
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     )
     from muybridge_protocol.fleet import FleetOutcome as FleetOutcome
     from muybridge_protocol.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
+    from muybridge_protocol.media.inline import InlineMedia as InlineMedia
     from muybridge_protocol.records.tasks import Result as Result, Status as Status, Task as Task
     from muybridge_protocol.rules.media import MediaReport as MediaReport
     from muybridge_protocol.text.content import (
@@ -126,6 +128,7 @@ _HOMES: Final = {
     "muybridge.client": Home("Client Outcomes", extra="requests"),
     "muybridge.drivers.outcomes": Home("AsyncOutcomes"),
     "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
+    "muybridge.files.inline_media": Home("load_media"),
     "muybridge.files.prices": Home("load_prices"),
     "muybridge.files.sidecar": Home("Sidecar SidecarFailed"),
     "muybridge.files.text_parts": Home("load_part"),
@@ -163,6 +166,7 @@ _HOMES: Final = {
     ),
     "muybridge_protocol.fleet": Home("FleetOutcome"),
     "muybridge_protocol.http": Home("HttpRequest HttpResponse"),
+    "muybridge_protocol.media.inline": Home("InlineMedia"),
     "muybridge_protocol.records.tasks": Home("Result Status Task"),
     "muybridge_protocol.rules.media": Home("MediaReport"),
     "muybridge_protocol.text.content": Home("Content Conversation GenerationConfig Part"),

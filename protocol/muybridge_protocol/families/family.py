@@ -27,6 +27,7 @@ from muybridge_protocol.rules.values import (
     Notice,
     Problem,
     ValueRule,
+    is_array,
     shown,
     unwritable,
     with_article,
@@ -180,15 +181,22 @@ class Field:
                 value,
                 "type",
                 f"{shown(value)} is not {with_article(self.kind)}",
-                "leave the field out to get the service's default"
-                if value is None and not self.required
-                else f"use {with_article(self.kind)}",
+                self._accepted_for(value),
             )
         for rule in rules:
             complaint = rule.complaint(value)
             if complaint:
                 return Problem(self.wire, value, rule.name, complaint, rule.accepted)
         return None
+
+    def _accepted_for(self, value: object) -> str:
+        """Return what would be accepted in place of *value*, which has the wrong type."""
+        if value is None and not self.required:
+            return "leave the field out to get the service's default"
+        items = value if is_array(value) else (value,)
+        if any(isinstance(item, bytes) or hasattr(item, "__fspath__") for item in items):
+            return f"use {with_article(self.kind)}; muybridge.load_media turns a file into one"
+        return f"use {with_article(self.kind)}"
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ import attrs
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media_urls import MediaUrl
-from muybridge_protocol.rules.values import is_array
+from muybridge_protocol.rules.values import Problem, is_array
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +48,34 @@ def references_in(family: Family, body: Mapping[str, object]) -> tuple[Reference
             found.append(Reference(field=wire, index=None, kind=kind, value=value))
         elif is_array(value):
             found += (
-                Reference(field=wire, index=index, kind=kind, value=str(item))
+                Reference(field=wire, index=index, kind=kind, value=item)
                 for index, item in enumerate(value)
+                if isinstance(item, str)
             )
     return tuple(found)
+
+
+def problems_of_files(family: Family, body: Mapping[str, object]) -> tuple[Problem, ...]:
+    """Return the rules of *family* about media that the files in *body* certainly break."""
+    from muybridge_protocol.media.inline import InlineMedia  # noqa: PLC0415  most send URLs
+    from muybridge_protocol.rules.media import Medium, judge_media  # noqa: PLC0415  the same
+
+    names: dict[tuple[str, int | None], str] = {}
+    media: list[Medium] = []
+    for one in references_in(family, body):
+        if isinstance(one.value, InlineMedia):
+            name, facts = one.value.name, one.value.facts
+            media.append(
+                Medium(field=one.field, index=one.index, kind=one.kind, source=name, facts=facts)
+            )
+            names[one.field, one.index] = f"{name or f'the {facts.kind or one.kind}'} "
+    return tuple(
+        Problem(
+            finding.field,
+            body[finding.field],
+            "media",
+            f"{names.get((finding.field, finding.index), '')}{finding.why}",
+            f"{finding.rule[:1].lower()}{finding.rule[1:]}".removesuffix("."),
+        )
+        for finding in judge_media(family.media_rules, media, body).problems
+    )

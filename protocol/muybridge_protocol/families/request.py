@@ -20,8 +20,17 @@ import attrs
 
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Field, Unlisted
+from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import Alias
-from muybridge_protocol.rules.values import Kind, OneOf, Text, ValueRule, is_array
+from muybridge_protocol.rules.values import (
+    Kind,
+    OneOf,
+    Problem,
+    Text,
+    ValueRule,
+    is_array,
+    without_content,
+)
 
 if TYPE_CHECKING:
     from muybridge_protocol.estimates import Estimate, PriceList, Quantities
@@ -61,7 +70,7 @@ _C = TypeVar("_C")
     kw_only_default=True, frozen_default=True, field_specifiers=(setting, attrs.field)
 )
 def _request_class(cls: type[_C]) -> type[_C]:
-    return attrs.frozen(kw_only=True)(cls)
+    return attrs.frozen(kw_only=True, repr=False)(cls)
 
 
 @_request_class
@@ -84,8 +93,9 @@ class MediaRequest:
     def __attrs_post_init__(self) -> None:
         family = self.family
         report = family.check(self._body(), extra=self.extra)
-        if not report.ok:
-            raise InvalidRequest(family.name, report.problems)
+        problems = report.problems or self._problems_of_files()
+        if problems:
+            raise _with_hint(InvalidRequest(family.name, problems), family)
         for alias in family.aliases:
             self._adopt(alias)
         body = self._body()
@@ -155,12 +165,16 @@ class MediaRequest:
         request = cls.family.parse(body, keep_unknown=keep_unknown)
         return typing.cast("Self", request)
 
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({settings})"
+
     def __rich_repr__(self) -> Iterable[tuple[str, object]]:
-        # rich shows every field of an attrs class, but most fields of a request are not set.
+        # Most fields of a request are not set, and one that is may have megabytes.
         for field in attrs.fields(typing.cast("type[attrs.AttrsInstance]", type(self))):
             value = getattr(self, field.name)
             if value is not None and value != {}:
-                yield field.name, value
+                yield field.name, without_content(value)
 
     def _body(self) -> dict[str, object]:
         body: dict[str, object] = {}
@@ -169,6 +183,16 @@ class MediaRequest:
             if value is not None or field.required:
                 body[field.wire] = value
         return body
+
+    def _problems_of_files(self) -> tuple[Problem, ...]:
+        """Return which rules about media the files in the request break."""
+        values = (getattr(self, field.name) for field in self.family.fields)
+        items = (item for value in values for item in (value if is_array(value) else (value,)))
+        if not any(isinstance(item, str) and type(item) is not str for item in items):
+            return ()
+        from muybridge_protocol.families.references import problems_of_files  # noqa: PLC0415  most send URLs
+
+        return problems_of_files(self.family, self._body())
 
     def _adopt(self, alias: Alias) -> None:
         """Move the value of a legacy field to the current one. If both were set, they are equal."""
@@ -179,6 +203,20 @@ class MediaRequest:
         if old is not None:
             object.__setattr__(self, field.name, old)
             object.__setattr__(self, legacy.name, None)
+
+
+def _with_hint(error: InvalidRequest, family: Family) -> InvalidRequest:
+    """Return *error* with a note on how to send a file, if a field seems to have a file's name."""
+    for problem in error.problems:
+        field = family.field(problem.field)
+        rules = field.rules if field is not None else ()
+        takes_files = any(isinstance(rule, MediaUrl) and rule.base64 for rule in rules)
+        items = problem.value if is_array(problem.value) else (problem.value,)
+        names = (item for item in items if type(item) is str and "://" not in item)
+        if problem.rule == "media_url" and takes_files and any(names):
+            error.add_note("To send a local file, give muybridge.load_media(path) for its URL.")
+            break
+    return error
 
 
 R = TypeVar("R", bound=MediaRequest)

@@ -90,7 +90,7 @@ class VidgRequest(MediaRequest):
         doc="Resolution; only 720p for vidg_video3_pro", service_default="720p", default=None
     )
     image_urls: Sequence[str] | None = setting(
-        MediaUrl(bare_base64=True),
+        MediaUrl(bare_base64=True, base64_stated=True),
         doc=(
             "Reference images; at most 7 for vidg_video3 and vidg_video3_stable, 5 for "
             "vidg_video3_max"

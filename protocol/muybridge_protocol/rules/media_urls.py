@@ -40,6 +40,8 @@ class MediaUrl:
     Args:
         base64: Whether it may be the media itself, as a `data:` URI.
         bare_base64: Whether it may also be plain base64.
+        base64_stated: Whether the specification says that the service reads base64 here. Elsewhere
+            it is silent, so a local file is only sent if its user has said so.
         assets: Whether `asset://<id>` is accepted.
         kind: What it is.
         public: Whether the service requires a public URL, so that hosts which only this machine or
@@ -49,6 +51,7 @@ class MediaUrl:
     name: ClassVar[str] = "media_url"
     base64: bool = True
     bare_base64: bool = False
+    base64_stated: bool = False
     assets: bool = False
     public: bool = False
     kind: MediaKind = MediaKind.IMAGE
@@ -84,6 +87,8 @@ class MediaUrl:
         if url[:5].lower() == "data:":
             if not self.base64:
                 return "base64 media is not accepted here"
+            if type(url) is not str:
+                return self._complaint_of_file(url)
             found = re.fullmatch(DATA_URI, url)
             return None if found else f"{shown(url)} is not a base64 data: URI"
         if re.fullmatch(URL, url):
@@ -96,6 +101,17 @@ class MediaUrl:
         if re.fullmatch(BARE_BASE64, url):
             return None if self.bare_base64 else "plain base64 is not accepted here"
         return f"{shown(url)} is not a URL"
+
+    def _complaint_of_file(self, text: str) -> str | None:
+        """Return what is wrong with a `data:` URI that is more than a plain string, or None."""
+        from muybridge_protocol.media.inline import InlineMedia  # noqa: PLC0415  most send URLs
+
+        if self.base64_stated or not isinstance(text, InlineMedia) or text.allow_inline:
+            return None  # its format is known
+        return (
+            f"{text!r}: the specification does not say that the service reads files here; it may "
+            "charge for the request and ignore this one (allow_inline=True sends it all the same)"
+        )
 
 
 def _host_of(url: str) -> str | None:

@@ -17,6 +17,10 @@ import attrs
 
 from muybridge_protocol.records.json import is_encodable, truncated
 
+_CONTENT = re.compile(r"[Dd][Aa][Tt][Aa]:|[A-Za-z0-9+/_-]{256}")
+"""How text begins that is the content of a file: a `data:` URI, or plain base64."""
+_LONGEST_START = 40
+
 
 @attrs.frozen
 class Problem:
@@ -31,7 +35,7 @@ class Problem:
     """
 
     field: str
-    value: object
+    value: object = attrs.field(repr=lambda value: shown(value))  # noqa: PLW0108  it is defined below
     rule: str
     message: str
     accepted: str
@@ -323,10 +327,39 @@ def shown(value: object, limit: int = 80) -> str:
     if isinstance(value, str) and "://" in value:
         value = value.partition("?")[0]
     try:
-        text = repr(value)
+        # An id may look like base64, and a message needs its beginning.
+        is_id = isinstance(value, str) and ":" not in value[:5]
+        text = repr(value if is_id else without_content(value))
     except (ValueError, RecursionError):  # an integer too long, or an array nested too deeply
         text = f"this {type(value).__name__}"
     return truncated(text, limit)
+
+
+@attrs.frozen
+class _Content:
+    """Stands for text that is the content of a file, where a request is shown."""
+
+    said: str
+
+    def __repr__(self) -> str:
+        return self.said
+
+
+def without_content(value: object) -> object:
+    """Return *value* with its type and size in place of each text that is a file's content."""
+    match value:
+        case str() if type(value) is str and _CONTENT.match(value):
+            start, comma, _ = value[:_LONGEST_START].partition(",")
+            start = start if comma else "base64"
+            return _Content(f"<{start}: {len(value):,} characters>")
+        case list() | tuple():
+            items = map(without_content, cast("Sequence[object]", value))
+            return list(items) if isinstance(value, list) else tuple(items)
+        case dict():
+            named = cast("dict[object, object]", value)
+            return {name: without_content(item) for name, item in named.items()}
+        case _:
+            return value
 
 
 def unwritable(wire: object, value: object) -> Problem | None:

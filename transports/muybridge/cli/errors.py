@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from muybridge.cli.invocation import Invocation
-from muybridge.cli.options import option_name
+from muybridge.cli.options import media_rules, option_name
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
@@ -36,7 +36,7 @@ from muybridge_protocol.errors import (
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Result
-from muybridge_protocol.rules.values import Problem
+from muybridge_protocol.rules.values import Problem, is_array
 from muybridge_protocol.service import shown_id
 from muybridge_protocol.text.responses import NoText
 from muybridge_protocol.text.stream_reader import StreamInterrupted
@@ -95,6 +95,8 @@ _ARGUMENTS: Mapping[str, str] = {
     "is in the error's `chunks`": "is on stdout",
     "give api_key": "give --api-key-file",
     "give mime_type, such as image/png": "use a picture or video",
+    "allow_inline=True sends": "--allow-inline sends",
+    ", or raise size_limit": "",
     "say allow_plain_http=True": "say --allow-plain-http",
     "say allow_insecure_downloads=True": "say --allow-insecure-downloads",
     "say RequestsTransport(allow_plain_http_proxy=True)": "say --allow-plain-http-proxy",
@@ -256,7 +258,8 @@ def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
     return {
         **attributes(problem, "field"),
         "option": _option(family, problem.field) if problem.field else None,
-        **attributes(problem, "rule", "message"),
+        "rule": problem.rule,
+        "message": in_options(problem.message),
         "accepted": _accepted(family, problem),
     }
 
@@ -270,6 +273,9 @@ def _accepted(family: str, problem: Problem) -> str:
     accepted = problem.accepted
     if field is not None and problem.rule == "type":
         accepted = "; ".join([accepted, *(rule.accepted for rule in field.rules)])
+    if field is not None and problem.rule == "media_url" and _names_no_file(problem.value):
+        takes_files = any(rule.base64 for rule in media_rules(field))
+        accepted = f"{accepted}, or @FILE for a local file" if takes_files else accepted
     if problem.field == "model" and problem.rule == "one_of":
         from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
 
@@ -277,6 +283,11 @@ def _accepted(family: str, problem: Problem) -> str:
         hint = f"did you mean {close[0]}? " if close else ""
         accepted = f"{hint}{accepted}, or --unlisted-model for one that is not listed"
     return accepted
+
+
+def _names_no_file(value: object) -> bool:
+    items = value if is_array(value) else (value,)
+    return all(type(item) is str for item in items)  # a file's content is more than that
 
 
 def _interruption(error: BaseException, invocation: Invocation) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +17,7 @@ from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.rules.media_urls import MediaUrl
-from muybridge_protocol.rules.values import Kind, OneOf, Problem, Text
+from muybridge_protocol.rules.values import Kind, OneOf, Problem, Text, is_array
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
@@ -29,6 +29,7 @@ Command = Callable[..., Any]
 
 UNLISTED = "unlisted_model"
 EXTRA = "extra"
+ALLOW_INLINE = "allow_inline"
 
 
 def option_name(wire: str) -> str:
@@ -50,6 +51,16 @@ def family_options(family: Family) -> list[click.Parameter]:
                     "not checked.",
                 )
             )
+    rules = [rule for field in family.fields for rule in media_rules(field)]
+    if any(rule.base64 and not rule.base64_stated for rule in rules):
+        options.append(
+            click.Option(
+                ["--allow-inline", ALLOW_INLINE],
+                is_flag=True,
+                help="Send @FILE although the specification does not say that the service reads "
+                "files; it may charge for the request and ignore them.",
+            )
+        )
     options.append(
         click.Option(
             ["--extra", EXTRA],
@@ -58,6 +69,16 @@ def family_options(family: Family) -> list[click.Parameter]:
         )
     )
     return options
+
+
+def media_rules(field: Field) -> Iterator[MediaUrl]:
+    """Yield the rule of *field* if it takes media."""
+    return (rule for rule in field.rules if isinstance(rule, MediaUrl))
+
+
+def file_in(value: object) -> str | None:
+    """Return the path in an option's *value* if that is `@PATH`."""
+    return value[1:] if isinstance(value, str) and value.startswith("@") else None
 
 
 def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
@@ -79,13 +100,28 @@ def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:
             body[field.wire] = _read_value(field, value)
     if body.get("prompt") == "-":
         body["prompt"] = read_stdin()
+    body, wrong_files = _with_files(family, body, allow_inline=bool(values.get(ALLOW_INLINE)))
     if (name := values.get(UNLISTED)) is not None:
         problems += _put_unlisted(body, name)
     extra = _read_extra(values.get(EXTRA), problems)
     report = family.check(body, extra=extra)
-    if problems or not report.ok:
-        raise InvalidRequest(family.name, (*problems, *report.problems))
+    unread = {problem.field for problem in wrong_files}
+    found = (problem for problem in report.problems if problem.field not in unread)
+    if problems or wrong_files or not report.ok:
+        raise InvalidRequest(family.name, (*problems, *wrong_files, *found))
     return family.parse(body, extra=extra)
+
+
+def _with_files(
+    family: Family, body: dict[str, object], *, allow_inline: bool
+) -> tuple[dict[str, object], list[Problem]]:
+    """Return *body* with the content of the files in it, and what is wrong with these."""
+    values = (item for value in body.values() for item in (value if is_array(value) else (value,)))
+    if not any(map(file_in, values)):
+        return body, []
+    from muybridge.media.loading import with_files  # noqa: PLC0415  most requests have none
+
+    return with_files(family, body, file_in, allow_inline=allow_inline)
 
 
 def _store(context: click.Context, parameter: click.Parameter, value: object) -> None:
@@ -236,8 +272,9 @@ def _field_option(field: Field) -> click.Option:
 
 
 def _metavar(field: Field) -> str:
-    if any(isinstance(rule, MediaUrl) for rule in field.rules):
-        return "URL"
+    media = next(media_rules(field), None)
+    if media is not None:
+        return "URL|@FILE" if media.base64 else "URL"
     if any(isinstance(rule, OneOf) for rule in field.rules):
         return "NAME" if field.wire == "model" else "VALUE"
     return _METAVARS.get(field.kind, "TEXT")
@@ -249,6 +286,10 @@ def _help(field: Field) -> str:
     if field.wire == "prompt":
         parts[0] += " (- reads it from stdin)"
     parts += [rule.accepted for rule in field.rules if not isinstance(rule, Text) or rule.limit]
+    for rule in media_rules(field):
+        if rule.base64:
+            needed = "" if rule.base64_stated else ", with --allow-inline"
+            parts.append(f"@FILE sends a local file{needed}")
     if field.kind is Kind.STRINGS:
         parts.append("may be given several times")
     ending = " Required." if field.required else ""

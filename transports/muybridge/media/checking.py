@@ -20,6 +20,7 @@ from muybridge_protocol.families.references import Reference, media_fields, refe
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import without_query
 from muybridge_protocol.media.facts import MediaFacts
+from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.media.inspect import inspect_media
 from muybridge_protocol.media.source import Fragments
 from muybridge_protocol.rules.media import MediaReport, Medium, judge_media
@@ -111,6 +112,8 @@ def files_by_field(
 async def _look(driver: Driver, calls: Calls, one: Reference, deadline: float) -> MediaFacts:
     """Return what is known about a reference."""
     value = one.value
+    if isinstance(value, InlineMedia):
+        return value.facts
     if value[:8].lower() == "asset://":
         return MediaFacts(missing=_ASSET)
     if "://" in value[:8]:
@@ -137,4 +140,6 @@ def _decoded(text: str) -> bytes:
 
 
 def _shown(value: str) -> str:
+    if isinstance(value, InlineMedia) and value.name:
+        return value.name
     return without_query(value) if "://" in value[:8] else f"{len(value):,} characters of base64"

@@ -1,0 +1,60 @@
+"""Loads pictures, videos and sounds to be sent within a request."""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO, Final
+
+from muybridge.media.files import FileSource
+from muybridge_protocol.http import MEBIBYTE
+from muybridge_protocol.media.inline import InlineMedia
+
+INLINE_LIMIT: Final = 32 * MEBIBYTE
+"""Most bytes of a file by default. The specification gives no limit for a request."""
+
+LocalMedia = str | os.PathLike[str] | bytes | BinaryIO
+"""A file's path, its bytes, or a file opened for reading bytes."""
+
+
+def load_media(
+    source: LocalMedia, *, allow_inline: bool = False, size_limit: int = INLINE_LIMIT
+) -> InlineMedia:
+    """Return a picture, video or sound as text that can be sent in place of a URL.
+
+        VidgRequest(model="vidg_video3", prompt="A horse", image_urls=[load_media("horse.png")])
+
+    Its headers are read, so that the request checks its format, edges, length and size before
+    anything is sent. The specification says of few fields that they take the content of a file.
+    Elsewhere a request with it is refused, unless *allow_inline* is set: the service may charge
+    for the request and ignore the file. A URL, or an asset, is the safe alternative.
+
+    Args:
+        source: A path, bytes, or a file opened for reading bytes, which is read from where it is.
+        allow_inline: Whether it may be sent in fields for which the specification does not say
+            that they take base64. Fields for which it says that they do not still refuse it.
+        size_limit: Most bytes.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no picture, video or sound of a known format, or is too large.
+        TypeError: The file was opened for reading text.
+    """
+    name: str
+    if isinstance(source, bytes):
+        name, data = "", source
+    elif isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        with FileSource(source) as file:
+            data = file.read(0, size_limit + 1)
+    else:
+        name = str(getattr(source, "name", ""))
+        data = source.read(size_limit + 1)
+        if not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]  it may be a text file
+            raise TypeError(f"{name or 'the file'} gives text: open it with mode 'rb'")
+    name = os.path.basename(name)  # noqa: PTH119  any path will do
+    if len(data) > size_limit:
+        raise ValueError(
+            f"{name or 'it'} has more than {size_limit:,} bytes; put it on a server and give its "
+            "URL, or raise size_limit"
+        )
+    return InlineMedia(data, name=name, allow_inline=allow_inline)
