@@ -13,7 +13,7 @@ contain signed links, so that neither `repr` nor `args` shows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +21,7 @@ import attrs
 
 from muybridge_protocol.http import Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
+from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.rules.values import shown
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _SENTENCE_LIMIT = 2_000
 """Longest sentence in a message, in characters: it may quote the service."""
-_SHOWN_PROBLEMS = 50
 
 
 class MuybridgeError(Exception):
@@ -51,21 +51,6 @@ class PollingTooOften(UserWarning):
 
 class LocalError(MuybridgeError, ValueError):
     """The mistake was found on this machine, and nothing was sent."""
-
-
-def list_problems(problems: Sequence[object], where: str) -> str:
-    """Return the message of an error that lists everything that is wrong.
-
-    Args:
-        problems: All that was found. The first 50 are listed.
-        where: What they were found in.
-    """
-    count = len(problems)
-    lines = [f"  {readable(str(problem), 1000)}" for problem in problems[:_SHOWN_PROBLEMS]]
-    if count > _SHOWN_PROBLEMS:
-        lines.append(f"  ... and {count - _SHOWN_PROBLEMS} more")
-    heading = f"{count} problem{'s' if count != 1 else ''} in {where} (nothing was sent):"
-    return "\n".join([heading, *lines])
 
 
 class InvalidRequest(LocalError):

@@ -20,8 +20,9 @@ import attrs
 
 from muybridge.batch.journal_entries import NewItem
 from muybridge.files.saving import safe_stem
-from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily, list_problems
+from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
+from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import InvalidJson, read_json
 from muybridge_protocol.rules.values import Kind, shown
 

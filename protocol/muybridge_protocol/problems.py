@@ -1,0 +1,25 @@
+"""The message of an error that lists every problem of an input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from muybridge_protocol.records.json import readable
+
+_SHOWN_PROBLEMS: Final = 50
+
+
+def list_problems(problems: Sequence[object], where: str) -> str:
+    """Return the message of an error that lists everything that is wrong.
+
+    Args:
+        problems: All that was found. The first 50 are listed.
+        where: What they were found in.
+    """
+    count = len(problems)
+    lines = [f"  {readable(str(problem), 1000)}" for problem in problems[:_SHOWN_PROBLEMS]]
+    if count > _SHOWN_PROBLEMS:
+        lines.append(f"  ... and {count - _SHOWN_PROBLEMS} more")
+    heading = f"{count} problem{'s' if count != 1 else ''} in {where} (nothing was sent):"
+    return "\n".join([heading, *lines])
