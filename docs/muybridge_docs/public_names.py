@@ -23,6 +23,8 @@ YOUNG: Final = (
     "muybridge.testing.plugin",
     "muybridge.testing.scripted_server",
     "muybridge.testing.conformance",
+    "muybridge.testing.journal_conformance",
+    "muybridge.batch.port",
     "muybridge.wire.building",
 )
 """Modules that are public but not yet in the table of stable ones."""

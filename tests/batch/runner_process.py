@@ -100,10 +100,10 @@ def horses(count: int, first: int = 1) -> list[dict[str, Any]]:
 
 def _retry_like_others_do() -> None:
     """Queue again what may have been accepted, as a general retry does."""
-    from muybridge.batch.journal import Journal  # noqa: PLC0415  only in the child
     from muybridge.batch.journal_entries import State  # noqa: PLC0415  the same
+    from muybridge.batch.sqlite_journal import SqliteJournal  # noqa: PLC0415  only in the child
 
-    move = Journal.move
+    move = SqliteJournal.move
 
     def retrying(self: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
         if after is State.AMBIGUOUS:
@@ -111,7 +111,7 @@ def _retry_like_others_do() -> None:
             facts |= {"owner": None, "reply_status": None, "reply": None}
         move(self, entry, before, after, **facts)
 
-    Journal.move = retrying  # type: ignore[method-assign]  # that is the fault
+    SqliteJournal.move = retrying  # type: ignore[method-assign]  # that is the fault
 
 
 def around(target: str, name: str, *, when: Callable[..., bool] = lambda *_: True) -> Any:
@@ -149,7 +149,7 @@ def _to_picture(_source: object, target: object) -> bool:
 
 
 def _steps() -> dict[str, Callable[[], None]]:
-    journal = "muybridge.batch.journal:Journal"
+    journal = "muybridge.batch.sqlite_journal:SqliteJournal"
     record = "muybridge.batch.journaled_create:ItemRecord"
     part = "muybridge.files.saving:PartFile"
     places: dict[str, Any] = {

@@ -27,7 +27,7 @@ from client.alarms import (
 )
 from muybridge import AsyncClient, Client, TrioClient, batch
 from muybridge.batch import State, opening, runner_files
-from muybridge.batch.journal import Journal
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge.drivers.blocking import BlockingTeam
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
 from muybridge.wire._requests_connections import Reply
@@ -253,7 +253,7 @@ def test_a_signal_handler_between_steps_under_trio(
 ) -> None:
     """What a signal handler raises between two steps of an item ends the run as itself."""
     error, out = make("time is up"), tmp_path / "out"
-    alarm_in(monkeypatch, Journal, "entry")  # which is called once a task has its id
+    alarm_in(monkeypatch, SqliteJournal, "entry")  # which is called once a task has its id
 
     async def work() -> None:
         async with TrioClient(KEY, server.url, poll_interval=0.005) as client:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import TRANSITIONS, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge.files.durable import sync_folders
 
 SERVICE = "https://service.test"
@@ -32,7 +32,7 @@ def items(count: int) -> list[NewItem]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The folder of a batch of three items."""
-    Journal.create(tmp_path / "out", SERVICE, items(3)).close()
+    SqliteJournal.create(tmp_path / "out", SERVICE, items(3)).close()
     return tmp_path / "out"
 
 
@@ -58,7 +58,7 @@ def test_the_steps_are_those_of_the_documentation() -> None:
 
 def test_only_listed_steps_are_taken(folder: Path) -> None:
     """No item goes from one state to another that the table does not list."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         entry = journal.entry(1)
         for before in State:
             for after in State:
@@ -83,7 +83,7 @@ def test_what_may_have_been_accepted_is_sent_again_by_nobody_but_a_person() -> N
 
 def test_the_first_one_to_take_a_step_is_the_only_one(folder: Path) -> None:
     """A step that another one has taken, or that is not the runner's, changes nothing."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         entry = journal.take("one", creates=True)
         assert entry is not None
         with pytest.raises(ClaimLost):
@@ -95,11 +95,11 @@ def test_the_first_one_to_take_a_step_is_the_only_one(folder: Path) -> None:
 
 def test_no_item_is_given_twice(tmp_path: Path) -> None:
     """Many runners, each with a connection of its own, are never given the same item."""
-    Journal.create(tmp_path, SERVICE, items(60)).close()
+    SqliteJournal.create(tmp_path, SERVICE, items(60)).close()
     given: list[int] = []
 
     def take(owner: str) -> None:
-        with Journal(tmp_path) as journal:
+        with SqliteJournal(tmp_path) as journal:
             while (entry := journal.take(owner, creates=True)) is not None:
                 given.append(entry.number)
 
@@ -113,7 +113,7 @@ def test_no_item_is_given_twice(tmp_path: Path) -> None:
 
 def test_what_expires_soonest_is_first(folder: Path) -> None:
     """Results come before tasks, and tasks before creates; what expires soonest is first."""
-    Journal(folder).close()
+    SqliteJournal(folder).close()
     with sqlite3.connect(folder / "journal" / "journal.sqlite3") as db:
         db.execute("DELETE FROM items")
         rows = [
@@ -130,7 +130,7 @@ def test_what_expires_soonest_is_first(folder: Path) -> None:
                 (number, str(number), state, expires),
             )
     db.close()
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         given = [journal.take("one", creates=True) for _ in range(6)]
     assert [entry.number if entry else None for entry in given] == [5, 4, 3, 2, 1, None]
 
@@ -145,7 +145,7 @@ def test_others_cannot_read_it(folder: Path) -> None:
 
 def test_every_commit_is_durable(folder: Path) -> None:
     """The journal is written with a rollback journal and the strictest synchronisation."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         assert journal.pragma("journal_mode") == "delete"
         assert journal.pragma("synchronous") == 3
 
@@ -208,7 +208,7 @@ def test_a_spoilt_journal_is_refused(
     """A journal that is damaged or unknown is rejected, with what to do."""
     spoil(folder / "journal" / "journal.sqlite3")
     with pytest.raises(JournalUnusable, match=said):
-        Journal(folder)
+        SqliteJournal(folder)
 
 
 @pytest.mark.parametrize(
@@ -228,14 +228,14 @@ def test_a_row_that_no_journal_writes_is_damage(
     with closing(sqlite3.connect(folder / "journal" / "journal.sqlite3")) as db:
         db.execute(f"UPDATE items SET {column} = ? WHERE number = 1", (value,))  # noqa: S608  ours
         db.commit()
-    with Journal(folder) as journal, pytest.raises(JournalUnusable, match=f"damaged .{said}"):
+    with SqliteJournal(folder) as journal, pytest.raises(JournalUnusable, match=f"damaged .{said}"):
         journal.entry(1)
 
 
 def test_there_may_be_none(tmp_path: Path) -> None:
     """A folder without a batch is reported as such, and nothing is created in it."""
     with pytest.raises(JournalMissing, match="There is no batch in"):
-        Journal(tmp_path)
+        SqliteJournal(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -243,34 +243,34 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     """Where the folder cannot be made, nothing is begun."""
     (tmp_path / "out").write_text("a file")
     with pytest.raises(JournalUnusable, match="File exists"):
-        Journal.create(tmp_path / "out", SERVICE, items(1))
+        SqliteJournal.create(tmp_path / "out", SERVICE, items(1))
 
 
 def test_a_journal_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     """What was begun of a journal that cannot be finished is removed."""
     same = [NewItem(name="", stem="0001", family="imgb", body={})] * 2
     with pytest.raises(JournalUnusable):
-        Journal.create(tmp_path, SERVICE, same)
+        SqliteJournal.create(tmp_path, SERVICE, same)
     assert list((tmp_path / "journal").iterdir()) == []
 
 
 def test_the_second_one_to_begin_joins_the_first(folder: Path) -> None:
     """If another process has just begun the same batch, its journal is opened."""
-    with Journal.create(folder, "https://other.test", items(1)) as journal:
+    with SqliteJournal.create(folder, "https://other.test", items(1)) as journal:
         assert (journal.service, len(list(journal.entries()))) == (SERVICE, 3)
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
 
 
 def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
     """The folder of a batch may be missing, with the folders above it."""
-    Journal.create(tmp_path / "a" / "b", SERVICE, items(1)).close()
+    SqliteJournal.create(tmp_path / "a" / "b", SERVICE, items(1)).close()
     assert (tmp_path / "a" / "b" / "journal" / "journal.sqlite3").exists()
 
 
 def test_a_folder_that_was_left_behind_is_used(tmp_path: Path) -> None:
     """What an earlier run has left before its journal existed is in nobody's way."""
     (tmp_path / "journal").mkdir()
-    with Journal.create(tmp_path, SERVICE, items(2)) as journal:
+    with SqliteJournal.create(tmp_path, SERVICE, items(2)) as journal:
         assert [entry.number for entry in journal.entries()] == [1, 2]
 
 
@@ -278,13 +278,13 @@ def test_unfinished_journals_are_swept_up(folder: Path) -> None:
     """An unfinished journal is removed by the next process that opens the finished one."""
     for name in ("journal.sqlite3.0123.new", "journal.sqlite3.0123.new-journal"):
         (folder / "journal" / name).write_bytes(b"half")
-    Journal(folder).close()
+    SqliteJournal(folder).close()
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
 
 
 def test_a_closed_journal_is_closed(folder: Path) -> None:
     """After its context nothing is read from a journal, or written to it."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         pass
     with pytest.raises(JournalUnusable):
         list(journal.entries())
@@ -305,21 +305,21 @@ def test_a_refused_journal_is_closed(
 
     monkeypatch.setattr(sqlite3, "connect", watched)
     with pytest.raises(JournalUnusable):
-        Journal(folder)
+        SqliteJournal(folder)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         opened[-1].execute("SELECT 1")
 
 
 def test_others_are_waited_for(folder: Path) -> None:
     """Another process that is writing is waited for, ten seconds or as long as is said."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         assert journal.pragma("busy_timeout") == 10_000
-    with Journal(folder, patience=2) as journal:
+    with SqliteJournal(folder, patience=2) as journal:
         assert journal.pragma("busy_timeout") == 2_000
     other = sqlite3.connect(folder / "journal" / "journal.sqlite3", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(JournalUnusable):
-        Journal(folder, patience=0)
+        SqliteJournal(folder, patience=0)
     other.close()
 
 
@@ -328,7 +328,7 @@ def test_a_journal_that_another_tool_has_changed_to_wal_is_changed_back(folder: 
     other = sqlite3.connect(folder / "journal" / "journal.sqlite3")
     assert other.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
     other.close()
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         assert journal.pragma("journal_mode") == "delete"
 
 
@@ -338,7 +338,7 @@ def test_a_mac_empties_the_disks_own_cache(
 ) -> None:
     """On macOS, where fsync leaves data in the disk's cache, the full one is asked for."""
     monkeypatch.setattr(sys, "platform", platform)
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         assert journal.pragma("fullfsync") == full
 
 
@@ -351,10 +351,10 @@ def test_a_disk_without_room_is_met_on_opening(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
         with pytest.raises(JournalUnusable):
-            Journal(folder)
+            SqliteJournal(folder)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    Journal(folder).close()
+    SqliteJournal(folder).close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not synchronise folders")
@@ -371,7 +371,7 @@ def test_its_name_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", watched)
-    Journal.create(tmp_path / "out", SERVICE, items(1)).close()
+    SqliteJournal.create(tmp_path / "out", SERVICE, items(1)).close()
     assert synced == [(place.stat().st_ino, True), (place.parent.stat().st_ino, True)]
     handles.clear()
     sync_folders(place)
@@ -381,7 +381,7 @@ def test_its_name_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_its_marks(folder: Path) -> None:
     """The file says what it is, and of which version, in the way that SQLite has for that."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         assert journal.pragma("application_id") == int.from_bytes(b"muyb")
         assert journal.pragma("user_version") == 1
         assert (journal.folder, journal.service) == (folder, SERVICE)
@@ -389,7 +389,7 @@ def test_its_marks(folder: Path) -> None:
 
 def test_items_are_added_after_the_last_one(folder: Path) -> None:
     """New items continue the numbers, unless another process has added some in between."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         fresh = [NewItem(name="new", stem="new", family="imgb", body={"prompt": "A mule"})]
         for wrong in (0, 2, 4):
             with pytest.raises(JournalUnusable, match="another process has just added items"):
@@ -405,7 +405,7 @@ def test_items_are_added_after_the_last_one(folder: Path) -> None:
 
 def test_what_is_taken_belongs_to_its_runner(folder: Path) -> None:
     """Creates are given out only where they are wanted, in order, and belong to who took them."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         assert journal.take("one", creates=False) is None
         assert journal.take("one", creates=True, besides=[1, 2, 3]) is None
         second = journal.take("one", creates=True, besides=[1])
@@ -448,7 +448,7 @@ def test_nothing_is_read_any_more_when_a_change_is_committed(
         return connect(*arguments, factory=Watched, **options)
 
     monkeypatch.setattr(sqlite3, "connect", watched)
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         taken = journal.take("one", creates=True, besides=[3])
         assert taken is not None
         assert taken.number == 1
@@ -458,7 +458,7 @@ def test_nothing_is_read_any_more_when_a_change_is_committed(
 
 def test_a_task_keeps_its_state_when_it_is_taken(folder: Path) -> None:
     """A task that was created is given out for waiting, even where nothing may be created."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         entry = journal.take("one", creates=True)
         assert entry is not None
         journal.move(entry, State.CLAIMED, State.ARMED, by="one")
@@ -470,7 +470,7 @@ def test_a_task_keeps_its_state_when_it_is_taken(folder: Path) -> None:
 
 def test_only_facts_are_noted(folder: Path) -> None:
     """A step sets facts of the item, and never what it is, or columns that do not exist."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         entry = journal.entry(1)
         for column in ("number", "name", "stem", "family", "body", "no_such"):
             with pytest.raises(ValueError, match="no such columns"):
@@ -482,14 +482,14 @@ def test_only_facts_are_noted(folder: Path) -> None:
 
 def test_a_reply_is_not_shown(folder: Path) -> None:
     """What the service answered stays out of messages and logs."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         journal.move(journal.entry(1), State.QUEUED, State.QUEUED, by=None, reply=b"a signed link")
         assert "signed" not in repr(journal.entry(1))
 
 
 def test_an_embedded_service_forgets_what_has_not_ended(tmp_path: Path) -> None:
     """Starting over queues all that has not ended, with nothing of before, and nothing else."""
-    Journal.create(tmp_path, SERVICE, items(len(State))).close()
+    SqliteJournal.create(tmp_path, SERVICE, items(len(State))).close()
     with sqlite3.connect(tmp_path / "journal" / "journal.sqlite3") as db:
         for number, state in enumerate(State, start=1):
             db.execute(
@@ -499,7 +499,7 @@ def test_an_embedded_service_forgets_what_has_not_ended(tmp_path: Path) -> None:
             )
     db.close()
     ended = {State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED}
-    with Journal(tmp_path) as journal:
+    with SqliteJournal(tmp_path) as journal:
         before = list(journal.entries())
         journal.start_over()
         for old, new in zip(before, journal.entries(), strict=True):

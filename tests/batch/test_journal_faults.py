@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalUnusable, Unstorable
+from muybridge.batch.sqlite_journal import SqliteJournal
 
 from .test_journal_values import SERVICE, check_shown, journal_of, new_item
 
@@ -85,7 +85,7 @@ def test_a_reason_is_short_and_on_one_line(text: str) -> None:
 def test_a_failed_journal_arms_nothing_more(tmp_path: Path) -> None:
     """Once the journal could not be written, no item is armed, whether it can be written again."""
     items = [new_item(), new_item("0002")]
-    with Journal.create(tmp_path, SERVICE.require_base_url(), items, patience=0) as journal:
+    with SqliteJournal.create(tmp_path, SERVICE.require_base_url(), items, patience=0) as journal:
         first, second = (journal.take("one", creates=True) for _ in range(2))
         assert first is not None
         assert second is not None
@@ -96,7 +96,7 @@ def test_a_failed_journal_arms_nothing_more(tmp_path: Path) -> None:
         with pytest.raises(JournalUnusable, match="Nothing more is sent"):
             journal.move(second, State.CLAIMED, State.ARMED, by="one")
         journal.move(second, State.CLAIMED, State.QUEUED, by="one", owner=None)
-    with Journal(tmp_path) as again:
+    with SqliteJournal(tmp_path) as again:
         entry = again.take("two", creates=True)
         assert entry is not None
         again.move(entry, State.CLAIMED, State.ARMED, by="two")
@@ -117,7 +117,7 @@ def _no_family(db: sqlite3.Connection) -> None:
 @pytest.mark.parametrize("spoil", [_blob, _no_json, _no_family])
 def test_a_spoilt_row_is_shown(spoil: Callable[[sqlite3.Connection], None], tmp_path: Path) -> None:
     """A row whose values mean nothing is an item that cannot be shown, and no more."""
-    Journal.create(tmp_path, SERVICE.require_base_url(), [new_item()]).close()
+    SqliteJournal.create(tmp_path, SERVICE.require_base_url(), [new_item()]).close()
     with closing(sqlite3.connect(tmp_path / "journal" / "journal.sqlite3")) as db:
         spoil(db)
         db.commit()

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from any_json import responses
 from muybridge import batch
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import Unstorable
 from muybridge.batch.recovery import recover
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge.cli.batch_progress import entry_record
 from muybridge_protocol.service import Service
 
@@ -42,10 +42,10 @@ COLUMNS = st.sampled_from(
 
 
 @contextmanager
-def journal_of(*items: NewItem) -> Generator[Journal, None, None]:
+def journal_of(*items: NewItem) -> Generator[SqliteJournal, None, None]:
     """Give the journal of a new batch, in memory where the system can: nothing has to last."""
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        with Journal.create(Path(folder), SERVICE.require_base_url(), items) as journal:
+        with SqliteJournal.create(Path(folder), SERVICE.require_base_url(), items) as journal:
             yield journal
         check_shown(Path(folder))
 
@@ -115,7 +115,7 @@ def test_any_kept_response(status: int, reply: bytes, body: dict[str, Any]) -> N
             journal.move(entry, State.CLAIMED, State.ARMED, by="dead", attempt=1)
             reply_of = {"reply_status": status, "reply": reply}
             journal.move(entry, State.ARMED, State.ARMED, by="dead", **reply_of)
-        found = recover(journal, SERVICE, but="x")
+        found = recover(journal, SERVICE, journal.path.parent, but="x")
         assert [entry.number for entry in found] == [1, 2]
         assert journal.owners() == []
         for entry in found:

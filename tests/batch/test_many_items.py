@@ -13,8 +13,8 @@ import pytest
 from muybridge import batch
 from muybridge.batch import State
 from muybridge.batch.items import checked_items
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import NewItem
+from muybridge.batch.sqlite_journal import SqliteJournal
 
 SERVICE = "https://api.example.com"
 
@@ -31,7 +31,7 @@ def items(count: int) -> list[NewItem]:
 def begun(folder: Path, count: int) -> Path:
     """Return the folder of a batch of *count* items, next to the file that they came from."""
     out = folder / str(count)
-    Journal.create(out, SERVICE, items(count)).close()
+    SqliteJournal.create(out, SERVICE, items(count)).close()
     lines = (
         json.dumps({"family": "imgb", "name": item.name, **item.body}) for item in items(count)
     )
@@ -90,7 +90,7 @@ def test_entries_are_as_the_journal_is_then(tmp_path: Path) -> None:
     """A report's items are read anew each time; its counts stay those of its own time."""
     report = batch.status(begun(tmp_path, 2))
     before = tuple(report.entries)
-    with Journal(report.folder) as journal:
+    with SqliteJournal(report.folder) as journal:
         assert journal.take("one", creates=True) is not None
     assert [entry.state for entry in before] == [State.QUEUED, State.QUEUED]
     assert [entry.state for entry in report.entries] == [State.CLAIMED, State.QUEUED]

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from muybridge.batch import State
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import NewItem
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge.cli.commands import muybridge
 
 from .billing import BillingServer
@@ -63,7 +63,7 @@ def folder(server: BillingServer, tmp_path: Path) -> Path:
         })
         for number, horse in enumerate(horses(len(ROWS)), start=1)
     ]  # fmt: skip
-    Journal.create(out, server.url, items).close()
+    SqliteJournal.create(out, server.url, items).close()
     with closing(sqlite3.connect(out / "journal" / "journal.sqlite3")) as db:
         for number, row in ROWS.items():
             names = ", ".join(f"{name} = ?" for name in row)

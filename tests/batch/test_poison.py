@@ -10,8 +10,8 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch import Entry, State
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_errors import Unstorable
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge.credentials import Credentials
 
 from .billing import BillingServer
@@ -73,15 +73,17 @@ class _Refusing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: State, error: Exception) -> None:
         self.left = 1
-        move = Journal.move
+        move = SqliteJournal.move
 
-        def refuse(journal: Journal, entry: Entry, was: State, to: State, **facts: Any) -> None:
+        def refuse(
+            journal: SqliteJournal, entry: Entry, was: State, to: State, **facts: Any
+        ) -> None:
             if entry.number == 2 and was is not to is after and self.left:
                 self.left -= 1
                 raise error
             move(journal, entry, was, to, **facts)
 
-        monkeypatch.setattr(Journal, "move", refuse)
+        monkeypatch.setattr(SqliteJournal, "move", refuse)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_an_unreadable_token_is_no_obstacle(
     """An item whose token cannot be read is shown with its id, and left alone."""
     server.status = "processing"
     run(server, horses(2), timeout=0.01)
-    with Journal(tmp_path / "out") as journal:
+    with SqliteJournal(tmp_path / "out") as journal:
         token = (journal.entry(1).token or "").replace('"muybridge_task":1', '"muybridge_task":9')
         entry = journal.entry(1)
         journal.move(entry, State.SUBMITTED, State.SUBMITTED, by=None, token=token)

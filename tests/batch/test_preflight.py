@@ -14,7 +14,7 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch import Preview, State
-from muybridge.batch.journal import FOLDER, NAME
+from muybridge.batch.sqlite_journal import FOLDER, NAME
 from muybridge_protocol.estimates import Price, PriceList, Unit
 
 from .billing import BillingServer, Fault

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.recovery import UNKNOWN_END, recover
 from muybridge.batch.runner_files import DeadRunner, KeptReply, ReplySlot, Runner
+from muybridge.batch.sqlite_journal import FOLDER, SqliteJournal
 from muybridge_protocol.records.json import RAW_LIMIT
 from muybridge_protocol.service import Service
 
@@ -23,11 +23,11 @@ def folder(tmp_path: Path) -> Path:
     """The folder of a batch of one item."""
     body = {"model": "imgb-2", "prompt": "A horse"}
     item = NewItem(name="", stem="0001", family="imgb", body=body)
-    Journal.create(tmp_path, SERVICE.require_base_url(), [item]).close()
+    SqliteJournal.create(tmp_path, SERVICE.require_base_url(), [item]).close()
     return tmp_path
 
 
-def armed_by(journal: Journal, owner: str) -> Entry:
+def armed_by(journal: SqliteJournal, owner: str) -> Entry:
     """Return the item as *owner* would leave it, if it were killed while a create is under way."""
     entry = journal.take(owner, creates=True)
     assert entry is not None
@@ -45,31 +45,31 @@ def kept(folder: Path, owner: str, reply: KeptReply) -> Path:
 
 def test_a_runner_is_alive_as_long_as_it_holds_its_lock(folder: Path) -> None:
     """A runner is dead when its lock can be had, whatever its process id is or was."""
-    with Runner(folder) as runner:
-        assert DeadRunner.find(folder, runner.name) is None
+    with Runner(folder / FOLDER) as runner:
+        assert DeadRunner.find(folder / FOLDER, runner.name) is None
         runner.leaves_something = True
-    dead = DeadRunner.find(folder, runner.name)
+    dead = DeadRunner.find(folder / FOLDER, runner.name)
     assert dead is not None
     with dead:
         # Who recovers it holds it, so that nobody else does the same.
-        assert DeadRunner.find(folder, runner.name) is None
+        assert DeadRunner.find(folder / FOLDER, runner.name) is None
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
 
 
 def test_what_belongs_to_a_live_runner_is_left_to_it(folder: Path) -> None:
     """Nothing is taken from a runner that lives, however long it has been silent."""
-    with Runner(folder) as runner, Journal(folder) as journal:
+    with Runner(folder / FOLDER) as runner, SqliteJournal(folder) as journal:
         armed_by(journal, runner.name)
-        assert recover(journal, SERVICE, but="another") == []
+        assert recover(journal, SERVICE, folder / FOLDER, but="another") == []
         assert journal.entry(1).state is State.ARMED
 
 
 def test_a_kept_reply_is_read(folder: Path) -> None:
     """A response in a side file gives the task its id back, and the file is removed then."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         armed_by(journal, "dead")
         path = kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=REPLY))
-        (entry,) = recover(journal, SERVICE, but="another")
+        (entry,) = recover(journal, SERVICE, folder / FOLDER, but="another")
         assert (entry.state, entry.owner) == (State.SUBMITTED, None)
         assert '"task-1"' in (entry.token or "")
         assert not path.exists()
@@ -78,21 +78,21 @@ def test_a_kept_reply_is_read(folder: Path) -> None:
 @pytest.mark.parametrize("status", [400, 429, 502])
 def test_a_kept_refusal_is_judged_as_if_it_had_come_now(folder: Path, status: int) -> None:
     """What a kept response means is decided by the same rules as ever."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         armed_by(journal, "dead")
         kept(folder, "dead", KeptReply(number=1, attempt=1, status=status, body=b"{}"))
-        (entry,) = recover(journal, SERVICE, but="another")
+        (entry,) = recover(journal, SERVICE, folder / FOLDER, but="another")
         wanted = {400: State.REFUSED, 429: State.QUEUED, 502: State.AMBIGUOUS}
         assert (entry.state, entry.owner) == (wanted[status], None)
 
 
 def test_an_older_reply_is_not_taken_for_the_last_one(folder: Path) -> None:
     """A response that was kept for an earlier create of the item says nothing of the last one."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         entry = armed_by(journal, "dead")
         journal.move(entry, State.ARMED, State.ARMED, by="dead", attempt=2)
         kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=REPLY))
-        (found,) = recover(journal, SERVICE, but="another")
+        (found,) = recover(journal, SERVICE, folder / FOLDER, but="another")
         assert (found.state, found.reason) == (State.AMBIGUOUS, UNKNOWN_END)
 
 
@@ -103,43 +103,45 @@ def test_only_the_reply_to_an_items_own_create_is_read(
     owner: str, attempt: int, folder: Path
 ) -> None:
     """A side file that is not about this create of this runner changes nothing."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         armed_by(journal, "dead")
         path = kept(folder, owner, KeptReply(number=1, attempt=attempt, status=200, body=REPLY))
         (folder / "journal" / f"runner-{owner}").touch()
-        assert [entry.state for entry in recover(journal, SERVICE, but="x")] == [State.AMBIGUOUS]
+        assert [entry.state for entry in recover(journal, SERVICE, folder / FOLDER, but="x")] == [
+            State.AMBIGUOUS
+        ]
         assert journal.entry(1).token is None
         assert not path.exists()
 
 
 def test_a_reply_in_the_journal_is_not_replaced(folder: Path) -> None:
     """What the journal itself took of a response is older and surer than a side file."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         entry = armed_by(journal, "dead")
         first = {"reply_status": 200, "reply": REPLY}
         journal.move(entry, State.ARMED, State.ARMED, by="dead", **first)
         other = REPLY.replace(b"task-1", b"task-2")
         kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=other))
-        (found,) = recover(journal, SERVICE, but="another")
+        (found,) = recover(journal, SERVICE, folder / FOLDER, but="another")
         assert '"task-1"' in (found.token or "")
 
 
 def test_a_reply_to_an_item_that_went_on_changes_nothing(folder: Path) -> None:
     """A side file about an item that is armed no more is of no use."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         entry = armed_by(journal, "dead")
         journal.move(entry, State.ARMED, State.SUBMITTED, by="dead", reason="the first")
         kept(folder, "dead", KeptReply(number=1, attempt=1, status=400, body=b"{}"))
-        (found,) = recover(journal, SERVICE, but="another")
+        (found,) = recover(journal, SERVICE, folder / FOLDER, but="another")
         assert (found.state, found.reason, found.owner) == (State.SUBMITTED, "the first", None)
         assert found.reply is None
 
 
 def test_a_claim_of_a_dead_runner_is_queued_again(folder: Path) -> None:
     """An item that was claimed and not armed was not sent, and waits for the next runner."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         assert journal.take("dead", creates=True) is not None
-        (entry,) = recover(journal, SERVICE, but="another")
+        (entry,) = recover(journal, SERVICE, folder / FOLDER, but="another")
         assert (entry.state, entry.owner) == (State.QUEUED, None)
 
 
@@ -147,18 +149,18 @@ def test_a_live_runner_hides_no_dead_one(tmp_path: Path) -> None:
     """Each dead runner is recovered, whatever others are alive; no runner recovers itself."""
     body = {"model": "imgb-2", "prompt": "A horse"}
     made = [NewItem(name="", stem=str(n), family="imgb", body=body) for n in range(3)]
-    Journal.create(tmp_path, SERVICE.require_base_url(), made).close()
-    with Runner(tmp_path) as alive, Journal(tmp_path) as journal:
+    SqliteJournal.create(tmp_path, SERVICE.require_base_url(), made).close()
+    with Runner(tmp_path / FOLDER) as alive, SqliteJournal(tmp_path) as journal:
         armed_by(journal, alive.name)
         armed_by(journal, "!first")  # before and behind a name of hexadecimal digits
         armed_by(journal, "~last")
-        found = recover(journal, SERVICE, but="x")
+        found = recover(journal, SERVICE, tmp_path / FOLDER, but="x")
         assert [(entry.number, entry.state) for entry in found] == [
             (2, State.AMBIGUOUS),
             (3, State.AMBIGUOUS),
         ]
         assert journal.entry(1).owner == alive.name
-        assert recover(journal, SERVICE, but=alive.name) == []
+        assert recover(journal, SERVICE, tmp_path / FOLDER, but=alive.name) == []
 
 
 def _cut(data: bytes) -> bytes:
@@ -176,11 +178,11 @@ def _empty(_: bytes) -> bytes:
 @pytest.mark.parametrize("spoil", [_cut, _flipped, _empty])
 def test_a_torn_side_file_is_no_reply(spoil: Callable[[bytes], bytes], folder: Path) -> None:
     """A side file that was not written whole, or has changed, is not believed."""
-    with Journal(folder) as journal:
+    with SqliteJournal(folder) as journal:
         armed_by(journal, "dead")
         path = kept(folder, "dead", KeptReply(number=1, attempt=1, status=200, body=REPLY))
         path.write_bytes(spoil(path.read_bytes()))
-        (entry,) = recover(journal, SERVICE, but="another")
+        (entry,) = recover(journal, SERVICE, folder / FOLDER, but="another")
         assert entry.state is State.AMBIGUOUS
 
 

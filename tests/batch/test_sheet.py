@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from muybridge import batch
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import NewItem
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge_protocol.records.tasks import Task
 
 HOSTILE = '<script>alert("1")</script> & <img src=x onerror=alert(1)> \' " </figure>'
@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
             ]
         )
     ]
-    Journal.create(out, "https://service.test", items).close()
+    SqliteJournal.create(out, "https://service.test", items).close()
     token = Task(id="task-1").to_token()
     changes: list[tuple[str, tuple[object, ...]]] = [
         (

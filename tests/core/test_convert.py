@@ -16,9 +16,9 @@ import pytest
 import muybridge
 import muybridge_protocol
 from muybridge.batch.events import BatchEvent, What
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, NewItem
 from muybridge.batch.runner_files import KeptReply, ReplySlot
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge.cli.batch_progress import entry_record, event_record
 from muybridge.cli.records import (
     answer_record,
@@ -151,11 +151,11 @@ def ask(path: str, body: object) -> bytes:
 
 
 def journal_of_an_item(folder: Path) -> None:
-    Journal.create(folder / "written", "http://127.0.0.1", [ITEM]).close()
+    SqliteJournal.create(folder / "written", "http://127.0.0.1", [ITEM]).close()
 
 
 def entry_of_a_journal(folder: Path) -> None:
-    with Journal(folder / "batch") as journal:
+    with SqliteJournal(folder / "batch") as journal:
         journal.entry(1)
 
 
@@ -208,7 +208,7 @@ def test_every_shape_is_converted_here(
     """Every shape is read and written with the converter, and fails without it."""
     folders = tmp_path / "with", tmp_path / "without"
     for folder in folders:
-        Journal.create(folder / "batch", "http://127.0.0.1", [ITEM]).close()
+        SqliteJournal.create(folder / "batch", "http://127.0.0.1", [ITEM]).close()
     SHAPES[name](folders[0])
     monkeypatch.setattr(convert, "_converter", BrokenConverter())
     with pytest.raises(Broken):

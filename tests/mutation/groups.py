@@ -163,7 +163,7 @@ _ALL = (
     ),
     Group(
         "journal",
-        (f"{_BATCH}.journal", f"{_BATCH}.journal_entries", f"{_BATCH}.recovery"),
+        (f"{_BATCH}.sqlite_journal", f"{_BATCH}.journal_entries", f"{_BATCH}.recovery"),
         (
             "tests/batch/test_journal.py",
             "tests/batch/test_journal_faults.py",
@@ -460,33 +460,33 @@ EQUIVALENT: dict[_Key, str] = {
         "the bound keeps the power from overflowing; from 5 on it is above the longest wait",
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.journal", "new.unlink(missing_ok=True)", ("True", "False")),
+        _swapped(f"{_BATCH}.sqlite_journal", "new.unlink(missing_ok=True)", ("True", "False")),
         "what is raised where there is nothing to remove is suppressed",
     ),
     **dict.fromkeys(
         (
             *_swapped(
-                f"{_BATCH}.journal",
+                f"{_BATCH}.sqlite_journal",
                 'told: str = self._db.execute("SELECT service FROM batch").fetchone()[0]',
                 ("[0]", "[-1]"),
             ),
             *_swapped(
-                f"{_BATCH}.journal",
+                f"{_BATCH}.sqlite_journal",
                 "last: int = db.execute("
                 '"SELECT coalesce(max(number), 0) FROM items").fetchone()[0]',
                 ("[0]", "[-1]"),
             ),
             *_swapped(
-                f"{_BATCH}.journal", "return [row[0] for row in rows]", ("row[0]", "row[-1]")
+                f"{_BATCH}.sqlite_journal", "return [row[0] for row in rows]", ("row[0]", "row[-1]")
             ),
             *_swapped(
-                f"{_BATCH}.journal",
+                f"{_BATCH}.sqlite_journal",
                 "number: int | None = next((row[0] for row in rows if row[0] not in passed), None)",
                 ("(row[0]", "(row[-1]"),
                 ("if row[0]", "if row[-1]"),
             ),
             *_swapped(
-                f"{_BATCH}.journal",
+                f"{_BATCH}.sqlite_journal",
                 'return self._db.execute(f"PRAGMA {name}").fetchone()[0]',
                 ("[0]", "[-1]"),
             ),
@@ -494,16 +494,16 @@ EQUIVALENT: dict[_Key, str] = {
         _ONE_COLUMN,
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.journal", "(state, len(passed) + 1),", ("1", "2")),
+        _swapped(f"{_BATCH}.sqlite_journal", "(state, len(passed) + 1),", ("1", "2")),
         "one row more is read than can be needed",
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.journal", "return found[0]", ("[0]", "[-1]")),
+        _swapped(f"{_BATCH}.sqlite_journal", "return found[0]", ("[0]", "[-1]")),
         "the number is the primary key: one item has it",
     ),
     **dict.fromkeys(
         _swapped(
-            f"{_BATCH}.journal",
+            f"{_BATCH}.sqlite_journal",
             "return structure(dict(zip(_COLUMNS, row, strict=True)), Entry)",
             ("True", "False"),
         ),

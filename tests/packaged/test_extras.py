@@ -34,6 +34,7 @@ MODULES = [
     ),
     "muybridge.testing",
     "muybridge.testing.conformance",
+    "muybridge.testing.journal_conformance",
     "muybridge.wire.building",
 ]
 ADVICE = re.compile(r'(\S+) needs ([a-z0-9]+): pip install "muybridge\[([a-z0-9]+)\]"')

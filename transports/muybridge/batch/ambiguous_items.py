@@ -8,9 +8,10 @@ from pathlib import Path
 
 import attrs
 
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost
+from muybridge.batch.port import Journal
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families import find_family
 from muybridge_protocol.records.json import read_object
@@ -37,11 +38,11 @@ def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Ent
         JournalUnusable: The journal cannot be used.
     """
     known = as_task(task)
-    with Journal(Path(out)) as journal:
+    with SqliteJournal(Path(out)) as journal:
         entry = _find(journal, item)
-        for other in journal.entries():
-            if other.task_id == known.id:
-                raise CannotResolve(f"task {known.id} is {other.label} already")
+        other = journal.with_task(known.id)
+        if other is not None:
+            raise CannotResolve(f"task {known.id} is {other.label} already")
         model = read_object(entry.body).get("model")
         adopted = attrs.evolve(
             known,
@@ -72,7 +73,7 @@ def abandon(out: str | os.PathLike[str], item: int | str) -> Entry:
         CannotResolve: The item is not ambiguous.
         JournalUnusable: The journal cannot be used.
     """
-    with Journal(Path(out)) as journal:
+    with SqliteJournal(Path(out)) as journal:
         return _decide(journal, _find(journal, item), State.ABANDONED)
 
 
@@ -91,7 +92,7 @@ def resubmit(
         CannotResolve: The item is neither ambiguous nor refused, or the word is missing.
         JournalUnusable: The journal cannot be used.
     """
-    with Journal(Path(out)) as journal:
+    with SqliteJournal(Path(out)) as journal:
         entry = _find(journal, item)
         if entry.state is State.AMBIGUOUS and not i_may_pay_twice:
             raise CannotResolve(

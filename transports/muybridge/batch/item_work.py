@@ -98,8 +98,11 @@ class ItemWork:
             self.tracker = track_work(self.listeners, work, None, clock)
         return work
 
-    def arm(self) -> None:
+    def arm(self, lasts: float) -> None:
         """Record that the paid request is about to be sent.
+
+        Args:
+            lasts: Seconds after which the exchange has certainly ended.
 
         Raises:
             Stopped: The run sends nothing more.
@@ -109,7 +112,7 @@ class ItemWork:
         if not self._told_sending:
             self._told_sending = True
             self._run.event(self.entry, What.SENDING)
-        self.record.arm()
+        self.record.arm(lasts)
 
     def keep(self, response: HttpResponse) -> None:
         """Record the response to a paid request, before it is read."""
@@ -166,14 +169,14 @@ class ItemWork:
 
     def leftovers(self, saved: Path) -> frozenset[str]:
         """Return the names that an earlier run may have given to the same file as *saved*."""
-        taken = taken_names(saved, self._journal.folder, self.entry.stem)
+        taken = taken_names(saved, self._run.folder, self.entry.stem)
         return frozenset(
             name for name in taken if not self._journal.is_recorded(name, besides=self.entry.number)
         )
 
     def place(self, saved: Path, leftovers: frozenset[str]) -> Placed:
         """Move a downloaded file to its final place. The journal is not used: this takes long."""
-        return place(saved, self._journal.folder, self.entry.stem, leftovers)
+        return place(saved, self._run.folder, self.entry.stem, leftovers)
 
     def saved(self, placed: Placed) -> Entry:
         """Record where the result is, and return the item as it is then."""

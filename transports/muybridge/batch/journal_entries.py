@@ -1,18 +1,19 @@
-"""The items of a batch's journal, and the steps that an item may take."""
+"""The items of a batch's journal, the steps that an item may take, and what may be stored of it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import attrs
 
-from muybridge.batch.sqlite_values import Kind, one_line
+from muybridge.batch.journal_errors import Unstorable
+from muybridge.batch.sqlite_values import Kind, one_line, storable
 from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.records.candidates import find_id
-from muybridge_protocol.records.convert import wire, wire_names
+from muybridge_protocol.records.convert import unstructure, wire, wire_names
 from muybridge_protocol.records.tasks import Task
 
 
@@ -155,3 +156,70 @@ FACTS: Final[Mapping[str, Kind]] = {
     if field.name not in {"number", "state", *wire_names(NewItem)}
 }
 """The columns that a step may set, with their types."""
+
+
+_LATE: Final = frozenset(
+    {State.ARMED, State.AMBIGUOUS, State.CLAIMED, State.QUEUED, State.SUBMITTED, State.REFUSED}
+)
+"""What a create leads to."""
+
+
+def check_step(before: State, after: State) -> None:
+    """Check that an item may go from *before* to *after*, or stay.
+
+    Raises:
+        ValueError: It may not.
+    """
+    if after is not before and after not in TRANSITIONS[before]:
+        raise ValueError(f"no item goes from {before} to {after}")
+
+
+def late_step(after: State, facts: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+    """Return the state and the facts of an ambiguous item whose response arrives late.
+
+    Args:
+        after: What the item would have become.
+        facts: What would have been set with it.
+
+    Raises:
+        ValueError: No response leads to *after*.
+    """
+    if after not in _LATE:
+        raise ValueError(f"no late response leads to {after}")
+    reached = {State.ARMED: State.AMBIGUOUS, State.CLAIMED: State.QUEUED}.get(after, after)
+    return reached, {**facts, "owner": None}
+
+
+def storable_facts(facts: Mapping[str, Any]) -> dict[str, str | int | float | bytes | None]:
+    """Return the columns that a step sets, as a journal stores them.
+
+    Raises:
+        Unstorable: One of them cannot be stored.
+        ValueError: There is no such column.
+    """
+    if not FACTS.keys() >= facts.keys():
+        raise ValueError(f"no such columns: {sorted(facts.keys() - FACTS.keys())}")
+    shown = {
+        name: one_line(value) if name == "reason" and isinstance(value, str) else value
+        for name, value in facts.items()
+    }
+    return {name: storable(value, FACTS[name]) for name, value in shown.items()}
+
+
+def stray_values(facts: Mapping[str, Any]) -> tuple[str | int | float | bytes | None, ...]:
+    """Return what a stray keeps of *facts*: its token, status and reply."""
+    kept = storable_facts(facts)
+    return kept.get("token"), kept.get("reply_status"), kept.get("reply")
+
+
+def storable_texts(item: NewItem) -> list[str | int | float | bytes | None]:
+    """Return the columns of a new item, in the order of `NewItem`.
+
+    Raises:
+        Unstorable: It cannot be written as JSON.
+    """
+    try:
+        texts: list[str] = [*unstructure(item).values()]
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Unstorable(f"a request cannot be written as JSON: {error}") from error
+    return [storable(text, str) for text in texts]

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any
 
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import UNFINISHED, KeptReply, ReplySlot
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import CreateAmbiguous, ServiceError
@@ -39,34 +40,48 @@ class ItemRecord:
         self._journal = journal
         self._entry = entry
         self._slot = slot
+        self._owner = entry.owner or ""
         self._attempt = entry.attempt
 
-    def arm(self) -> None:
+    def arm(self, lasts: float) -> None:
         """Record that the request is about to be sent.
+
+        Args:
+            lasts: Seconds after which the exchange has certainly ended.
 
         Raises:
             JournalUnusable: It could not be recorded, so the request must not be sent.
             ClaimLost: The item belongs to another runner.
         """
-        self._move(State.CLAIMED, State.ARMED, attempt=self._attempt + 1)
+        self._journal.arm(self._entry, self._attempt + 1, by=self._owner, lasts=lasts)
         self._attempt += 1
 
     def keep(self, response: HttpResponse) -> None:
-        """Record a response, before it is read."""
+        """Record a response, before it is read.
+
+        If the item was taken away in the meantime, the response is recorded all the same, and
+        `conclude` raises.
+        """
         status, body = response.status, response.body[:RAW_LIMIT]
         try:
-            self._move(State.ARMED, State.ARMED, reply_status=status, reply=body)
+            with suppress(ClaimLost):
+                self._move(State.ARMED, reply_status=status, reply=body)
         except JournalUnusable as error:
             self._spool(status, body, error)
             raise
 
     def conclude(self, outcome: Created, failure: TransportFailure | None = None) -> None:
-        """Record the outcome of a response or a failure."""
+        """Record the outcome of a response or a failure.
+
+        Raises:
+            ClaimLost: The item was taken away in the meantime. The outcome is recorded all the
+                same, for whoever continues with the item.
+        """
         after, facts = verdict(outcome)
         if failure is not None and after is State.AMBIGUOUS:
             facts |= {"reply_status": failure.status, "reply": failure.partial[:RAW_LIMIT]}
         try:
-            self._move(State.ARMED, after, **facts)
+            self._move(after, **facts)
         except JournalUnusable as error:
             # A whole response is in the journal already; the next run judges it.
             if failure is not None and failure.partial:
@@ -84,8 +99,16 @@ class ItemRecord:
             task = "" if found is None else f" (task {found})"
             error.add_note(f"The response to {self._entry.label}{task} was: {body[:1000]!r}")
 
-    def _move(self, before: State, after: State, **facts: Any) -> None:
-        self._journal.move(self._entry, before, after, by=self._entry.owner, **facts)
+    def _move(self, after: State, **facts: Any) -> None:
+        """Move the armed item to *after*, or report that late if another worker has it."""
+        try:
+            self._journal.move(self._entry, State.ARMED, after, by=self._owner, **facts)
+        except ClaimLost:
+            number, attempt = self._entry.number, self._attempt
+            if after is State.ARMED:  # nobody may be there to read it
+                facts["candidate"] = find_id(facts["reply"])
+            self._journal.report_late(number, attempt, after, by=self._owner, **facts)
+            raise
 
 
 def verdict(outcome: Created) -> tuple[State, dict[str, Any]]:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import attrs
 
 from muybridge.batch.contact_sheet import write_sheet
+from muybridge.batch.entries import Entries
 from muybridge.batch.events import SETTLED, Report, What
 from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items
-from muybridge.batch.journal import Entries, Journal
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
+from muybridge.batch.port import Journal
 from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Settings, Stopped
 from muybridge.batch.runner_files import Runner
+from muybridge.batch.sqlite_journal import FOLDER, SqliteJournal
 from muybridge.drivers.calls import check_wait
 from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import UNDER_WAY
@@ -52,32 +55,55 @@ def opened(
     if settings.local and not service.is_local:
         raise ValueError(f"{service} is not on this machine, and so not an embedded service")
     folder = Path(out)
-    with _journal(service, source, folder, settings) as journal, Runner(folder) as runner:
-        run = Run(journal=journal, runner=runner, settings=settings)
-        try:
-            found = recover(journal, service, but=runner.name)
+    place = folder / FOLDER
+    with _journal(service, source, folder, settings) as journal, Runner(place) as runner:
+
+        def start_over() -> None:
             if settings.local and not journal.owners():
                 journal.start_over()
-            counts = journal.counts()
-            run.total = sum(counts.values())
-            run.finished = sum(counts.get(state, 0) for state in SETTLED)
-            waiting = sum(counts.get(state, 0) for state in _OPEN)
-            run.workers = min(settings.concurrency, waiting)
-            with suppress(Stopped):  # from a hook, whose error is raised below
-                for entry in found:
-                    if entry.state is State.AMBIGUOUS:
-                        run.event(entry, What.AMBIGUOUS, entry.reason or "")
+
+        run = Run(journal=journal, folder=folder, place=place, runner=runner, settings=settings)
+        with at_work(service, run, start_over):
             yield run
-        finally:
-            run.stopping = True  # for workers that a second signal has left behind
-            _leave(journal, service, runner)
-        if run.error is not None:
-            if runner.keeps_replies:
-                run.error.add_note(KEPT)
-            if isinstance(run.error, KeyboardInterrupt):
-                broken_off = UNDER_WAY in getattr(run.error, "__notes__", ())
-                run.error.add_note(TO_RESUME if broken_off else HOW_TO_GO_ON)
-            raise run.error
+
+
+@contextmanager
+def at_work(
+    service: Service, run: Run, prepare: Callable[[], None] = lambda: None
+) -> Generator[None, None, None]:
+    """Recover the items of dead workers, and release those of *run* at the end.
+
+    A worker's exception is raised at the end.
+
+    Args:
+        service: Where the batch's tasks are.
+        run: What the workers of a run share.
+        prepare: Called after the recovery.
+    """
+    journal, runner = run.journal, run.runner
+    try:
+        found = recover(journal, service, run.place, but=runner.name)
+        prepare()
+        counts = journal.counts()
+        run.total = sum(counts.values())
+        run.finished = sum(counts.get(state, 0) for state in SETTLED)
+        waiting = sum(counts.get(state, 0) for state in _OPEN)
+        run.workers = min(run.settings.concurrency, waiting)
+        with suppress(Stopped):  # from a hook, whose error is raised below
+            for entry in found:
+                if entry.state is State.AMBIGUOUS:
+                    run.event(entry, What.AMBIGUOUS, entry.reason or "")
+        yield
+    finally:
+        run.stopping = True  # for workers that a second signal has left behind
+        _leave(journal, service, runner)
+    if run.error is not None:
+        if runner.keeps_replies:
+            run.error.add_note(KEPT)
+        if isinstance(run.error, KeyboardInterrupt):
+            broken_off = UNDER_WAY in getattr(run.error, "__notes__", ())
+            run.error.add_note(TO_RESUME if broken_off else HOW_TO_GO_ON)
+        raise run.error
 
 
 _OPEN = (State.QUEUED, State.SUBMITTED, State.COMPLETED)
@@ -92,17 +118,20 @@ def status(out: str | os.PathLike[str]) -> Report:
     Raises:
         JournalUnusable: The journal cannot be used, or there is none.
     """
-    with Journal(Path(out)) as journal:
+    folder = Path(out)
+    with SqliteJournal(folder) as journal:
         counts = journal.counts()
-    entries = Entries(journal.folder, sum(counts.values()))
-    report = Report(folder=journal.folder, entries=entries, counts=counts)
+    entries = Entries(partial(SqliteJournal, folder, check=False), sum(counts.values()))
+    report = Report(folder=folder, entries=entries, counts=counts)
     sheet: Path | None = None
     with ignoring_errors(OSError):  # the results are safe without it
         sheet = write_sheet(report)
     return attrs.evolve(report, sheet=sheet)
 
 
-def _journal(service: Service, source: Source | None, folder: Path, settings: Settings) -> Journal:
+def _journal(
+    service: Service, source: Source | None, folder: Path, settings: Settings
+) -> SqliteJournal:
     """Open the journal in *folder*, or begin it, and add new items from *source*."""
     if source is None:
         return _open_journal(service, None, folder, settings)
@@ -112,28 +141,33 @@ def _journal(service: Service, source: Source | None, folder: Path, settings: Se
 
 def _open_journal(
     service: Service, items: CheckedItems | None, folder: Path, settings: Settings
-) -> Journal:
+) -> SqliteJournal:
     named = LOCAL if settings.local else service.require_base_url()
     try:
-        journal = Journal(folder, patience=settings.patience)
+        journal = SqliteJournal(folder, patience=settings.patience)
     except JournalMissing:
         if items is None:
             raise
-        journal = Journal.create(folder, named, items, patience=settings.patience)
+        journal = SqliteJournal.create(folder, named, items, patience=settings.patience)
     try:
-        _check_service(journal, named)
+        check_service(journal, named)
         if items is not None and not journal.is_new:
-            _add_new(journal, items)
+            add_new(journal, items)
     except BaseException:
         journal.close()
         raise
     return journal
 
 
-def _check_service(journal: Journal, service: str) -> None:
+def check_service(journal: Journal, service: str) -> None:
+    """Check that the batch's tasks are at *service*.
+
+    Raises:
+        WrongService: They are elsewhere.
+    """
     if journal.service != service:
         raise WrongService(
-            f"The batch in {journal.folder} was begun at {journal.service}, and this is {service}: "
+            f"The batch in {journal.name} was begun at {journal.service}, and this is {service}: "
             "its tasks are not known here. Use that service, or another folder."
         )
 
@@ -158,16 +192,16 @@ def check_same_items(journal: Journal, items: CheckedItems) -> int:
     for entry, item in zip(journal.entries(), items, strict=False):
         same = (entry.name, entry.family) == (item.name, item.family)
         if not same or json.loads(entry.body) != item.body:
-            problem = f"differs from the batch in {journal.folder}, which has been begun"
+            problem = f"differs from the batch in {journal.name}, which has been begun"
             advice = "use another folder, or leave the file out to resume that one"
             raise InvalidBatch([BatchProblem(f"item {entry.number}", "", f"{problem}; {advice}")])
     if len(items) < known:
-        problem = f"{known} items are in {journal.folder}, and {len(items)} in what is given"
+        problem = f"{known} items are in {journal.name}, and {len(items)} in what is given"
         raise InvalidBatch([BatchProblem("the batch", "", problem)])
     return known
 
 
-def _add_new(journal: Journal, items: CheckedItems) -> None:
+def add_new(journal: Journal, items: CheckedItems) -> None:
     """Add the *items* after those of the journal, which must be the same."""
     known = check_same_items(journal, items)
     if len(items) > known:
@@ -180,6 +214,7 @@ def _leave(journal: Journal, service: Service, runner: Runner) -> None:
         return  # the next run reads them first
     try:
         release(journal, service, runner.name)
+        journal.bury(runner.name, ended=True)
     except (JournalUnusable, ClaimLost):
         runner.leaves_something = True  # the error behind this is already on its way
 

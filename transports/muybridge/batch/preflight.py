@@ -14,10 +14,11 @@ import attrs
 
 from muybridge.batch.events import SETTLED
 from muybridge.batch.items import CheckedItems, Source, checked_items
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing
 from muybridge.batch.opening import check_limit, check_same_items
+from muybridge.batch.port import Journal
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge_protocol.estimates import (
     Estimate,
     PriceList,
@@ -81,7 +82,7 @@ def preview(
         items = None if source is None else stack.enter_context(checked_items(source))
         journal: Journal | None = None
         try:
-            journal = stack.enter_context(Journal(folder, writes=False))
+            journal = stack.enter_context(SqliteJournal(folder, writes=False))
         except JournalMissing:
             if items is None:
                 raise

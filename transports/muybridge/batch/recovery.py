@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
-from muybridge.batch.journal import Journal
+import attrs
+
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
 from muybridge.batch.journaled_create import judge_kept_reply
+from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, known_runners
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.service import Service
@@ -17,47 +23,57 @@ UNKNOWN_END = (
 )
 
 
-def recover(journal: Journal, service: Service, *, but: str) -> list[Entry]:
-    """Take the items of dead runners away from them, and return those items.
+def recover(journal: Journal, service: Service, place: Path, *, but: str) -> list[Entry]:
+    """Take the items of dead workers away from them, and return those items.
+
+    Responses that the journal could not take are recorded first, if they are on this machine.
 
     Args:
         journal: The batch's journal.
         service: Where the batch's tasks are.
-        but: The runner that recovers them.
+        place: The folder of the files of this machine's workers.
+        but: The worker that recovers them.
     """
     found: list[Entry] = []
-    for owner in sorted({*journal.owners(), *known_runners(journal.folder)} - {but}):
-        dead = DeadRunner.find(journal.folder, owner)
+    for worker in sorted({*journal.owners(), *known_runners(place)} - {but}):
+        dead = DeadRunner.find(place, worker)
         if dead is None:
             continue
         with dead:
             for kept in dead.replies():
-                _take_over(journal, kept, owner)
-            found += release(journal, service, owner)
+                _take_over(journal, kept, service, worker)
+            if journal.bury(worker, ended=dead.was_here):
+                found += release(journal, service, worker)
     return found
 
 
-def _take_over(journal: Journal, kept: KeptReply, owner: str) -> None:
+def _take_over(journal: Journal, kept: KeptReply, service: Service, worker: str) -> None:
     """Copy a response from a side file to the journal, if it belongs to the last create."""
     try:
         entry = journal.entry(kept.number)
     except LookupError:
         return
-    mine = entry.owner == owner and entry.attempt == kept.attempt
-    if mine and entry.state is State.ARMED and entry.reply is None:
-        journal.move(
-            entry,
-            State.ARMED,
-            State.ARMED,
-            by=owner,
-            reply_status=kept.status,
-            reply=kept.body,
-        )
+    reply: dict[str, Any] = {"reply_status": kept.status, "reply": kept.body}
+    if entry.owner == worker:
+        if (entry.state, entry.attempt, entry.reply) == (State.ARMED, kept.attempt, None):
+            journal.move(entry, State.ARMED, State.ARMED, by=worker, **reply)
+        return
+
+    # The item was taken away before the response could be recorded.
+    def record(after: State, facts: Mapping[str, Any]) -> None:
+        told = {**reply, **facts}
+        journal.report_late(kept.number, kept.attempt, after, by=worker, **told)
+
+    _judge(attrs.evolve(entry, **reply), service, None, record)
 
 
-def release(journal: Journal, service: Service, owner: str) -> list[Entry]:
-    """Release the items of *owner*, which has stopped, and return them."""
-    return [release_item(journal, entry, service) for entry in journal.owned_by(owner)]
+def release(journal: Journal, service: Service, worker: str) -> list[Entry]:
+    """Release the items of *worker*, which has stopped, and return them."""
+    found: list[Entry] = []
+    for entry in journal.owned_by(worker):
+        with suppress(ClaimLost):  # another worker recovers the same one at this moment
+            found.append(release_item(journal, entry, service))
+    return found
 
 
 def release_item(
@@ -71,26 +87,34 @@ def release_item(
         service: Where the batch's tasks are.
         reason: Why its owner can do no more for it, or None to leave the item's reason as it is.
     """
-    after = entry.state
-    facts: dict[str, str | None] = {} if reason is None else {"reason": reason}
-    if entry.state is State.CLAIMED:
-        after = State.QUEUED
-    elif entry.state is State.ARMED and entry.reply_status in (None, UNFINISHED):
-        candidate = find_id(entry.reply or b"")
-        after, facts = State.AMBIGUOUS, {"candidate": candidate, "reason": reason or UNKNOWN_END}
-    elif entry.state is State.ARMED:
-        try:
-            after, judged = judge_kept_reply(entry, service, wall=time.time())
-            journal.move(entry, State.ARMED, after, by=entry.owner, **judged)
-            return journal.entry(entry.number)
-        except (JournalUnusable, ClaimLost):
-            raise
-        except Exception as error:  # noqa: BLE001  it concerns this item only
-            said = reason or f"{type(error).__name__}: {error}"
-            facts = {
-                "candidate": find_id(entry.reply or b""),
-                "reason": f"its response was kept, but cannot be recorded ({said})",
-            }
-            after = State.AMBIGUOUS
-    journal.move(entry, entry.state, after, by=entry.owner, owner=None, **facts)
+    given: dict[str, Any] = {} if reason is None else {"reason": reason}
+
+    def record(after: State, facts: Mapping[str, Any]) -> None:
+        journal.move(entry, entry.state, after, by=entry.owner, **{**facts, "owner": None})
+
+    if entry.state is State.ARMED:
+        _judge(entry, service, reason, record)
+    else:
+        record(State.QUEUED if entry.state is State.CLAIMED else entry.state, given)
     return journal.entry(entry.number)
+
+
+def _judge(
+    entry: Entry,
+    service: Service,
+    reason: str | None,
+    record: Callable[[State, Mapping[str, Any]], None],
+) -> None:
+    """Record the next state of an armed item, as far as its response is known."""
+    candidate = find_id(entry.reply or b"")
+    if entry.reply_status in (None, UNFINISHED):
+        record(State.AMBIGUOUS, {"candidate": candidate, "reason": reason or UNKNOWN_END})
+        return
+    try:
+        record(*judge_kept_reply(entry, service, wall=time.time()))
+    except (JournalUnusable, ClaimLost):
+        raise
+    except Exception as error:  # noqa: BLE001  it concerns this item only
+        said = reason or f"{type(error).__name__}: {error}"
+        kept = f"its response was kept, but cannot be recorded ({said})"
+        record(State.AMBIGUOUS, {"candidate": candidate, "reason": kept})

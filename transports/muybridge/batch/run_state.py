@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from muybridge.batch.events import BatchEvent, What
-from muybridge.batch.journal import Journal
 from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.sqlite_values import one_line
 from muybridge_protocol.delivery import concerns_every_request
@@ -43,6 +44,8 @@ class Run:
 
     Args:
         journal: The batch's journal.
+        folder: Where results are saved.
+        place: Where this machine's own files are, on the same disk.
         runner: The runner that owns the items.
         settings: How it is run.
         stopping: Whether everything stops that costs nothing to stop.
@@ -59,6 +62,8 @@ class Run:
     """
 
     journal: Journal
+    folder: Path
+    place: Path
     runner: Runner
     settings: Settings
     stopping: bool = False

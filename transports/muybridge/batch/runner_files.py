@@ -20,7 +20,6 @@ from typing import BinaryIO, Final, Self
 
 import attrs
 
-from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_errors import unusable
 from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.files.durable import write_all
@@ -102,14 +101,14 @@ class Runner:
     """One process at work on a batch, as long as the context lasts.
 
     Args:
-        folder: The batch's folder, which has a journal.
+        place: The folder for its files, on a disk of this machine. It exists.
 
     Raises:
         JournalUnusable: On entering, if its lock cannot be made.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._place = folder / FOLDER
+    def __init__(self, place: Path) -> None:
+        self._place = place
         self._slots: list[ReplySlot] = []
         self.name: str = ""
         self.leaves_something = False
@@ -162,26 +161,26 @@ class Runner:
 class DeadRunner:
     """The files of a dead runner, locked against others as long as the context lasts."""
 
-    def __init__(self, folder: Path, name: str, file: BinaryIO | None) -> None:
-        self._place = folder / FOLDER
+    def __init__(self, place: Path, name: str, file: BinaryIO | None) -> None:
+        self._place = place
         self._name = name
         self._file = file
 
     @classmethod
-    def find(cls, folder: Path, name: str) -> DeadRunner | None:
-        """Return the files of the runner *name*, or None if it is alive.
+    def find(cls, place: Path, name: str) -> DeadRunner | None:
+        """Return the files in *place* of the runner *name*, or None if it is alive on this machine.
 
         Raises:
             JournalUnusable: Its lock cannot be opened.
         """
-        path = _lock_path(folder / FOLDER, name)
+        path = _lock_path(place, name)
         with unusable(path, "Nothing was sent."):
             try:
                 file = path.open("r+b", buffering=0)
             except FileNotFoundError:
-                return cls(folder, name, None)
+                return cls(place, name, None)
         if lock(file):
-            return cls(folder, name, file)
+            return cls(place, name, file)
         file.close()
         return None
 
@@ -200,6 +199,11 @@ class DeadRunner:
             _lock_path(self._place, self._name).unlink(missing_ok=True)
         if self._file is not None:
             self._file.close()
+
+    @property
+    def was_here(self) -> bool:
+        """Whether it left its lock on this machine, and so has certainly ended."""
+        return self._file is not None
 
     def replies(self) -> Iterator[KeptReply]:
         """Yield the responses in its side files.
@@ -221,9 +225,9 @@ class DeadRunner:
         return sorted(self._place.glob(f"reply-{self._name}-*"))
 
 
-def known_runners(folder: Path) -> list[str]:
-    """Return the names of all runners that have a file, alive or dead."""
-    return [path.name.removeprefix("runner-") for path in (folder / FOLDER).glob("runner-*")]
+def known_runners(place: Path) -> list[str]:
+    """Return the names of all runners that have a file in *place*, alive or dead."""
+    return [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
 
 
 def _lock_path(place: Path, name: str) -> Path:

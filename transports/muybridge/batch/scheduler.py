@@ -33,7 +33,6 @@ import attrs
 from muybridge.base_client import DrivenClient
 from muybridge.batch.file_names import Placed
 from muybridge.batch.item_work import ItemWork
-from muybridge.batch.journal import FOLDER
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
 from muybridge.batch.opening import HOW_TO_GO_ON
@@ -52,7 +51,7 @@ from muybridge_protocol.operations import Wait
 from muybridge_protocol.records.tasks import Result, Task
 
 INCOMING: Final = "incoming"
-"""The folder for unfinished downloads, inside the journal's folder."""
+"""The folder for unfinished downloads."""
 AT_ONCE: Final = 32
 """Most exchanges and downloads at once, however many items are in progress."""
 
@@ -217,7 +216,7 @@ class Scheduler:
         with self._concerning(work):
             work.tracker.sending(sent.request, self._driver.runtime.now())
             if sent.request.paid:
-                work.arm()
+                work.arm(sent.deadline - self._driver.runtime.now())
             may_send = True
         return may_send  # noqa: RET504  an exception may have ended the block before
 
@@ -273,7 +272,7 @@ class Scheduler:
     async def _save(self, work: ItemWork, source: Result | Task) -> None:
         """Download a result, and move the file to its final place."""
         with self._concerning(work):
-            incoming = self._run.journal.folder / FOLDER / INCOMING
+            incoming = self._run.place / INCOMING
             driver = attrs.evolve(self._driver, listeners=work.listeners)
             client = DrivenClient(self._calls, driver, owns_transport=False)
             try:
@@ -304,7 +303,7 @@ class Scheduler:
             entry = work.saved(placed)
         if not self._run.settings.sidecar:
             return
-        write = partial(write_sidecar_of, entry, self._run.journal.folder)
+        write = partial(write_sidecar_of, entry, self._run.folder)
         failure = await self._driver.runtime.in_thread(write)
         with self._team.lock:
             if failure is not None:

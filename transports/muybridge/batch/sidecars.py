@@ -23,7 +23,7 @@ _AT_ONCE = 100
 async def catch_up(run: Run, runtime: Runtime) -> None:
     """Write the sidecars that earlier runs did not write."""
     entries = run.journal.entries()
-    folder = run.journal.folder
+    folder = run.folder
     while page := list(islice(entries, _AT_ONCE)):
         for entry, failure in await runtime.in_thread(partial(_write_missing, page, folder)):
             report_missing(run, entry, failure)

@@ -1,34 +1,31 @@
-"""The journal of a batch: its items and their progress, whatever kills the process.
-
-    queued -> claimed -> armed -> submitted -> completed -> downloaded
-                           |          '------> failed
-                           |-> refused
-                           '-> ambiguous     (a person decides: adopt, abandon or resubmit)
-
-`armed` is on the disk before the first byte of a create is sent, and its response before anything
-else is done with it. An armed item whose runner is dead may have been accepted: it becomes
-ambiguous and is never resent automatically.
+"""`SqliteJournal`: the journal of a batch on one machine, in a file of `muybridge.files.sqlite`.
 
 Each step is one conditional update: a runner that is not the first to take it changes nothing. An
 item belongs to a runner, which holds an operating system lock as long as it lives
-(`muybridge.batch.runner_files`); a process id could have been reused.
-
-SQLite stores it (`muybridge.files.sqlite`).
+(`muybridge.batch.runner_files`); a process id could have been reused. So a runner is dead as soon
+as its lock can be had: nobody has to wait for a lease, and a dead runner sends nothing more.
 """
 
 from __future__ import annotations
 
+import math
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, overload
+from typing import Any, Final, Self
 
-import attrs
-
-from muybridge.batch.journal_entries import FACTS, TRANSITIONS, Entry, NewItem, State
+from muybridge.batch.journal_entries import (
+    Entry,
+    NewItem,
+    State,
+    check_step,
+    late_step,
+    storable_facts,
+    storable_texts,
+    stray_values,
+)
 from muybridge.batch.journal_errors import (
     DAMAGED,
     ClaimLost,
@@ -37,11 +34,12 @@ from muybridge.batch.journal_errors import (
     Unstorable,
     sentence,
 )
-from muybridge.batch.sqlite_values import one_line, storable
+from muybridge.batch.port import Stray
+from muybridge.batch.sqlite_values import storable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
 from muybridge.files.durable import sync_folders
-from muybridge_protocol.records.convert import structure, unstructure, wire_names
+from muybridge_protocol.records.convert import structure, wire_names
 from muybridge_protocol.records.json import InvalidJson
 
 FOLDER: Final = "journal"
@@ -82,17 +80,29 @@ CREATE TABLE items (
 );
 CREATE INDEX open_items ON items (state, owner);
 """
-
+_STRAYS = """
+CREATE TABLE IF NOT EXISTS strays (
+    number INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    state TEXT NOT NULL,
+    token TEXT,
+    reply_status INTEGER,
+    reply BLOB
+)
+"""
+"""A table that hardly any journal has. Earlier versions ignore it."""
 
 _COLUMNS: Final = tuple(wire_names(Entry))
 _GIVEN: Final = tuple(wire_names(NewItem))
+_OF_A_STRAY: Final = tuple(wire_names(Stray))
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
 
 
-class Journal:
+class SqliteJournal:
     """The journal of one batch. Only one worker may use it at a time.
 
-    `Journal.create` begins one; it is a context manager.
+    `SqliteJournal.create` begins one; it is a context manager.
 
     Args:
         folder: The batch's folder.
@@ -116,6 +126,10 @@ class Journal:
         self.folder = folder
         self.path: Path = folder / FOLDER / NAME
         self._has_failed = False
+        self.lease: float | None = None
+        """Runners hold a lock as long as they live."""
+        self.send_within: float = math.inf
+        """No other runner can take over before the lock is released."""
         self.is_new: bool = False
         """Whether this process has just begun it."""
         if not self.path.exists():
@@ -190,6 +204,11 @@ class Journal:
         self._db.close()
 
     @property
+    def name(self) -> str:
+        """Where it is, for messages."""
+        return str(self.folder)
+
+    @property
     def service(self) -> str:
         """Where the batch's tasks are."""
         with self._telling():
@@ -227,6 +246,10 @@ class Journal:
             f"{_SELECT} WHERE name = ? AND name != '' ORDER BY number", wanted
         ) or self._select(f"{_SELECT} WHERE CAST(number AS TEXT) = ?", wanted)
 
+    def with_task(self, task_id: str) -> Entry | None:
+        """Return the item whose task has this id, or None."""
+        return next((entry for entry in self.entries() if entry.task_id == task_id), None)
+
     def counts(self) -> dict[State, int]:
         """Return how many items are in each state, without empty states."""
         with self._telling():
@@ -245,9 +268,19 @@ class Journal:
             raise LookupError(f"there is no item {number}")
         return found[0]
 
-    def owned_by(self, owner: str) -> list[Entry]:
-        """Return the items of the runner *owner*."""
-        return self._select(f"{_SELECT} WHERE owner = ? ORDER BY number", owner)
+    def register(self, worker: str) -> None:
+        """Record nothing: *worker* holds a lock."""
+
+    def renew(self, worker: str) -> None:
+        """Record nothing: *worker* holds a lock."""
+
+    def bury(self, worker: str, *, ended: bool) -> bool:  # noqa: ARG002  its lock is the whole truth
+        """Return True: who asks has found the lock of *worker* released or gone."""
+        return True
+
+    def owned_by(self, worker: str) -> list[Entry]:
+        """Return the items of the runner *worker*."""
+        return self._select(f"{_SELECT} WHERE owner = ? ORDER BY number", worker)
 
     def owners(self) -> list[str]:
         """Return the runners that own items."""
@@ -293,6 +326,15 @@ class Journal:
                 return _entry(row)
         return None
 
+    def arm(self, entry: Entry, attempt: int, *, by: str, lasts: float) -> None:  # noqa: ARG002  a lock tells when it has ended
+        """Record that the create number *attempt* of a claimed item is about to be sent.
+
+        Raises:
+            ClaimLost: It is not claimed, or not the runner's.
+            JournalUnusable: It could not be recorded, or a write failed earlier.
+        """
+        self.move(entry, State.CLAIMED, State.ARMED, by=by, attempt=attempt)
+
     def move(
         self, entry: Entry, before: State, after: State, *, by: str | None, **facts: Any
     ) -> None:
@@ -314,21 +356,52 @@ class Journal:
         """
         if after is State.ARMED and before is not after and self._has_failed:
             raise JournalUnusable(f"{self.path} failed before. Nothing more is sent.")
-        if after is not before and after not in TRANSITIONS[before]:
-            raise ValueError(f"no item goes from {before} to {after}")
-        if not FACTS.keys() >= facts.keys():
-            raise ValueError(f"no such columns: {sorted(facts.keys() - FACTS.keys())}")
-        if isinstance(facts.get("reason"), str):
-            facts["reason"] = one_line(facts["reason"])
-        names = ", ".join(f"{name} = ?" for name in ("state", *facts))
-        values = tuple(storable(value, FACTS[name]) for name, value in facts.items())
+        check_step(before, after)
+        names, values = _assignments(facts)
         with self._writing() as db:
             changed = db.execute(
-                f"UPDATE items SET {names} WHERE number = ? AND state = ? AND owner IS ?",  # noqa: S608  our own names
+                f"UPDATE items SET state = ?{names} WHERE number = ? AND state = ? AND owner IS ?",  # noqa: S608  our own names
                 (after, *values, entry.number, before, by),
             )
             if changed.rowcount != 1:
                 raise ClaimLost(f"{entry.label} is not {before} any more: another one moved it.")
+
+    def report_late(
+        self, number: int, attempt: int, after: State, *, by: str, **facts: Any
+    ) -> bool:
+        """Record the response to a create whose item was taken away from its runner.
+
+        Returns:
+            Whether the item took it; otherwise it is a stray.
+
+        Raises:
+            ValueError: No response leads to *after*.
+        """
+        after, facts = late_step(after, facts)
+        names, values = _assignments(facts)
+        with self._writing() as db:
+            changed = db.execute(
+                f"UPDATE items SET state = ?{names} "  # noqa: S608  our own names
+                "WHERE number = ? AND attempt = ? AND state = ?",
+                (after, *values, number, attempt, State.AMBIGUOUS),
+            )
+            if changed.rowcount == 1:
+                return True
+            db.execute(_STRAYS)
+            db.execute(
+                f"INSERT INTO strays ({', '.join(_OF_A_STRAY)}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  our own names
+                (number, attempt, by, after, *stray_values(facts)),
+            )
+        return False
+
+    def strays(self) -> list[Stray]:
+        """Return the responses that their items could not take."""
+        with self._telling():
+            known = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'strays'").fetchone()
+            if known is None:
+                return []
+            rows = self._db.execute(f"SELECT {', '.join(_OF_A_STRAY)} FROM strays ORDER BY rowid")  # noqa: S608  our own names
+            return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) for row in rows]
 
     def start_over(self) -> None:
         """Queue everything unfinished, because the service has forgotten it and charges nothing.
@@ -390,61 +463,17 @@ class Journal:
         return sqlite.pragma(self._db, name)
 
 
-@attrs.frozen
-class Entries(Sequence[Entry]):
-    """The items of a batch, read from its journal on access.
-
-    They may not fit into memory, so they are read a page at a time, each as it is in the journal at
-    that moment. `tuple(entries)` makes a copy.
-
-    Args:
-        folder: The batch's folder.
-        total: How many items there are.
-    """
-
-    folder: Path
-    total: int
-
-    def __len__(self) -> int:
-        """Return how many items there are."""
-        return self.total
-
-    def __iter__(self) -> Iterator[Entry]:
-        """Yield each item in the order of their numbers."""
-        with self._journal() as journal:
-            yield from islice(journal.entries(), self.total)
-
-    @overload
-    def __getitem__(self, index: int) -> Entry: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
-    def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
-        """Return the item at *index*, or those of a slice."""
-        numbers = range(1, self.total + 1)[index]
-        with self._journal() as journal:
-            if isinstance(numbers, int):
-                return journal.entry(numbers)
-            return tuple(journal.entry(number) for number in numbers)
-
-    def _journal(self) -> Journal:
-        return Journal(self.folder, check=False)
-
-
 def _insert(db: sqlite3.Connection, first: int, items: Iterable[NewItem]) -> None:
     db.executemany(
         f"INSERT INTO items (number, {', '.join(_GIVEN)}) VALUES (?{', ?' * len(_GIVEN)})",  # noqa: S608  our own names
-        (
-            (number, *(storable(text, str) for text in _texts(item)))
-            for number, item in enumerate(items, start=first)
-        ),
+        ((number, *storable_texts(item)) for number, item in enumerate(items, start=first)),
     )
 
 
-def _texts(item: NewItem) -> list[str]:
-    try:
-        return [*unstructure(item).values()]
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Unstorable(f"a request cannot be written as JSON: {error}") from error
+def _assignments(facts: dict[str, Any]) -> tuple[str, list[object]]:
+    """Return *facts* as the end of a SET clause, and its values."""
+    storable = storable_facts(facts)
+    return "".join(f", {name} = ?" for name in storable), [*storable.values()]
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

@@ -1,0 +1,50 @@
+"""`Entries`: the items of a batch as a sequence that is read when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import overload
+
+import attrs
+
+from muybridge.batch.journal_entries import Entry
+from muybridge.batch.port import Journal
+
+
+@attrs.frozen
+class Entries(Sequence[Entry]):
+    """The items of a batch, read from its journal on access.
+
+    They may not fit into memory, so they are read a page at a time, each as it is in the journal at
+    that moment. `tuple(entries)` makes a copy.
+
+    Args:
+        open_journal: Opens the journal.
+        total: How many items there are.
+    """
+
+    open_journal: Callable[[], Journal] = attrs.field(repr=False)
+    total: int
+
+    def __len__(self) -> int:
+        """Return how many items there are."""
+        return self.total
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield each item in the order of their numbers."""
+        with closing(self.open_journal()) as journal:
+            yield from islice(journal.entries(), self.total)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
+    def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
+        """Return the item at *index*, or those of a slice."""
+        numbers = range(1, self.total + 1)[index]
+        with closing(self.open_journal()) as journal:
+            if isinstance(numbers, int):
+                return journal.entry(numbers)
+            return tuple(journal.entry(number) for number in numbers)

@@ -1,0 +1,243 @@
+"""`Journal`: what a batch needs of the place where its progress is kept.
+
+    queued -> claimed -> armed -> submitted -> completed -> downloaded
+                           |          '------> failed
+                           |-> refused
+                           '-> ambiguous     (a person decides: adopt, abandon or resubmit)
+
+The journal is the only truth about a batch. Workers keep nothing that they could not read from it
+again, except a response that it could not take, which waits in a file on the worker's disk. The
+scheduler, the recovery and the decisions of people know this port alone. `SqliteJournal` implements
+it for one machine, and `muybridge.testing.journal_conformance` checks an implementation.
+
+Money depends on four rules, which every implementation keeps:
+
+**Each step is durable, conditional and whole.** When a call returns, what it wrote survives a power
+cut. A step names the state that the item must be in and the worker that must own it, and changes
+nothing if either is different. So of two who try the same step, one fails with `ClaimLost`.
+
+**`arm` comes before the first byte of a create, and counts.** Item and attempt together name one
+create for ever: an armed item may have been accepted, so nobody but a person sends it again.
+
+**A dead worker does nothing more.** A worker is one incarnation of a process, under an id that is
+drawn anew at each start, so the id is a fencing token. Once `bury` has declared it dead, it can
+neither take nor arm, even if it turns out to be alive: it may have been paused, or cut off.
+
+**A late response is news, not an error.** A worker that is declared dead while its create is on its
+way may still receive the response. `report_late` records it: on the item, if nothing has happened
+to it since, or else as a stray. A paid id is lost in neither case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import attrs
+
+from muybridge.batch.journal_entries import Entry, NewItem, State
+from muybridge.batch.journal_errors import ClaimLost, Unstorable
+
+__all__ = ["ClaimLost", "Journal", "NewItem", "Stray", "Unstorable"]
+
+
+@attrs.frozen(kw_only=True)
+class Stray:
+    """A response that arrived when its item could not take it any more.
+
+    Args:
+        number: The item.
+        attempt: Which of the item's creates it belongs to.
+        worker: The worker that received it.
+        state: What the item would have become.
+        token: The task's token, if its id is known, or None.
+        reply_status: The status of the response, or None if it was processed.
+        reply: The body of the response, or as much as had arrived, or None if it was processed.
+    """
+
+    number: int
+    attempt: int
+    worker: str
+    state: State = attrs.field(converter=State)
+    token: str | None
+    reply_status: int | None
+    reply: bytes | None = attrs.field(repr=False)
+
+
+class Journal(Protocol):
+    """The journal of one batch, open.
+
+    Every method may raise `JournalUnusable`: it cannot be read or written. Nothing more is sent.
+    """
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages, without a password."""
+        ...
+
+    @property
+    def service(self) -> str:
+        """Where the batch's tasks are."""
+        ...
+
+    @property
+    def lease(self) -> float | None:
+        """Seconds for which a registration holds, or None if it holds while its process lives."""
+        ...
+
+    @property
+    def send_within(self) -> float:
+        """Seconds after arming within which a create must begin; a later one is not sent.
+
+        A worker that was paused for longer may have been declared dead in the meantime.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close it. Nothing is read or written afterwards."""
+        ...
+
+    # Items
+
+    def add(self, items: Iterable[NewItem], *, after: int) -> None:
+        """Add all *items* after the last one, which is *after*, or none of them.
+
+        Raises:
+            JournalUnusable: Another process has just added items.
+            Unstorable: An item cannot be recorded.
+        """
+        ...
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every item in the order of their numbers, reading a page at a time."""
+        ...
+
+    def entry(self, number: int) -> Entry:
+        """Return the item *number*.
+
+        Raises:
+            LookupError: There is none.
+        """
+        ...
+
+    def called(self, item: str) -> list[Entry]:
+        """Return the items with this name, or else the one with this number."""
+        ...
+
+    def with_task(self, task_id: str) -> Entry | None:
+        """Return the item whose task has this id, or None."""
+        ...
+
+    def counts(self) -> dict[State, int]:
+        """Return how many items are in each state, without empty states."""
+        ...
+
+    def is_recorded(self, path: str, *, besides: int) -> bool:
+        """Whether a file *path* is recorded for an item other than *besides*."""
+        ...
+
+    # Workers
+
+    def register(self, worker: str) -> None:
+        """Record that *worker* is at work. Its id was never used before."""
+        ...
+
+    def renew(self, worker: str) -> None:
+        """Record that *worker* is still at work.
+
+        Raises:
+            ClaimLost: It was declared dead. It must stop; responses that it still awaits count.
+        """
+        ...
+
+    def bury(self, worker: str, *, ended: bool) -> bool:
+        """Declare *worker* dead if it is, and return whether it is.
+
+        Args:
+            worker: The worker.
+            ended: Whether its process is known to have ended.
+        """
+        ...
+
+    def owners(self) -> list[str]:
+        """Return the workers that own items, alive or dead."""
+        ...
+
+    def owned_by(self, worker: str) -> list[Entry]:
+        """Return the items of *worker*."""
+        ...
+
+    # Steps
+
+    def take(self, owner: str, *, creates: bool, besides: Iterable[int] = ()) -> Entry | None:
+        """Give the most urgent free item to *owner*, and return it, or None if there is none.
+
+        Results come first, soonest expiry first, then created tasks, then tasks to create. A worker
+        that is dead, or whose lease has expired, gets none.
+
+        Args:
+            owner: The worker.
+            creates: Whether it may be a task to create.
+            besides: Numbers of items to skip.
+        """
+        ...
+
+    def arm(self, entry: Entry, attempt: int, *, by: str, lasts: float) -> None:
+        """Record that the create number *attempt* of a claimed item is about to be sent.
+
+        Args:
+            entry: The item.
+            attempt: Which of the item's creates it is, from 1.
+            by: The worker that owns it.
+            lasts: Seconds after which the create has certainly ended.
+
+        Raises:
+            ClaimLost: It is not claimed, not the worker's, or the worker is dead or its lease has
+                expired. It must not be sent.
+            JournalUnusable: It could not be recorded. It must not be sent.
+        """
+        ...
+
+    def move(
+        self, entry: Entry, before: State, after: State, *, by: str | None, **facts: Any
+    ) -> None:
+        """Move an item from the state *before* to *after*.
+
+        Args:
+            entry: The item.
+            before: Its current state.
+            after: Its next state, or the same one to set only columns.
+            by: The worker that owns it, or None.
+            **facts: Columns to set.
+
+        Raises:
+            ClaimLost: It is not in the state *before*, or not the worker's.
+            Unstorable: A column cannot be stored. The item is unchanged.
+            ValueError: There is no such step.
+        """
+        ...
+
+    def report_late(
+        self, number: int, attempt: int, after: State, *, by: str, **facts: Any
+    ) -> bool:
+        """Record the response to a create whose item was taken away from its worker.
+
+        If the item is ambiguous because of this very create, it goes to *after* without an owner,
+        or gets *facts* alone if *after* is ambiguous or armed. Else the response is kept as a
+        stray.
+
+        Args:
+            number: The item.
+            attempt: Which of the item's creates it belongs to.
+            after: What the item becomes because of it.
+            by: The worker that armed it.
+            **facts: Columns to set.
+
+        Returns:
+            Whether the item took it.
+        """
+        ...
+
+    def strays(self) -> list[Stray]:
+        """Return the responses that their items could not take."""
+        ...
