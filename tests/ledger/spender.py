@@ -137,7 +137,7 @@ def _nth(place: Any) -> Callable[[int], None]:
 
 
 def _steps() -> dict[str, Callable[[int], None]]:
-    rows = "muybridge.ledger.sqlite_store:_Rows"
+    rows = "muybridge.ledger.sqlite_store:SqliteRows"
     ledger = "muybridge.ledger.ledger:Ledger"
     places: dict[str, tuple[str, str]] = {
         "creating the ledger": ("muybridge.files.sqlite", "create"),

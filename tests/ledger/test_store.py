@@ -139,7 +139,7 @@ def test_a_name_is_held_by_one(path: Path) -> None:
 
 def _newer(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute("PRAGMA user_version = 3")
 
 
 def _another(path: Path) -> None:
@@ -154,7 +154,7 @@ def _spoilt(path: Path) -> None:
 
 
 SPOIL: dict[str, tuple[Callable[[Path], object], str]] = {
-    "another version": (_newer, "has version 2, and this muybridge knows version 1"),
+    "another version": (_newer, "has version 3, and this muybridge knows version 2"),
     "another program's": (_another, "is not a ledger, or is damaged"),
     "no database": (lambda path: path.write_bytes(b"notes" * 1000), "not a database"),
     "empty": (lambda path: path.write_bytes(b""), "is not a ledger, or is damaged"),

@@ -3,7 +3,8 @@
 Each transaction opens the file anew. That takes a fraction of the time of a durable commit, and no
 connection is ever shared with another thread or inherited by a forked process.
 
-Amounts are integers, rounded up: seconds in thousandths, cost in billionths. Sums are exact.
+Amounts are integers, rounded up: seconds in thousandths, cost in billionths. Sums are exact. The
+file keeps those of each day (`muybridge.ledger.sqlite_schema`).
 """
 
 from __future__ import annotations
@@ -23,16 +24,15 @@ from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
 from muybridge.files.durable import sync_folders
 from muybridge.ledger.budget import Amounts, Measure
-from muybridge.ledger.entries import NAMED, SPENT, Entry, State
+from muybridge.ledger.entries import NAMED, Entry, State
 from muybridge.ledger.errors import LedgerUnusable
 from muybridge.ledger.owners import Owners
+from muybridge.ledger.sqlite_schema import APPLICATION, DAY, SCHEMA, VERSION, listed, migrate
 from muybridge.ledger.store import Rows
 
-VERSION: Final = 1
 PATIENCE: Final = 30.0
 """Seconds to wait for other processes that are writing."""
 
-_APPLICATION: Final = 0x6D75796C  # "muyl"
 _PAGE: Final = 1000
 """Entries read at once."""
 _SCALES: Final = {
@@ -42,41 +42,6 @@ _SCALES: Final = {
     Measure.CALLS: 1,
     Measure.COST: 10**9,
 }
-
-
-def _listed(states: tuple[State, ...]) -> str:
-    return ", ".join(f"'{state}'" for state in states)
-
-
-_MEASURES: Final = ", ".join(Measure)
-_SCHEMA: Final = f"""
-CREATE TABLE ledger (salt BLOB NOT NULL);
-CREATE TABLE entries (
-    number INTEGER PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE,
-    account TEXT NOT NULL,
-    time REAL NOT NULL,
-    family TEXT NOT NULL,
-    model TEXT NOT NULL,
-    tier TEXT,
-    creates INTEGER,
-    pictures INTEGER,
-    seconds INTEGER,
-    calls INTEGER,
-    cost INTEGER,
-    state TEXT NOT NULL,
-    owner TEXT NOT NULL,
-    once TEXT,
-    digest TEXT,
-    token TEXT,
-    candidate TEXT,
-    reason TEXT
-);
-CREATE INDEX spent_entries ON entries (time, {_MEASURES}, state) WHERE state IN ({_listed(SPENT)});
-CREATE UNIQUE INDEX names ON entries (account, once)
-    WHERE once NOT NULL AND state IN ({_listed(NAMED)});
-CREATE INDEX states ON entries (state);
-"""
 _COLUMNS: Final = (
     "key", "account", "time", "family", "model", "tier", *Measure, "state", "owner", "once",
     "digest", "token", "candidate", "reason",
@@ -86,9 +51,9 @@ _PUT: Final = (
     f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608  our own names
     f"ON CONFLICT (key) DO UPDATE SET {', '.join(f'{one} = excluded.{one}' for one in _COLUMNS)}"
 )
-_SUMS: Final = (
-    f"SELECT count(*), {', '.join(f'sum({one}), count({one})' for one in Measure)} "  # noqa: S608  our own names
-    f"FROM entries INDEXED BY spent_entries WHERE state IN ({_listed(SPENT)}) AND time >= ?"
+_SPENT: Final = (
+    f"SELECT sum(entries), {', '.join(f'sum({one}), sum({one}_known)' for one in Measure)} "  # noqa: S608  our own names
+    "FROM sums WHERE day >= ? HAVING sum(entries) > 0"
 )
 
 DAMAGED: Final = (
@@ -159,7 +124,7 @@ class SqliteStore:
         """Begin a transaction. It is on the disk when the context ends without an error."""
         # Threads take turns here, because those that wait for SQLite's lock are not served in turn.
         with self._turn, self._opened() as db, sqlite.transaction(db):
-            yield _Rows(db)
+            yield SqliteRows(db)
 
     def entries(self, *states: State) -> Iterator[Entry]:
         """Yield the entries in *states*, or all of them, from the oldest on."""
@@ -168,7 +133,7 @@ class SqliteStore:
             with self._opened() as db:
                 found = db.execute(
                     f"SELECT number, {', '.join(_COLUMNS)} FROM entries WHERE number > ? "  # noqa: S608  our own names
-                    f"AND state IN ({_listed(states or tuple(State))}) ORDER BY number LIMIT ?",
+                    f"AND state IN ({listed(states or tuple(State))}) ORDER BY number LIMIT ?",
                     (last, _PAGE),
                 ).fetchall()
             if not found:
@@ -196,7 +161,7 @@ class SqliteStore:
             return
 
         def fill(db: sqlite3.Connection) -> None:
-            db.executescript(f"PRAGMA application_id = {_APPLICATION};{_SCHEMA}")
+            db.executescript(f"PRAGMA application_id = {APPLICATION};{SCHEMA}")
             with sqlite.transaction(db):
                 db.execute("INSERT INTO ledger VALUES (?)", (secrets.token_bytes(16),))
                 db.execute(f"PRAGMA user_version = {VERSION}")
@@ -209,8 +174,9 @@ class SqliteStore:
         sqlite.create(self.path, self._patience, fill)
 
     def _check(self, db: sqlite3.Connection) -> None:
-        if sqlite.pragma(db, "application_id") != _APPLICATION:
+        if sqlite.pragma(db, "application_id") != APPLICATION:
             raise LedgerUnusable(f"{self.path} is not a ledger, or is damaged. {DAMAGED}.")
+        migrate(db)
         version = sqlite.pragma(db, "user_version")
         if version != VERSION:
             raise LedgerUnusable(
@@ -238,27 +204,37 @@ class SqliteStore:
             raise LedgerUnusable(f"{self.path}: {said}") from error
 
 
-class _Rows:
-    """The entries, within a transaction."""
+class SqliteRows:
+    """The entries, within a transaction.
+
+    Args:
+        db: The connection, which has begun it.
+    """
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
     def spent(self, since: float) -> Amounts:
-        row = self._db.execute(_SUMS, (since,)).fetchone()
+        """Return the sums of what counts as spent, of the entries from *since* on."""
+        row = self._db.execute(_SPENT, (since / DAY,)).fetchone()
+        if row is None:
+            return dict.fromkeys(Measure, Decimal(0))
         entries, sums, known = row[0], row[1::2], row[2::2]
         return {
-            measure: None if count < entries else _unscaled(total or 0, measure)
+            measure: None if count < entries else _unscaled(total, measure)
             for measure, total, count in zip(Measure, sums, known, strict=True)
         }
 
     def find(self, key: str) -> Entry | None:
+        """Return the entry *key*, or None."""
         return self._one("key = ?", key)
 
     def named(self, account: str, once: str) -> Entry | None:
-        return self._one(f"account = ? AND once = ? AND state IN ({_listed(NAMED)})", account, once)
+        """Return the entry of *account* that has the name *once*, or None."""
+        return self._one(f"account = ? AND once = ? AND state IN ({listed(NAMED)})", account, once)
 
     def put(self, entry: Entry) -> None:
+        """Insert *entry*, or replace the one with its key."""
         amounts = {one: _scaled(amount, one) for one, amount in entry.amounts.items()}
         values = [
             amounts[Measure(name)] if name in amounts else getattr(entry, name) for name in _COLUMNS

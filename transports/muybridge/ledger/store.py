@@ -26,6 +26,9 @@ class Rows(Protocol):
         """Return the sums of what counts as spent, of the entries from *since* on.
 
         A sum is None if an amount in it is unknown.
+
+        Args:
+            since: The beginning of a day of UTC, in Unix seconds, or minus infinity.
         """
         ...
 
