@@ -45,6 +45,10 @@ class PlainHttpWarning(UserWarning):
     """The API key is sent in clear text."""
 
 
+class NameChanged(UserWarning):
+    """A result was saved under another name than the given one, because of its content."""
+
+
 class PollingTooOften(UserWarning):
     """The poll interval is below the minimum that the service states."""
 

@@ -51,7 +51,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "not there": (
         (*IMGA, "--image-urls", "@cow.png"),
-        "'@cow.png' cannot be read: No such file or directory; use a file or a URL",
+        "cow.png cannot be read: No such file or directory; use a file or a URL",
     ),
     "no picture": (
         (*IMGA, "--image-urls", f"@{__file__}"),

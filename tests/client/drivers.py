@@ -60,9 +60,16 @@ class AnyClient(Protocol):
 
     def close(self) -> None: ...
 
-    def create(self, request: muybridge.MediaRequest) -> Task: ...
+    def create(
+        self, request: muybridge.MediaRequest | str, fields: Mapping[str, object] | None = ...
+    ) -> Task: ...
 
-    def create_once(self, once: str, request: muybridge.MediaRequest) -> Task: ...
+    def create_once(
+        self,
+        once: str,
+        request: muybridge.MediaRequest | str,
+        fields: Mapping[str, object] | None = ...,
+    ) -> Task: ...
 
     def get(self, task: Task | Result | str) -> Result: ...
 
@@ -80,7 +87,8 @@ class AnyClient(Protocol):
 
     def run(
         self,
-        request: muybridge.MediaRequest,
+        request: muybridge.MediaRequest | str,
+        fields: Mapping[str, object] | None = ...,
         *,
         timeout: float | None = ...,
         on_update: Callable[[Result], None] | None = ...,
@@ -96,8 +104,21 @@ class AnyClient(Protocol):
         sidecar: bool | muybridge.Sidecar = ...,
     ) -> Path: ...
 
+    def save(
+        self,
+        source: Result | Task | str,
+        path: str | os.PathLike[str],
+        *,
+        sidecar: bool | muybridge.Sidecar = ...,
+    ) -> Path: ...
+
     def check(
-        self, request: muybridge.MediaRequest, *, files: Any = ..., timeout: float = ...
+        self,
+        request: muybridge.MediaRequest | str,
+        fields: Mapping[str, object] | None = ...,
+        *,
+        files: Any = ...,
+        timeout: float = ...,
     ) -> muybridge.MediaReport: ...
 
     def delete_asset(self, asset_id: str) -> None: ...

@@ -18,6 +18,7 @@ import trio
 import muybridge
 from muybridge.clock import Clock
 from muybridge.drivers.fleet_run import Outcome, Work
+from muybridge.media.by_name import Fields
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.records.json import JsonObject
@@ -152,11 +153,13 @@ class BlockingAsyncClient:
     def close(self) -> None:
         self._run(self._client.close)
 
-    def create(self, request: muybridge.MediaRequest) -> Task:
-        return self._run(self._client.create, request)
+    def create(self, request: muybridge.MediaRequest | str, fields: Fields | None = None) -> Task:
+        return self._run(self._client.create, request, fields)
 
-    def create_once(self, once: str, request: muybridge.MediaRequest) -> Task:
-        return self._run(self._client.create_once, once, request)
+    def create_once(
+        self, once: str, request: muybridge.MediaRequest | str, fields: Fields | None = None
+    ) -> Task:
+        return self._run(self._client.create_once, once, request, fields)
 
     def get(self, task: Task | Result | str) -> Result:
         return self._run(self._client.get, task)
@@ -180,16 +183,25 @@ class BlockingAsyncClient:
         finally:
             self._run(context.__aexit__, None, None, None)
 
-    def run(self, request: muybridge.MediaRequest, **options: Any) -> Result:
-        return self._run(self._client.run, request, **options)
+    def run(
+        self, request: muybridge.MediaRequest | str, fields: Fields | None = None, **options: Any
+    ) -> Result:
+        return self._run(self._client.run, request, fields, **options)
+
+    def save(
+        self, source: Result | Task | str, path: str | os.PathLike[str], **options: Any
+    ) -> Path:
+        return self._run(self._client.save, source, path, **options)
 
     def download(
         self, source: Result | Task | str, path: str | os.PathLike[str], **options: Any
     ) -> Path:
         return self._run(self._client.download, source, path, **options)
 
-    def check(self, request: muybridge.MediaRequest, **options: Any) -> muybridge.MediaReport:
-        return self._run(self._client.check, request, **options)
+    def check(
+        self, request: muybridge.MediaRequest | str, fields: Fields | None = None, **options: Any
+    ) -> muybridge.MediaReport:
+        return self._run(self._client.check, request, fields, **options)
 
     def run_all(
         self, work: Iterable[Work], *, most: int | None = None, **options: Any

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         LinkExpired as LinkExpired,
         LocalError as LocalError,
         MuybridgeError as MuybridgeError,
+        NameChanged as NameChanged,
         NotSent as NotSent,
         OverBudget as OverBudget,
         PlainHttpWarning as PlainHttpWarning,
@@ -151,10 +152,10 @@ _HOMES: Final = {
     "muybridge_protocol.errors": Home(
         "AssetDeleteFailed AssetDeletePresumed AssetDeleteUnknown CreateAmbiguous "
         "DownloadFailed Forbidden IgnoredSetting InvalidAddress InvalidIdentifier InvalidKey "
-        "InvalidRequest InvalidToken LinkExpired LocalError MuybridgeError NotSent OverBudget "
-        "PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused ResultExpired "
-        "ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded TaskFailed "
-        "TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
+        "InvalidRequest InvalidToken LinkExpired LocalError MuybridgeError NameChanged NotSent "
+        "OverBudget PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused "
+        "ResultExpired ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded "
+        "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
     ),
     "muybridge_protocol.estimates": Home(
         "Estimate InvalidPrices PriceList Quantities Totals parse_prices"

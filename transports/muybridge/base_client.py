@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from muybridge.drivers.outcomes import AsyncOutcomes
     from muybridge.files.sidecar import Sidecar
     from muybridge.ledger.books import Books
+    from muybridge.media.by_name import Fields
     from muybridge.media.checking import MediaFiles
     from muybridge_protocol.rules.media import MediaReport
 
@@ -86,14 +87,16 @@ class BaseClient(AsyncTextClient):
         if self._owns_transport:
             await self._driver.transport.close()
 
-    async def create(self, request: MediaRequest) -> Task:
+    async def create(self, request: MediaRequest | str, fields: Fields | None = None) -> Task:
         """Create a task and return it as soon as its id is known.
 
         The request is sent at most once, unless it certainly did not reach the service or the
         response was 429. A task that the service refuses in its record has the status `failed`.
 
         Args:
-            request: What to generate.
+            request: What to generate: a request, or the name of a family.
+            fields: With a name, the request's fields by their names in Python or on the wire. A
+                path, bytes or an open file in place of a URL is loaded as `load_media` does.
 
         Raises:
             NotSent: The service was not reached; nothing was charged.
@@ -102,12 +105,14 @@ class BaseClient(AsyncTextClient):
         """
         notes = PaidNotes()
         try:
-            return await self._create(request, notes)
+            return await self._create(await self._request(request, fields), notes)
         except BaseException as error:
             notes.leave_note(error)
             raise
 
-    async def create_once(self, once: str, request: MediaRequest) -> Task:
+    async def create_once(
+        self, once: str, request: MediaRequest | str, fields: Fields | None = None
+    ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
 
         The ledger keeps the name, so it does not matter which process repeats the call, or how
@@ -118,7 +123,9 @@ class BaseClient(AsyncTextClient):
         Args:
             once: The name: any string of 1 to 200 printable characters, such as an order number.
                 Each account has its own names.
-            request: What to generate.
+            request: What to generate: a request, or the name of a family.
+            fields: With a name, the request's fields by their names in Python or on the wire. A
+                path, bytes or an open file in place of a URL is loaded as `load_media` does.
 
         Raises:
             OnceTaken: The name belongs to another request; nothing was sent.
@@ -133,7 +140,9 @@ class BaseClient(AsyncTextClient):
 
         notes = PaidNotes()
         try:
-            return await self._create(request, notes, check_once(once), named=True)
+            once = check_once(once)
+            made = await self._request(request, fields)
+            return await self._create(made, notes, once, named=True)
         except BaseException as error:
             notes.leave_note(error)
             raise
@@ -225,7 +234,8 @@ class BaseClient(AsyncTextClient):
 
     async def run(
         self,
-        request: MediaRequest,
+        request: MediaRequest | str,
+        fields: Fields | None = None,
         *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
@@ -233,7 +243,9 @@ class BaseClient(AsyncTextClient):
         """Create a task and wait until it is completed.
 
         Args:
-            request: What to generate.
+            request: What to generate: a request, or the name of a family.
+            fields: With a name, the request's fields by their names in Python or on the wire. A
+                path, bytes or an open file in place of a URL is loaded as `load_media` does.
             timeout: Seconds to wait after the creation, or None for no limit.
             on_update: Called with each valid response.
 
@@ -245,7 +257,7 @@ class BaseClient(AsyncTextClient):
         check_wait(timeout)
         notes = PaidNotes()
         try:
-            task = await self._create(request, notes)
+            task = await self._create(await self._request(request, fields), notes)
             return await self.wait(task, timeout=timeout, on_update=on_update)
         except BaseException as error:
             notes.leave_note(error)
@@ -270,7 +282,8 @@ class BaseClient(AsyncTextClient):
         early.
 
         Args:
-            work: Requests to create, and tasks, results, tokens or ids to wait for.
+            work: Requests to create, each of them typed or a pair of a family's name and fields,
+                and tasks, results, tokens or ids to wait for.
             concurrency: Most exchanges with the service at once.
             per_family: Most of them for one family: one number for all, or by name.
             timeout: Seconds to wait for each task after its creation, or None for no limit.
@@ -321,6 +334,57 @@ class BaseClient(AsyncTextClient):
                 `SidecarFailed` if it is saved and only its sidecar is not.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
+        return await self._download(
+            source, path, timeout=timeout, size_limit=size_limit, sidecar=sidecar
+        )
+
+    async def save(
+        self,
+        source: Result | Task | str,
+        path: str | os.PathLike[str],
+        *,
+        timeout: float = DOWNLOAD_TIMEOUT,
+        size_limit: int | None = SIZE_LIMIT,
+        sidecar: bool | Sidecar = False,
+    ) -> Path:
+        """Save a result under a name with the right suffix, and return where it is.
+
+            path = client.save(client.run(request), "horse")  # horse.png
+
+        It is a `download` whose suffix follows from what is in the file: a missing one is added,
+        and a wrong one is corrected with a warning. If that leads to the name of another file, the
+        new file gets a number, so that no file is replaced that *path* does not name.
+
+        Args:
+            source: A result, a task, an id, a token or a URL.
+            path: A file, or a folder: there the name is made from the task's id and its type.
+            timeout: Seconds that the download may take.
+            size_limit: Most bytes, or None for no limit.
+            sidecar: Whether to write a JSON file beside it that says where it comes from, or a
+                `Sidecar` with what else that is to say.
+
+        Raises:
+            DownloadFailed: As `download`.
+            InvalidAddress: The URL is not one that results are downloaded from.
+        """
+        saved = await self._download(
+            source, path, timeout=timeout, size_limit=size_limit, sidecar=sidecar, right_suffix=True
+        )
+        from muybridge.files.suffixes import warn_of_name  # noqa: PLC0415  not all save
+
+        warn_of_name(path, saved)
+        return saved
+
+    async def _download(
+        self,
+        source: Result | Task | str,
+        path: str | os.PathLike[str],
+        *,
+        timeout: float,
+        size_limit: int | None,
+        sidecar: bool | Sidecar,
+        right_suffix: bool = False,
+    ) -> Path:
         from muybridge.files.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
 
         now = self._now()
@@ -328,7 +392,7 @@ class BaseClient(AsyncTextClient):
         if url is not None:
             self._calls.service.check_download(url)  # before a folder is made for it
         try:
-            target = SaveTarget.choose(path, url, task)
+            target = SaveTarget.choose(path, url, task, right_suffix=right_suffix)
             with PartFile(target, source=task.id if task is not None else str(url)) as part:
                 operation = self._calls.download(
                     url,
@@ -353,7 +417,8 @@ class BaseClient(AsyncTextClient):
 
     async def check(
         self,
-        request: MediaRequest,
+        request: MediaRequest | str,
+        fields: Fields | None = None,
         *,
         files: Mapping[str, MediaFiles] | None = None,
         timeout: float = CHECK_TIMEOUT,
@@ -365,7 +430,9 @@ class BaseClient(AsyncTextClient):
         in this way is reported with the reason, and is no problem.
 
         Args:
-            request: What to generate.
+            request: What to generate: a request, or the name of a family.
+            fields: With a name, the request's fields by their names in Python or on the wire. A
+                path, bytes or an open file in place of a URL is loaded as `load_media` does.
             files: Files to check in place of a field's URLs, by the field's name: paths or bytes,
                 one or several.
             timeout: Seconds that fetching may take in all.
@@ -376,8 +443,9 @@ class BaseClient(AsyncTextClient):
         """
         from muybridge.media.checking import check_media  # noqa: PLC0415  not all check
 
+        made = await self._request(request, fields)
         return await check_media(
-            self._driver, self._calls, request, {} if files is None else files, timeout
+            self._driver, self._calls, made, {} if files is None else files, timeout
         )
 
     async def delete_asset(self, asset_id: str) -> None:
@@ -418,6 +486,15 @@ class BaseClient(AsyncTextClient):
         except BaseException as error:
             notes.leave_note(error)
             raise
+
+    async def _request(self, request: MediaRequest | str, fields: Fields | None) -> MediaRequest:
+        """Return *request*, or the one that is meant by a name and *fields*."""
+        if fields is None and not isinstance(request, str):
+            return request
+        from muybridge.media.by_name import holds_files, request_by_name  # noqa: PLC0415  not all use it
+
+        make = partial(request_by_name, request, {} if fields is None else fields)
+        return await self._driver.runtime.in_thread(make) if holds_files(fields) else make()
 
     async def _create(
         self,

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from muybridge.files.sidecar import Sidecar
     from muybridge.ledger.budget import Budget
     from muybridge.ledger.ledger import Ledger
+    from muybridge.media.by_name import Fields
     from muybridge.media.checking import MediaFiles
     from muybridge_protocol.estimates import PriceList
     from muybridge_protocol.observations import AnyEvent
@@ -155,23 +156,27 @@ class Client(TextClient):
         """Close every idle connection. After that nothing can be sent."""
         run(self._client.close)
 
-    def create(self, request: MediaRequest) -> Task:
+    def create(self, request: MediaRequest | str, fields: Fields | None = None) -> Task:
         """Create a task and return it as soon as its id is known.
 
         The request is sent at most once, unless it certainly did not reach the service or the
         response was 429. A task that the service refuses in its record has the status `failed`.
 
         Args:
-            request: What to generate.
+            request: What to generate: a request, or the name of a family.
+            fields: With a name, the request's fields by their names in Python or on the wire. A
+                path, bytes or an open file in place of a URL is loaded as `load_media` does.
 
         Raises:
             NotSent: The service was not reached; nothing was charged.
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        return run(self._client.create, request)
+        return run(self._client.create, request, fields)
 
-    def create_once(self, once: str, request: MediaRequest) -> Task:
+    def create_once(
+        self, once: str, request: MediaRequest | str, fields: Fields | None = None
+    ) -> Task:
         """Create a task once under a name: repeating the call returns the same task.
 
         The ledger keeps the name, so it does not matter which process repeats the call, or how
@@ -182,7 +187,9 @@ class Client(TextClient):
         Args:
             once: The name: any string of 1 to 200 printable characters, such as an order number.
                 Each account has its own names.
-            request: What to generate.
+            request: What to generate: a request, or the name of a family.
+            fields: With a name, the request's fields by their names in Python or on the wire. A
+                path, bytes or an open file in place of a URL is loaded as `load_media` does.
 
         Raises:
             OnceTaken: The name belongs to another request; nothing was sent.
@@ -193,7 +200,7 @@ class Client(TextClient):
             ServiceError: As `create`.
             ValueError: The name is empty, too long or not printable.
         """
-        return run(self._client.create_once, once, request)
+        return run(self._client.create_once, once, request, fields)
 
     def get(self, task: Task | Result | str) -> Result:
         """Query a task once and return its current result.
@@ -261,7 +268,8 @@ class Client(TextClient):
 
     def run(
         self,
-        request: MediaRequest,
+        request: MediaRequest | str,
+        fields: Fields | None = None,
         *,
         timeout: float | None = WAIT_TIMEOUT,
         on_update: Callable[[Result], None] | None = None,
@@ -269,7 +277,9 @@ class Client(TextClient):
         """Create a task and wait until it is completed.
 
         Args:
-            request: What to generate.
+            request: What to generate: a request, or the name of a family.
+            fields: With a name, the request's fields by their names in Python or on the wire. A
+                path, bytes or an open file in place of a URL is loaded as `load_media` does.
             timeout: Seconds to wait after the creation, or None for no limit.
             on_update: Called with each valid response.
 
@@ -278,7 +288,7 @@ class Client(TextClient):
                 an interruption carries its id in its notes.
             ValueError: The timeout is not a number. Nothing was sent.
         """
-        return run(self._client.run, request, timeout=timeout, on_update=on_update)
+        return run(self._client.run, request, fields, timeout=timeout, on_update=on_update)
 
     def run_all(
         self,
@@ -299,7 +309,8 @@ class Client(TextClient):
         early.
 
         Args:
-            work: Requests to create, and tasks, results, tokens or ids to wait for.
+            work: Requests to create, each of them typed or a pair of a family's name and fields,
+                and tasks, results, tokens or ids to wait for.
             concurrency: Most exchanges with the service at once.
             per_family: Most of them for one family: one number for all, or by name.
             timeout: Seconds to wait for each task after its creation, or None for no limit.
@@ -351,9 +362,48 @@ class Client(TextClient):
             sidecar=sidecar,
         )
 
+    def save(
+        self,
+        source: Result | Task | str,
+        path: str | os.PathLike[str],
+        *,
+        timeout: float = DOWNLOAD_TIMEOUT,
+        size_limit: int | None = SIZE_LIMIT,
+        sidecar: bool | Sidecar = False,
+    ) -> Path:
+        """Save a result under a name with the right suffix, and return where it is.
+
+            path = client.save(client.run(request), "horse")  # horse.png
+
+        It is a `download` whose suffix follows from what is in the file: a missing one is added,
+        and a wrong one is corrected with a warning. If that leads to the name of another file, the
+        new file gets a number, so that no file is replaced that *path* does not name.
+
+        Args:
+            source: A result, a task, an id, a token or a URL.
+            path: A file, or a folder: there the name is made from the task's id and its type.
+            timeout: Seconds that the download may take.
+            size_limit: Most bytes, or None for no limit.
+            sidecar: Whether to write a JSON file beside it that says where it comes from, or a
+                `Sidecar` with what else that is to say.
+
+        Raises:
+            DownloadFailed: As `download`.
+            InvalidAddress: The URL is not one that results are downloaded from.
+        """
+        return run(
+            self._client.save,
+            source,
+            path,
+            timeout=timeout,
+            size_limit=size_limit,
+            sidecar=sidecar,
+        )
+
     def check(
         self,
-        request: MediaRequest,
+        request: MediaRequest | str,
+        fields: Fields | None = None,
         *,
         files: Mapping[str, MediaFiles] | None = None,
         timeout: float = CHECK_TIMEOUT,
@@ -365,7 +415,9 @@ class Client(TextClient):
         in this way is reported with the reason, and is no problem.
 
         Args:
-            request: What to generate.
+            request: What to generate: a request, or the name of a family.
+            fields: With a name, the request's fields by their names in Python or on the wire. A
+                path, bytes or an open file in place of a URL is loaded as `load_media` does.
             files: Files to check in place of a field's URLs, by the field's name: paths or bytes,
                 one or several.
             timeout: Seconds that fetching may take in all.
@@ -374,7 +426,7 @@ class Client(TextClient):
             OSError: A file cannot be read.
             ValueError: The family has no such field for media, or the timeout is not positive.
         """
-        return run(self._client.check, request, files=files, timeout=timeout)
+        return run(self._client.check, request, fields, files=files, timeout=timeout)
 
     def delete_asset(self, asset_id: str) -> None:
         """Delete an asset for good.

@@ -122,7 +122,7 @@ def _recognize(source: Source, found: Found) -> str:
     start = source.read(0, _BEGINNING)
     if not start:
         return "is empty"
-    found.format, found.kind = _format_of(start)
+    found.format, found.kind = format_of(start)
     if found.format is not None:
         return ""
     if mp3_start(source) is not None:
@@ -135,7 +135,8 @@ def _recognize(source: Source, found: Found) -> str:
     return _as_text(start, found)
 
 
-def _format_of(start: bytes) -> tuple[str | None, MediaKind | None]:
+def format_of(start: bytes) -> tuple[str | None, MediaKind | None]:
+    """Return the format of what begins with *start*, and what it is; None if that is unknown."""
     for offset, mark, name, kind in _MARKS:
         if start[offset : offset + len(mark)] == mark:
             return name, kind

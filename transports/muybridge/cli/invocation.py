@@ -21,6 +21,7 @@ from muybridge_protocol.errors import (
     DownloadFailed,
     IgnoredSetting,
     InvalidAddress,
+    NameChanged,
     PlainHttpWarning,
     PollingTooOften,
     ServiceError,
@@ -61,7 +62,7 @@ LIMIT_NAMES = (
 """Where the options of the budget are stored."""
 
 _KEY_FILE_LIMIT = 64 * 1024
-_OUR_WARNINGS = (IgnoredSetting, PlainHttpWarning, PollingTooOften)
+_OUR_WARNINGS = (IgnoredSetting, NameChanged, PlainHttpWarning, PollingTooOften)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -250,10 +251,10 @@ class Invocation:
     def save(
         self, client: Client, source: Result | str, path: str, *, timeout: float | None = None
     ) -> Path:
-        """Save a completed task's result, or what a URL leads to, as `Client.download` does."""
+        """Save a completed task's result, or what a URL leads to, as `Client.save` does."""
         limit = DOWNLOAD_TIMEOUT if timeout is None else timeout
         try:
-            saved = client.download(source, path, timeout=limit, sidecar=self._sidecar())
+            saved = client.save(source, path, timeout=limit, sidecar=self._sidecar())
         except InvalidAddress as error:
             if isinstance(source, str):
                 raise

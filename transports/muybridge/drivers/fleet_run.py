@@ -20,8 +20,11 @@ from muybridge_protocol.records.candidates import find_id, holds_task
 from muybridge_protocol.records.tasks import Result, Task, as_task
 from muybridge_protocol.service import shown_id
 
-Work = MediaRequest | Task | Result | str
-"""A request to create, or a task to wait for: itself, a result of it, its token or its id."""
+Work = MediaRequest | tuple[str, Mapping[str, object]] | Task | Result | str
+"""A request to create, itself or as a family's name and fields, or a task to wait for: itself, a
+result of it, its token or its id."""
+
+_PAIR = 2
 
 Outcome = FleetOutcome[int]
 """How one piece of work ended; its `key` is the place that it had among the others, from 0."""
@@ -89,7 +92,7 @@ class FleetRun:
             )
         reasons: dict[str, None] = {}
         for number, item in enumerate(work):
-            request = as_task(item) if isinstance(item, Result | str) else item
+            request = _read(item)
             self.fleet.add(number, request, now)
             self._waiting[number] = request
             reason = None
@@ -200,6 +203,18 @@ class FleetRun:
 _GIVEN_BACK = TransportFailure(
     phase=Phase.CONNECT, sent=False, reason=Reason.INTERRUPTED, detail="not sent after all"
 )
+
+
+def _read(item: Work) -> MediaRequest | Task:
+    """Return the request or the task that *item* stands for."""
+    if isinstance(item, Result | str):
+        return as_task(item)
+    if not isinstance(item, tuple) or len(item) != _PAIR:
+        return item  # type: ignore[return-value]  # the fleet refuses what is neither
+    from muybridge.media.by_name import request_by_name  # noqa: PLC0415  most requests are typed
+
+    name, fields = item
+    return request_by_name(name, fields)
 
 
 def _task_of(work: MediaRequest | Task) -> Task:

@@ -19,6 +19,7 @@ import attrs
 from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.files.durable import sync_folders, write_all
 from muybridge.files.locks import lock
+from muybridge.files.suffixes import BEGINNING, SUFFIXES, right_path
 from muybridge_protocol.errors import DownloadFailed
 from muybridge_protocol.families.family import Media
 from muybridge_protocol.http import without_query
@@ -27,15 +28,6 @@ from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.json import readable
 from muybridge_protocol.records.tasks import Task
 
-_SUFFIXES = {
-    "image/png": ".png",
-    "image/jpeg": ".jpg",
-    "image/webp": ".webp",
-    "image/gif": ".gif",
-    "video/mp4": ".mp4",
-    "video/webm": ".webm",
-    "video/quicktime": ".mov",
-}
 _FAMILY_SUFFIXES = {Media.IMAGE: ".png", Media.VIDEO: ".mp4"}
 _LONGEST_STEM = 100
 _POSIX = os.name == "posix"
@@ -52,16 +44,23 @@ class SaveTarget:
         stem: The file's name without its suffix.
         suffix: Its suffix, or None to derive it from the response's media type.
         fallback: The suffix if the media type is unknown.
+        right_suffix: Whether the suffix follows from the content, whatever the given one is.
     """
 
     folder: Path
     stem: str
     suffix: str | None
     fallback: str
+    right_suffix: bool = False
 
     @classmethod
     def choose(
-        cls, where: str | os.PathLike[str], url: str | None, task: Task | None
+        cls,
+        where: str | os.PathLike[str],
+        url: str | None,
+        task: Task | None,
+        *,
+        right_suffix: bool = False,
     ) -> SaveTarget:
         """Return where to save, given the file or folder that the user named.
 
@@ -69,6 +68,7 @@ class SaveTarget:
             where: A file or a folder. A folder exists already, or its path ends with a slash.
             url: Where the download comes from, or None.
             task: Whose result it is, or None.
+            right_suffix: Whether the suffix follows from the content, whatever the given one is.
 
         Raises:
             OSError: *where* is not a valid path.
@@ -78,24 +78,26 @@ class SaveTarget:
         family = task.known_family if task is not None else None
         name = unquote(urlsplit(url).path.rpartition("/")[2]) if url is not None else ""
         stem, dot, suffix = name.rpartition(".")
-        known = f".{suffix.lower()}" if dot and f".{suffix.lower()}" in _SUFFIXES.values() else ""
+        known = f".{suffix.lower()}" if dot and f".{suffix.lower()}" in SUFFIXES.values() else ""
         fallback = _FAMILY_SUFFIXES[family.media] if family is not None else known or ".bin"
         path = Path(where)
         if path.is_dir() or os.fspath(where).endswith(("/", os.sep)):
             chosen = own_stem(task.id) if task is not None else safe_stem(stem or name)
             return cls(path, chosen, None, fallback)
-        return cls(path.parent, path.stem, path.suffix, fallback)
+        return cls(path.parent, path.stem, path.suffix, fallback, right_suffix)
 
     @property
     def part_path(self) -> Path:
         """Where the part is kept."""
         return self.folder / f"{self.stem}{self.suffix or ''}.part"
 
-    def path(self, content_type: str) -> Path:
-        """Return the file's path, for a download of *content_type*."""
+    def path(self, content_type: str, start: bytes = b"") -> Path:
+        """Return the file's path, for a download of *content_type* that begins with *start*."""
         suffix = self.suffix
+        if self.right_suffix and suffix is not None:
+            return right_path(self.folder / f"{self.stem}{suffix}", start, content_type)
         if suffix is None:
-            suffix = _SUFFIXES.get(content_type, self.fallback)
+            suffix = SUFFIXES.get(content_type, self.fallback)
         return self.folder / f"{self.stem}{suffix}"
 
 
@@ -219,7 +221,7 @@ class PartFile:
         Args:
             content_type: The media type of the response, or "".
         """
-        path = self._target.path(content_type)
+        path = self._target.path(content_type, self._start())
         _refuse_odd(path)
         os.fsync(self._opened.fileno())
         if _POSIX and not _is_at(self._opened, self._path):
@@ -231,6 +233,13 @@ class PartFile:
         sync_folders(path.parent)
         self._remove(self._note_path)
         return path
+
+    def _start(self) -> bytes:
+        """Return the first bytes of the file, if its name depends on them."""
+        if not self._target.right_suffix:
+            return b""
+        self._opened.seek(0)
+        return self._opened.read(BEGINNING)
 
     def _remove(self, *paths: Path) -> None:
         """Remove *paths*. Errors are ignored: the outcome of the download matters more."""

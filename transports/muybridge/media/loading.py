@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 from muybridge.files.inline_media import LocalMedia, load_media
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.references import media_fields
-from muybridge_protocol.rules.values import Problem, is_array, shown
+from muybridge_protocol.records.json import readable
+from muybridge_protocol.rules.values import Problem, is_array
 
 FileIn = Callable[[object], LocalMedia | None]
 """Returns the file that a value names, or None if it names none."""
@@ -35,7 +37,8 @@ def with_files(
         try:
             return load_media(file, allow_inline=allow_inline)
         except OSError as error:
-            said = f"{shown(value)} cannot be read: {error.strerror or error}"
+            name = readable(str(file)) if isinstance(file, str | os.PathLike) else "the open file"
+            said = f"{name} cannot be read: {error.strerror or error}"
         except (ValueError, TypeError) as error:
             said = str(error)
         message, _, accepted = said.partition("; ")

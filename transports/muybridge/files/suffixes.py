@@ -1,0 +1,65 @@
+"""The suffixes of saved files, which follow from what is in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import chain, count
+from pathlib import Path
+from typing import Final
+
+from muybridge.drivers.calls import warn_caller
+from muybridge_protocol.errors import NameChanged
+
+BEGINNING: Final = 512
+"""Bytes by which a format is recognized."""
+
+SUFFIXES: Final[Mapping[str, str]] = {
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/webp": ".webp",
+    "image/gif": ".gif",
+    "video/mp4": ".mp4",
+    "video/webm": ".webm",
+    "video/quicktime": ".mov",
+}
+"""The suffix of each media type."""
+
+_ALIASES: Mapping[str, str] = {".jpeg": ".jpg", ".jpe": ".jpg", ".m4v": ".mp4", ".qt": ".mov"}
+"""Other suffixes that are as right."""
+
+
+def right_path(given: Path, start: bytes, content_type: str) -> Path:
+    """Return *given* with the suffix that is right for its content.
+
+    A suffix of another medium is replaced; any other is part of the name. If another file has that
+    name already, a number is added, because the user has not named that file.
+
+    Args:
+        given: The path that the user gave.
+        start: The first bytes of the content.
+        content_type: What the server says it is, in case the bytes do not tell.
+    """
+    suffix = _suffix_of(start) or SUFFIXES.get(content_type)
+    old = _ALIASES.get(given.suffix.lower(), given.suffix.lower())
+    if suffix is None or old == suffix:
+        return given
+    stem = given.stem if old in SUFFIXES.values() else given.name
+    names = (f"{stem}{number}{suffix}" for number in chain([""], (f"-{n}" for n in count(2))))
+    return next(path for path in map(given.with_name, names) if not os.path.lexists(path))
+
+
+def warn_of_name(given: str | os.PathLike[str], saved: Path) -> None:
+    """Warn if *saved* has another name than the file *given*, except for a suffix it lacked."""
+    path = Path(given)
+    if path.parent == saved.parent and saved.name not in (path.name, f"{path.name}{saved.suffix}"):
+        warn_caller(f"{path.name} was saved as {saved.name}, because of its content", NameChanged)
+
+
+def _suffix_of(start: bytes) -> str | None:
+    """Return the suffix for content that begins with *start*, or None if it is not recognized."""
+    from muybridge_protocol.media.inline import CONTENT_TYPES  # noqa: PLC0415  needed only at the end
+    from muybridge_protocol.media.inspect import format_of  # noqa: PLC0415  the same
+
+    found, _ = format_of(start)
+    return SUFFIXES.get(CONTENT_TYPES.get(found or "", ""))
