@@ -35,6 +35,7 @@ def run(
     driver: str = "requests",
     patience: float = 10.0,
     file_limit: int = 0,
+    ledger: str | None = None,
 ) -> int:
     """Run a batch of *items* horses, or resume the one in *folder*; return its exit code.
 
@@ -49,6 +50,7 @@ def run(
         driver: `requests`, `trio` or `asyncio`.
         patience: Seconds to wait for the journal.
         file_limit: Most bytes that it may write to one file, or 0 for no limit.
+        ledger: The ledger's file, or None for no ledger.
     """
     import asyncio  # noqa: PLC0415  only in the child
 
@@ -56,6 +58,8 @@ def run(
 
     from muybridge import AsyncClient, Client, batch  # noqa: PLC0415  the same
 
+    if ledger is not None:
+        os.environ["MUYBRIDGE_LEDGER"] = ledger
     if kill_at is not None:
         STEPS[kill_at]()
     if naive:

@@ -137,6 +137,7 @@ def test_spent(invoke: Invoke, settings: dict[str, str]) -> None:
     [
         (("--adopt", "task-9"), State.ACCEPTED),
         (("--not-charged",), State.RELEASED),
+        (("--abandon",), State.ACCEPTED),
         (("--resubmit", "--i-may-pay-twice"), State.RESUBMITTED),
     ],
 )
@@ -153,7 +154,7 @@ def test_resolve(invoke: Invoke, decision: tuple[str, ...], state: State) -> Non
     assert ended.exit_code == 0
     assert json.loads(ended.stdout)["entry"]["state"] == state
     assert "ambiguous" not in invoke("spent", "--ledger", "l.sqlite3").stderr
-    again = invoke("ledger", "resolve", entry.key, *decision, "--ledger", "l.sqlite3")
+    again = invoke("ledger", "resolve", entry.key, "--not-charged", "--ledger", "l.sqlite3")
     assert again.exit_code == 2
 
 

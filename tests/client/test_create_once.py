@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from muybridge import CreateAmbiguous, NotSent, OnceTaken, OnceUnderWay, Refused, Task
+from muybridge import CreateAmbiguous, NotSent, OnceTaken, OnceUnderWay, OverBudget, Refused, Task
 from muybridge.ledger import Budget, CannotResolve, Ledger, LedgerUnusable, State, open_ledger
 from muybridge.ledger.sqlite_store import SqliteStore
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
@@ -122,6 +122,21 @@ def test_a_person_names_the_task(make_client: MakeClient, world: World, ledger: 
     open_ledger(ledger).adopt(the_entry(ledger), "task-7")
     task = client.create_once("order 1", image())
     assert (task.id, task.family) == ("task-7", "imga")
+    assert len(world.posts) == 1
+
+
+def test_a_person_leaves_it(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """A request that a person has abandoned keeps its name: it is neither sent nor asked about."""
+    client = make_client(world, ledger=ledger, budget=Budget(creates=1))
+    world.instead.append(LOST)
+    with pytest.raises(CreateAmbiguous):
+        client.create_once("order 1", image())
+    open_ledger(ledger).abandon(the_entry(ledger))
+    with pytest.raises(CreateAmbiguous, match="a person left it as it is") as caught:
+        client.create_once("order 1", image())
+    assert "resolve" not in str(caught.value)
+    with pytest.raises(OverBudget):
+        client.create(image())
     assert len(world.posts) == 1
 
 

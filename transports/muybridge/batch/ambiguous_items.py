@@ -1,13 +1,19 @@
-"""Let a person decide about an item that may have been accepted."""
+"""Let a person decide about an item that may have been accepted.
+
+If its create is in a ledger, the decision settles its entry there as well.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
+from muybridge.batch.decisions import NO_REPLY, settle
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.port import Journal
@@ -16,6 +22,9 @@ from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families import find_family
 from muybridge_protocol.records.json import read_object
 from muybridge_protocol.records.tasks import Task, as_task
+
+if TYPE_CHECKING:
+    from muybridge.ledger import Ledger
 
 
 class CannotResolve(LocalError):
@@ -36,6 +45,7 @@ def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Ent
         CannotResolve: The item is not ambiguous, or an item has this task already.
         InvalidIdentifier: The id cannot be one.
         JournalUnusable: The journal cannot be used.
+        LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
     """
     known = as_task(task)
     with SqliteJournal(Path(out)) as journal:
@@ -54,6 +64,7 @@ def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Ent
             journal,
             entry,
             State.SUBMITTED,
+            lambda ledger, key: ledger.adopt(key, adopted),
             token=adopted.to_token(),
             candidate=known.id,
             began=time.time() if adopted.began_at is None else adopted.began_at,
@@ -72,9 +83,10 @@ def abandon(out: str | os.PathLike[str], item: int | str) -> Entry:
     Raises:
         CannotResolve: The item is not ambiguous.
         JournalUnusable: The journal cannot be used.
+        LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
     """
     with SqliteJournal(Path(out)) as journal:
-        return _decide(journal, _find(journal, item), State.ABANDONED)
+        return _decide(journal, _find(journal, item), State.ABANDONED, _abandoned)
 
 
 def resubmit(
@@ -91,6 +103,7 @@ def resubmit(
     Raises:
         CannotResolve: The item is neither ambiguous nor refused, or the word is missing.
         JournalUnusable: The journal cannot be used.
+        LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
     """
     with SqliteJournal(Path(out)) as journal:
         entry = _find(journal, item)
@@ -99,18 +112,30 @@ def resubmit(
                 f"{entry.label} may have been accepted and charged: say that you may pay "
                 "twice (--i-may-pay-twice)"
             )
-        return _decide(journal, entry, State.QUEUED, candidate=None)
+        return _decide(journal, entry, State.QUEUED, _resubmitted, candidate=None)
 
 
-_NO_REPLY = {"reply_status": None, "reply": None, "reason": None}
+def _abandoned(ledger: Ledger, key: str) -> None:
+    ledger.abandon(key)
 
 
-def _decide(journal: Journal, entry: Entry, after: State, **facts: object) -> Entry:
+def _resubmitted(ledger: Ledger, key: str) -> None:
+    ledger.resubmit(key)
+
+
+def _decide(
+    journal: Journal,
+    entry: Entry,
+    after: State,
+    in_ledger: Callable[[Ledger, str], object],
+    **facts: object,
+) -> Entry:
     other = entry.state is State.REFUSED if after is State.QUEUED else _was_adopted(entry)
     if entry.state is not State.AMBIGUOUS and not other:
         raise CannotResolve(f"{entry.label} is {entry.state}: there is nothing to decide about it")
     if after is not State.ABANDONED:
-        facts = {**_NO_REPLY, **facts}
+        facts = {**NO_REPLY, **facts}
+    settle(entry, in_ledger)
     try:
         journal.move(entry, entry.state, after, by=None, **facts)
     except ClaimLost as error:

@@ -48,6 +48,7 @@ from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
+    from muybridge.ledger.books import Booking
     from muybridge_protocol.observations import AnyEvent
 
 _STOPS = Polled | WillRetry | ServiceSilent | Throttled | DownloadProgress
@@ -98,11 +99,12 @@ class ItemWork:
             self.tracker = track_work(self.listeners, work, None, clock)
         return work
 
-    def arm(self, lasts: float) -> None:
+    def arm(self, lasts: float, booking: Booking | None) -> None:
         """Record that the paid request is about to be sent.
 
         Args:
             lasts: Seconds after which the exchange has certainly ended.
+            booking: Books it in the ledger, or None.
 
         Raises:
             Stopped: The run sends nothing more.
@@ -112,7 +114,7 @@ class ItemWork:
         if not self._told_sending:
             self._told_sending = True
             self._run.event(self.entry, What.SENDING)
-        self.record.arm(lasts)
+        self.record.arm(lasts, booking)
 
     def keep(self, response: HttpResponse) -> None:
         """Record the response to a paid request, before it is read."""

@@ -103,6 +103,8 @@ class Entry:
         sha256: The file's checksum, or None.
         began: When its id became known, Unix seconds, or None.
         ended: When its end became known, Unix seconds, or None.
+        ledger: The place of the ledger that its last create was recorded in, or None.
+        purchase: The key of its entry there, or None.
     """
 
     number: int
@@ -125,6 +127,8 @@ class Entry:
     sha256: str | None
     began: float | None
     ended: float | None
+    ledger: str | None = None
+    purchase: str | None = None
 
     @property
     def label(self) -> str:

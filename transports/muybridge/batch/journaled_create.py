@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
@@ -22,6 +22,9 @@ from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.json import RAW_LIMIT, read_object
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.service import Service
+
+if TYPE_CHECKING:
+    from muybridge.ledger.books import Booking
 
 Created = Task | ServiceError | None
 """The outcome of a create: the task, why there is none, or None if it is retried."""
@@ -42,17 +45,25 @@ class ItemRecord:
         self._slot = slot
         self._owner = entry.owner or ""
         self._attempt = entry.attempt
+        self._booked = (entry.ledger, entry.purchase)
 
-    def arm(self, lasts: float) -> None:
+    def arm(self, lasts: float, booking: Booking | None = None) -> None:
         """Record that the request is about to be sent.
 
         Args:
             lasts: Seconds after which the exchange has certainly ended.
+            booking: Books it in the ledger, or None.
 
         Raises:
             JournalUnusable: It could not be recorded, so the request must not be sent.
             ClaimLost: The item belongs to another runner.
         """
+        place = (None, None) if booking is None else (booking.ledger, booking.key)
+        if place != self._booked:
+            # Before it is armed: if it becomes ambiguous, the decision about it needs the entry.
+            ledger, purchase = self._booked = place
+            facts = {"ledger": ledger, "purchase": purchase}
+            self._journal.move(self._entry, State.CLAIMED, State.CLAIMED, by=self._owner, **facts)
         self._journal.arm(self._entry, self._attempt + 1, by=self._owner, lasts=lasts)
         self._attempt += 1
 

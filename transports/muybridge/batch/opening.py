@@ -13,6 +13,7 @@ from pathlib import Path
 import attrs
 
 from muybridge.batch.contact_sheet import write_sheet
+from muybridge.batch.decisions import apply_decisions
 from muybridge.batch.entries import Entries
 from muybridge.batch.events import SETTLED, Report, What
 from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items
@@ -83,6 +84,7 @@ def at_work(
     journal, runner = run.journal, run.runner
     try:
         found = recover(journal, service, run.place, but=runner.name)
+        apply_decisions(journal)
         prepare()
         counts = journal.counts()
         run.total = sum(counts.values())

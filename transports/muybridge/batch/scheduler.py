@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -49,6 +49,9 @@ from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.records.tasks import Result, Task
+
+if TYPE_CHECKING:
+    from muybridge.ledger.books import Booking
 
 INCOMING: Final = "incoming"
 """The folder for unfinished downloads."""
@@ -189,9 +192,9 @@ class Scheduler:
     async def _send(self, sent: Dispatch[int]) -> None:
         work = self._items[sent.key]
         with self._team.lock:
-            if not self._may_send(work, sent):
-                return
             booking = self._driver.booking(self._fleet.operation_of(sent.ticket))
+            if not self._may_send(work, sent, booking):
+                return
         take = partial(self._take_end, work, sent)
         await self._driver.pass_on(sent.request, sent.deadline, booking, take)
 
@@ -210,13 +213,13 @@ class Scheduler:
                 else:
                     self._take(work, sent, came)
 
-    def _may_send(self, work: ItemWork, sent: Dispatch[int]) -> bool:
+    def _may_send(self, work: ItemWork, sent: Dispatch[int], booking: Booking | None) -> bool:
         """Tell that a request is about to be sent, and return whether to send it."""
         may_send = False
         with self._concerning(work):
             work.tracker.sending(sent.request, self._driver.runtime.now())
             if sent.request.paid:
-                work.arm(sent.deadline - self._driver.runtime.now())
+                work.arm(sent.deadline - self._driver.runtime.now(), booking)
             may_send = True
         return may_send  # noqa: RET504  an exception may have ended the block before
 

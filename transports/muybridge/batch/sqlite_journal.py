@@ -76,7 +76,9 @@ CREATE TABLE items (
     size INTEGER,
     sha256 TEXT,
     began REAL,
-    ended REAL
+    ended REAL,
+    ledger TEXT,
+    purchase TEXT
 );
 CREATE INDEX open_items ON items (state, owner);
 """
@@ -93,8 +95,12 @@ CREATE TABLE IF NOT EXISTS strays (
 """
 """A table that hardly any journal has. Earlier versions ignore it."""
 
+_LATER_COLUMNS: Final = ("ledger", "purchase")
+"""Columns that an older journal lacks until it is written. Earlier versions ignore them."""
+
 _COLUMNS: Final = tuple(wire_names(Entry))
 _GIVEN: Final = tuple(wire_names(NewItem))
+_COLUMNS_OF_ITEMS: Final = "PRAGMA table_info(items)"
 _OF_A_STRAY: Final = tuple(wire_names(Stray))
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM items"  # noqa: S608  our own names
 
@@ -452,11 +458,21 @@ class SqliteJournal:
         verdict = self.pragma("quick_check")
         if verdict != "ok":
             raise JournalUnusable(f"{self.path} is damaged ({verdict}). {DAMAGED}")
+        missing = {*_LATER_COLUMNS} - {row[1] for row in self._db.execute(_COLUMNS_OF_ITEMS)}
         if not writes:
+            if missing:  # the view is in memory, and hides the table
+                columns = ", ".join(f"NULL AS {name}" for name in missing)
+                self._db.execute(
+                    f"CREATE TEMP VIEW items AS SELECT *, {columns} FROM main.items"  # noqa: S608  our own names
+                )
             return
         with self._writing() as db:  # only a write shows whether it can be written
             # SQLite always writes this when it is set, unlike a row whose values stay the same.
             db.execute(f"PRAGMA user_version = {VERSION}")
+            if missing:
+                missing -= {row[1] for row in db.execute(_COLUMNS_OF_ITEMS)}  # another was faster
+                for name in missing:
+                    db.execute(f"ALTER TABLE items ADD COLUMN {name} TEXT")
 
     def pragma(self, name: str) -> object:
         """Return a setting of the database."""

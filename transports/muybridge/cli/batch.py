@@ -297,7 +297,8 @@ def resolve(
 ) -> None:
     """Decide about an ITEM of the batch in DIR, by number or name, that may have been accepted.
 
-    Nothing is sent now: the next `batch run` acts on the decision.
+    Nothing is sent now: the next `batch run` acts on the decision. If the request is in a ledger,
+    that entry is decided, too.
 
     With --json: {ok, item: {number, name, state, ...}}.
     """

@@ -53,7 +53,7 @@ def spent(invocation: Invocation) -> None:
         command = shlex.join(["muybridge", "ledger", "resolve", *invocation.words("ledger")])
         say(
             f"look at the account, then decide: {command} KEY --adopt ID | --not-charged | "
-            "--resubmit --i-may-pay-twice"
+            "--abandon | --resubmit --i-may-pay-twice"
         )
 
 
@@ -66,6 +66,7 @@ def ledger() -> None:
 @click.argument("key", metavar="KEY")
 @click.option("--adopt", metavar="ID", help="It was accepted, and this is the task.")
 @click.option("--not-charged", is_flag=True, help="It was not accepted: free what it reserved.")
+@click.option("--abandon", is_flag=True, help="Leave it: it stays spent, and keeps its name.")
 @click.option("--resubmit", is_flag=True, help="It stays spent, but may be sent again.")
 @click.option("--i-may-pay-twice", is_flag=True, help="Required with --resubmit.")
 @pass_invocation
@@ -75,17 +76,19 @@ def resolve(
     *,
     adopt: str | None,
     not_charged: bool,
+    abandon: bool,
     resubmit: bool,
     i_may_pay_twice: bool,
 ) -> None:
     """Decide about the ambiguous request KEY, which `muybridge spent` lists.
 
-    Nothing is sent. A repeated `create_once` acts on the decision.
+    Nothing is sent. A repeated `create_once` acts on the decision, and so does the next run of the
+    batch that the request belongs to.
 
     With --json: {ok, entry: {key, state, ...}}.
     """
-    if (adopt is not None) + not_charged + resubmit != 1:
-        raise click.UsageError("give one of --adopt ID, --not-charged and --resubmit")
+    if (adopt is not None) + not_charged + abandon + resubmit != 1:
+        raise click.UsageError("give one of --adopt ID, --not-charged, --abandon and --resubmit")
     if resubmit and not i_may_pay_twice:
         raise click.UsageError(
             f"{key} may have been accepted and charged: say that you may pay twice "
@@ -96,6 +99,8 @@ def resolve(
         entry = books.adopt(key, adopt)
     elif not_charged:
         entry = books.release(key)
+    elif abandon:
+        entry = books.abandon(key)
     else:
         entry = books.resubmit(key)
     say(f"{entry.key}{_named(entry)} is {entry.state} now")

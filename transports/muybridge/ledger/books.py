@@ -145,9 +145,15 @@ class Booking:
         self._operation = operation
         self._once = once
         self._digest = digest
-        self._key = secrets.token_hex(6)
+        self.key: str = secrets.token_hex(6)
+        """The key of its entry."""
         self._armed = False
         self._outcome: object = None
+
+    @property
+    def ledger(self) -> str:
+        """Where the ledger is."""
+        return self._books.ledger.place
 
     async def arm(self) -> TransportFailure | BrokenOff | None:
         """Reserve what the operation consumes. Return None, or why it must not be sent.
@@ -203,7 +209,7 @@ class Booking:
             await self._conclude(State.ACCEPTED, cost=cost)
 
     async def _conclude(self, state: State, **facts: Any) -> None:
-        conclude = partial(self._books.ledger.conclude, self._key, state, **facts)
+        conclude = partial(self._books.ledger.conclude, self.key, state, **facts)
         await self._runtime.finish_in_thread(partial(_unless_unusable, conclude))
 
     def _cost(self, usage: UsageMetadata | None) -> Decimal | None:
@@ -217,7 +223,7 @@ class Booking:
     def _arm(self) -> None:
         family, model, tier, amounts = _described(self._operation, self._books.prices)
         purchase = Purchase(
-            key=self._key,
+            key=self.key,
             account=self._books.account,
             family=family,
             model=model,

@@ -2,7 +2,7 @@
 
     (nothing) -> armed -> accepted     the service has charged for it, or may still do so
                    |  '-> released     it certainly did nothing; another attempt arms it again
-                   '----> ambiguous    a person decides: adopt, release or resubmit
+                   '----> ambiguous    a person decides: adopt, release, abandon or resubmit
 
 An armed, accepted or ambiguous entry counts as spent. An armed entry whose process has died is
 ambiguous, because the request may have been sent.

@@ -31,6 +31,7 @@ UNKNOWN_END = (
     "the process was stopped while the request was on its way: it may have been accepted and "
     "charged"
 )
+ABANDONED = "it may have been accepted; a person left it as it is, so it counts as spent"
 NAMES_ANOTHER = (
     "was already used for another request, and nothing was sent. Use another string for this "
     "request, or send the same request as before."
@@ -47,6 +48,11 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._late: dict[str, _Conclusion] = {}
+
+    @property
+    def place(self) -> str:
+        """Where it is, as `open_ledger` takes it."""
+        return self._store.place
 
     def account(self, digest: Callable[[bytes], str]) -> str:
         """Return what *digest* makes of this ledger's salt."""
@@ -107,6 +113,11 @@ class Ledger:
         self._late[key] = _Conclusion(state, token, candidate, reason, cost)
         self._record_late()
 
+    def find(self, key: str) -> Entry | None:
+        """Return the entry *key*, or None."""
+        with self._store.writing() as rows:
+            return rows.find(key)
+
     def named(self, account: str, once: str, digest: str) -> Entry | None:
         """Return the entry that has the name *once*, or None if the name is free.
 
@@ -139,6 +150,8 @@ class Ledger:
     def adopt(self, key: str, task: Task | Result | str) -> Entry:
         """Declare that an ambiguous request was accepted as *task*. It stays spent.
 
+        You can name another task later, in case the first was wrong.
+
         Raises:
             CannotResolve: The entry is not ambiguous.
         """
@@ -150,9 +163,21 @@ class Ledger:
                 family=known.family or entry.family or None,
                 requested_model=known.requested_model or entry.model or None,
             )
-            return attrs.evolve(entry, state=State.ACCEPTED, token=found.to_token(), reason=None)
+            token = found.to_token()
+            accepted = attrs.evolve(entry, state=State.ACCEPTED, token=token, reason=None)
+            return attrs.evolve(accepted, candidate=found.id)
 
-        return self._decide(key, adopted)
+        return self._decide(key, adopted, also=_was_adopted)
+
+    def abandon(self, key: str) -> Entry:
+        """Leave an ambiguous request as it is. It stays spent, and nobody is asked about it again.
+
+        Raises:
+            CannotResolve: The entry is not ambiguous.
+        """
+        return self._decide(
+            key, lambda entry: attrs.evolve(entry, state=State.ACCEPTED, reason=ABANDONED)
+        )
 
     def release(self, key: str) -> Entry:
         """Declare that an ambiguous request was not accepted. What it reserved is free again.
@@ -170,13 +195,19 @@ class Ledger:
         """
         return self._decide(key, lambda entry: attrs.evolve(entry, state=State.RESUBMITTED))
 
-    def _decide(self, key: str, decision: Callable[[Entry], Entry]) -> Entry:
+    def _decide(
+        self,
+        key: str,
+        decision: Callable[[Entry], Entry],
+        *,
+        also: Callable[[Entry], bool] = lambda _: False,
+    ) -> Entry:
         self._take_over()
         with self._store.writing() as rows:
             entry = rows.find(key)
             if entry is None:
                 raise CannotResolve(f"the ledger has no entry {key!r}")
-            if entry.state is not State.AMBIGUOUS:
+            if entry.state is not State.AMBIGUOUS and not also(entry):
                 raise CannotResolve(
                     f"entry {key} is {entry.state}: there is nothing to decide about it"
                 )
@@ -261,3 +292,10 @@ class _Conclusion:
 
 def _ambiguous(entry: Entry) -> Entry:
     return attrs.evolve(entry, state=State.AMBIGUOUS, reason=UNKNOWN_END)
+
+
+def _was_adopted(entry: Entry) -> bool:
+    """Whether a person named the task. A task that the service named cannot be changed."""
+    if entry.state is not State.ACCEPTED or entry.candidate is None:
+        return False
+    return entry.task is not None and entry.task.id == entry.candidate

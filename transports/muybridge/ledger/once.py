@@ -82,8 +82,9 @@ def _known(entry: Entry) -> Task:
     """
     task = entry.task
     if task is None:
+        decide = f" (to decide: muybridge ledger resolve {entry.key})"
         raise CreateAmbiguous(
-            reason=f"{entry.reason} (to decide: muybridge ledger resolve {entry.key})",
+            reason=f"{entry.reason}{decide if entry.state is State.AMBIGUOUS else ''}",
             candidate_id=entry.candidate,
         )
     return task

@@ -103,6 +103,11 @@ class SqliteStore:
         self._owners = Owners(self.path.with_name(f"{self.path.name}.owners"))
 
     @property
+    def place(self) -> str:
+        """Where it is, as `open_ledger` takes it."""
+        return str(self.path.absolute())
+
+    @property
     def salt(self) -> bytes:
         """Random bytes of this ledger, from which accounts are derived."""
         if self._salt is not None:

@@ -49,6 +49,11 @@ class Store(Protocol):
     """Keeps the entries of one ledger. Safe to use from many threads and processes."""
 
     @property
+    def place(self) -> str:
+        """Where it is, as `open_ledger` takes it."""
+        ...
+
+    @property
     def salt(self) -> bytes:
         """Random bytes of this ledger, from which accounts are derived."""
         ...

@@ -1,0 +1,222 @@
+"""One decision about an item that may have been accepted settles its entry in the ledger, too."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import attrs
+import pytest
+
+from muybridge import batch
+from muybridge.batch import State
+from muybridge.batch.sqlite_journal import FOLDER, NAME
+from muybridge.ledger import Entry, Ledger, LedgerUnusable, open_ledger
+from muybridge.ledger import State as Spent
+from processes import Nursery
+
+from .billing import BillingServer, Fault
+from .conftest import Run
+from .runner_process import horses
+from .test_runs import faults
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """The ledger of every client of the test."""
+    path = tmp_path / "ledger.sqlite3"
+    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(path))
+    return open_ledger(path)
+
+
+def of_item(folder: Path, ledger: Ledger, number: int = 1) -> Entry:
+    """Return the ledger's entry for an item."""
+    item = batch.status(folder).entries[number - 1]
+    assert item.purchase is not None
+    found = ledger.find(item.purchase)
+    assert found is not None
+    return found
+
+
+@attrs.frozen
+class Decision:
+    """A decision, and what it leads to.
+
+    Args:
+        in_batch: Decides about the item, given the folder and the task's id.
+        in_ledger: Decides about the entry, given its key and the task's id.
+        item: The state of the item after the next run.
+        entry: The state of the item's entry after the decision.
+        posts: How many creates the service has seen after the next run.
+    """
+
+    in_batch: Callable[[Path, str], object]
+    in_ledger: Callable[[Ledger, str, str], object]
+    item: State
+    entry: Spent
+    posts: int
+
+
+DECISIONS = {
+    "adopt": Decision(
+        lambda folder, task: batch.adopt(folder, 1, task),
+        lambda ledger, key, task: ledger.adopt(key, task),
+        State.DOWNLOADED,
+        Spent.ACCEPTED,
+        1,
+    ),
+    "abandon": Decision(
+        lambda folder, _: batch.abandon(folder, 1),
+        lambda ledger, key, _: ledger.abandon(key),
+        State.ABANDONED,
+        Spent.ACCEPTED,
+        1,
+    ),
+    "resubmit": Decision(
+        lambda folder, _: batch.resubmit(folder, 1, i_may_pay_twice=True),
+        lambda ledger, key, _: ledger.resubmit(key),
+        State.DOWNLOADED,
+        Spent.RESUBMITTED,
+        2,
+    ),
+}
+decided = pytest.mark.parametrize("decision", DECISIONS.values(), ids=DECISIONS)
+
+
+@decided
+def test_it_settles_the_ledger(
+    run: Run, tmp_path: Path, ledger: Ledger, decision: Decision
+) -> None:
+    """A decision about an ambiguous item is one about its entry, and the next run acts on it."""
+    folder = tmp_path / "out"
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        assert run(server, horses(1)).counts == {State.AMBIGUOUS: 1}
+        before = of_item(folder, ledger)
+        assert before.state is Spent.AMBIGUOUS
+        decision.in_batch(folder, server.accepted["horse 1"][0])
+        entry = of_item(folder, ledger)
+        assert (entry.key, entry.state) == (before.key, decision.entry)
+        assert run(server, None).counts == {decision.item: 1}
+        assert server.posts == decision.posts
+    assert [one for one in ledger.entries() if one.state is Spent.AMBIGUOUS] == []
+
+
+@decided
+def test_a_decision_in_the_ledger(
+    run: Run, tmp_path: Path, ledger: Ledger, decision: Decision
+) -> None:
+    """A decision about the entry reaches the item with the next run."""
+    folder = tmp_path / "out"
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        run(server, horses(1))
+        decision.in_ledger(ledger, of_item(folder, ledger).key, server.accepted["horse 1"][0])
+        assert run(server, None).counts == {decision.item: 1}
+        assert server.posts == decision.posts
+
+
+def test_what_was_not_charged(run: Run, tmp_path: Path, ledger: Ledger) -> None:
+    """An item whose entry is released because it was not charged is sent again."""
+    with BillingServer(faults(Fault.LOST_RESET)) as server:
+        run(server, horses(1))
+        ledger.release(of_item(tmp_path / "out", ledger).key)
+        assert run(server, None).done
+        assert (server.posts, len(server.accepted["horse 1"])) == (2, 1)
+
+
+@pytest.mark.parametrize("driver", ["requests", "trio", "asyncio"])
+def test_a_runner_that_was_killed(
+    nursery: Nursery, tmp_path: Path, ledger: Ledger, driver: str
+) -> None:
+    """What a killed process leaves ambiguous in both places is decided once."""
+    folder = tmp_path / "out"
+    with BillingServer() as server:
+        order = {"url": server.url, "folder": str(folder), "ledger": ledger.place}
+        killed = nursery.run(**order, items=1, kill_at="before keeping the reply", driver=driver)
+        assert killed == -9
+        assert nursery.run(**order) == 0
+        assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
+        batch.adopt(folder, "h1", server.accepted["horse 1"][0])
+        assert [entry.state for entry in ledger.entries()] == [Spent.ACCEPTED]
+        assert nursery.run(**order) == 0
+        assert batch.status(folder).counts == {State.DOWNLOADED: 1}
+        assert server.posts == 1
+
+
+def test_a_wrong_task_is_named_first(run: Run, tmp_path: Path, ledger: Ledger) -> None:
+    """Until the task has ended, a person can correct the decision, in both places."""
+    folder = tmp_path / "out"
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        run(server, horses(1))
+        batch.adopt(folder, 1, "another")
+        task = server.accepted["horse 1"][0]
+        batch.adopt(folder, 1, task)
+        entry = of_item(folder, ledger)
+        assert entry.task is not None
+        assert entry.task.id == task
+        assert run(server, None).done
+
+
+@pytest.mark.parametrize("gone", ["file", "entry"])
+def test_a_ledger_that_knows_nothing(run: Run, tmp_path: Path, ledger: Ledger, gone: str) -> None:
+    """Without its entry, an item is decided about all the same, and no ledger is made."""
+    folder, path = tmp_path / "out", Path(ledger.place)
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        run(server, horses(1))
+        if gone == "file":
+            path.unlink()
+        else:
+            with closing(sqlite3.connect(path)) as db, db:
+                db.execute("DELETE FROM entries")
+        batch.adopt(folder, 1, server.accepted["horse 1"][0])
+        assert path.exists() == (gone == "entry")
+        assert run(server, None).done
+
+
+def test_a_damaged_ledger(run: Run, tmp_path: Path, ledger: Ledger) -> None:
+    """If the ledger cannot be used, nothing is decided: the two must not say different things."""
+    folder = tmp_path / "out"
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        run(server, horses(1))
+    Path(ledger.place).write_bytes(b"notes" * 1000)
+    with pytest.raises(LedgerUnusable):
+        batch.abandon(folder, 1)
+    assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
+
+
+def test_the_last_create_counts(
+    run: Run, tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An item that was sent again without a ledger has nothing to do with its earlier entry."""
+    folder = tmp_path / "out"
+    with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
+        run(server, horses(1))
+        key = of_item(folder, ledger).key
+        batch.resubmit(folder, 1, i_may_pay_twice=True)
+        monkeypatch.delenv("MUYBRIDGE_LEDGER")
+        assert run(server, None).counts == {State.AMBIGUOUS: 1}
+        (item,) = batch.status(folder).entries
+        assert (item.ledger, item.purchase) == (None, None)
+        assert run(server, None).counts == {State.AMBIGUOUS: 1}
+        assert server.posts == 2
+    found = ledger.find(key)
+    assert found is not None
+    assert found.state is Spent.RESUBMITTED
+
+
+def test_a_journal_without_these_columns(run: Run, server: BillingServer, tmp_path: Path) -> None:
+    """An older journal is previewed as it is, and gets the columns when it is run."""
+    folder = tmp_path / "out"
+    run(server, horses(3), limit=1)
+    path = folder / FOLDER / NAME
+    with closing(sqlite3.connect(path)) as db, db:
+        for name in ("ledger", "purchase"):
+            db.execute(f"ALTER TABLE items DROP COLUMN {name}")
+    content = path.read_bytes()
+    assert batch.preview(None, folder).sends == 2
+    assert path.read_bytes() == content
+    before = tuple(batch.status(folder).entries)
+    assert run(server, None, limit=0).entries[:] == before
+    assert run(server, None).done
+    assert server.posts == 3

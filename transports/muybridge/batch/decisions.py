@@ -1,0 +1,99 @@
+"""One decision about an ambiguous create, for the two places that have it recorded.
+
+A batch's item is in the journal, and its create is in the ledger of the client that sent it, if it
+has one. The item names the entry. A decision about the item is recorded in the ledger first: if the
+process dies in between, the item is still ambiguous, and deciding again is harmless. A decision
+about the entry reaches the item when the batch is run again, and so does a task that the ledger has
+recorded and the journal could not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.journal_errors import ClaimLost
+from muybridge.batch.port import Journal
+
+if TYPE_CHECKING:
+    from muybridge.ledger import Entry as Purchased
+    from muybridge.ledger import Ledger
+
+NO_REPLY: Mapping[str, Any] = {"reply_status": None, "reply": None, "reason": None}
+"""What is left of a response that a decision has replaced."""
+
+
+def settle(entry: Entry, decide: Callable[[Ledger, str], object]) -> None:
+    """Record a decision about *entry* in the ledger that has its create, unless it knows better.
+
+    Args:
+        entry: The item.
+        decide: Records it, given the ledger and the key of the entry there.
+
+    Raises:
+        LedgerUnusable: The ledger cannot be read or written.
+    """
+    ledger = _ledger_of(entry)
+    if ledger is None:
+        return
+    from muybridge.ledger import CannotResolve  # noqa: PLC0415  few batches have a ledger
+
+    # A process that died earlier has left no entry there, and a finished one needs no decision.
+    with suppress(CannotResolve):
+        decide(ledger, entry.purchase or "")
+
+
+def apply_decisions(journal: Journal) -> None:
+    """Move the ambiguous items whose entries in the ledger are decided."""
+    if not journal.counts().get(State.AMBIGUOUS):
+        return
+    ledgers: dict[str | None, Ledger | None] = {}
+    for entry in journal.entries():
+        if entry.state is State.AMBIGUOUS:
+            if entry.ledger not in ledgers:
+                ledgers[entry.ledger] = _ledger_of(entry)
+            _apply(journal, entry, ledgers[entry.ledger])
+
+
+def _apply(journal: Journal, entry: Entry, ledger: Ledger | None) -> None:
+    if ledger is None or entry.purchase is None:
+        return
+    from muybridge.ledger import LedgerUnusable  # noqa: PLC0415  few batches have a ledger
+
+    step = None
+    with suppress(LedgerUnusable):  # then the item waits for a decision of its own
+        decided = ledger.find(entry.purchase)
+        step = None if decided is None else _step(decided)
+    if step is not None:
+        after, facts = step
+        with suppress(ClaimLost):  # somebody has just decided about the item
+            journal.move(entry, State.AMBIGUOUS, after, by=None, **facts)
+
+
+def _step(decided: Purchased) -> tuple[State, dict[str, Any]] | None:
+    """Return the next state of an item whose entry is *decided*, or None if that is not."""
+    from muybridge.ledger import State as Spent  # noqa: PLC0415  few batches have a ledger
+
+    match decided.state:
+        case Spent.ACCEPTED if decided.task is not None:
+            token, began = decided.token, decided.task.began_at or decided.time
+            facts = {"token": token, "began": began, "candidate": decided.candidate}
+            return State.SUBMITTED, {**NO_REPLY, **facts}
+        case Spent.ACCEPTED:
+            return State.ABANDONED, {}
+        case Spent.RELEASED | Spent.RESUBMITTED:
+            return State.QUEUED, {**NO_REPLY, "candidate": None}
+        case _:
+            return None
+
+
+def _ledger_of(entry: Entry) -> Ledger | None:
+    """Return the ledger that has the last create of *entry*, or None if there is none."""
+    if entry.ledger is None or entry.purchase is None or not Path(entry.ledger).is_file():
+        return None
+    from muybridge.ledger import open_ledger  # noqa: PLC0415  few batches have a ledger
+
+    return open_ledger(entry.ledger)
