@@ -30,6 +30,7 @@ nitpick_ignore = [
     ("py:class", "AsyncOutcomes"),
     ("py:class", "Clock"),
     ("py:class", "Driver"),
+    ("py:class", "Fields"),
     ("py:class", "muybridge.wire.http1.byte_streams.EventLoop"),
     ("py:class", "JsonObject"),
     ("py:class", "MediaFiles"),
