@@ -102,7 +102,7 @@ def check(found: set[str]) -> None:
     assert {name for name in ours if name.startswith("muybridge.wire.")} & {
         "muybridge.wire.trio_transport",
         "muybridge.wire.httpx2_transport",
-        "muybridge.wire._tunnel",
+        "muybridge.wire._proxy",
     } == set()
     rare = {f"muybridge_protocol.operations.{name}" for name in ("call", "delete_asset", "text")}
     rare.add("muybridge.files.text_parts")

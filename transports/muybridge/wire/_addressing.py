@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterable
-from urllib.parse import unquote, urlsplit
 
 import attrs
 
@@ -68,49 +66,6 @@ class Origin:
         """Host and port for the `Host` header, without the default port of the scheme."""
         usual = self.port == _DEFAULT_PORTS[self.scheme]
         return self.host if usual else f"{self.host}:{self.port}"
-
-
-@attrs.frozen
-class Proxy:
-    """An HTTP proxy.
-
-    Args:
-        host: Its name or address, without brackets.
-        port: Its port.
-        authorization: The value of the `Proxy-Authorization` header, or None.
-    """
-
-    host: str
-    port: int
-    authorization: str | None = attrs.field(repr=False)
-
-    @classmethod
-    def read(cls, url: str) -> Proxy:
-        """Return the proxy at *url*.
-
-        Raises:
-            Fault: It cannot be used. Nothing of the URL is shown, because it may hold a password.
-        """
-        scheme = url.partition("://")[0].lower()
-        if scheme != "http":
-            raise Fault(Reason.REFUSED_HERE, f"{scheme} proxies are not supported")
-        try:
-            parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            raise Fault(Reason.REFUSED_HERE, "the proxy's URL cannot be read") from None
-        if not host:
-            raise Fault(Reason.REFUSED_HERE, "the proxy's URL names no host")
-        authorization = None
-        if parts.username is not None:
-            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            authorization = "Basic " + base64.b64encode(login.encode()).decode()
-        return cls(host, port or _DEFAULT_PORTS["http"], authorization)
-
-    @property
-    def fields(self) -> tuple[tuple[str, str], ...]:
-        """The header fields for the proxy itself."""
-        return () if self.authorization is None else (("Proxy-Authorization", self.authorization),)
 
 
 def refuse_to_show_key(origin: Origin, authorization: str | None, instead: str) -> None:

@@ -17,14 +17,14 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse
 from urllib3.connection import HTTPConnection
 
 from muybridge.drivers.interrupts import raised_by_handler
-from muybridge.wire._addressing import Origin, Proxy, check_addresses, request_head
+from muybridge.wire._addressing import Origin, check_addresses, request_head
 from muybridge.wire._response_body import Framing
 from muybridge.wire.exchange import (
     PIECE,
@@ -35,6 +35,9 @@ from muybridge.wire.exchange import (
 )
 from muybridge.wire.network import Reusable, Route
 from muybridge_protocol.http import HttpHead, Phase, Reason, TransportFailure
+
+if TYPE_CHECKING:
+    from muybridge.wire._proxy import Proxy
 
 # The email package also reports defects of the body, which it does not see here.
 _HEAD_DEFECTS = frozenset(
@@ -53,7 +56,7 @@ _REFUSALS_OF_MOCKS = frozenset(
 )
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Link(Reusable):
     """A connected socket, with TLS if the route has it.
 
@@ -427,7 +430,7 @@ def _dial(exchange: RequestsExchange, host: str) -> tuple[socket.socket, bool]:
 
 def _tunnel(exchange: Exchange, sock: socket.socket, authority: str, proxy: Proxy) -> None:
     """Ask the proxy for a tunnel. It sees nothing of the request itself."""
-    from muybridge.wire._tunnel import TunnelReply  # noqa: PLC0415  most have no proxy
+    from muybridge.wire._proxy import TunnelReply  # noqa: PLC0415  most have no proxy
 
     fields = (("Host", authority), *proxy.fields)
     sock.settimeout(exchange.remaining())

@@ -18,21 +18,24 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import attrs
 
-from muybridge.wire._addressing import Origin, Proxy, check_fields, refuse_to_show_key, split_url
+from muybridge.wire._addressing import Origin, check_fields, refuse_to_show_key, split_url
 from muybridge.wire._certificates import default_context
 from muybridge.wire._environment import proxy_for
 from muybridge.wire.exchange import Fault
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations.defaults import LONGEST_IDLE
 
+if TYPE_CHECKING:
+    from muybridge.wire._proxy import Proxy
+
 _ROUTES_KEPT: Final = 256
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Reusable(ABC):
     """A connection that can serve one request after another.
 
@@ -85,7 +88,7 @@ class Route(Generic[C]):
     def __init__(self, origin: Origin, pool_size: int) -> None:
         proxy = proxy_for(origin.scheme, origin.host, origin.port)
         self.origin: Origin = origin
-        self.proxy: Proxy | None = None if proxy is None else Proxy.read(proxy)
+        self.proxy: Proxy | None = None if proxy is None else _read_proxy(proxy)
         self._pool_size = pool_size
         self._idle: deque[C] = deque()
         self._closed = False
@@ -211,3 +214,9 @@ class Network(Generic[C]):
             made: Route[C] = Route(Origin.read(place), self._pool_size)
             route = self._routes.setdefault(place, made)  # unless another thread was faster
         return route
+
+
+def _read_proxy(url: str) -> Proxy:
+    from muybridge.wire._proxy import Proxy  # noqa: PLC0415  most have no proxy
+
+    return Proxy.read(url)

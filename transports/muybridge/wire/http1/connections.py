@@ -9,8 +9,8 @@ from functools import partial
 import attrs
 
 from muybridge.drivers.interrupts import raised_by_handler
-from muybridge.wire._addressing import Origin, Proxy, check_addresses, request_head
-from muybridge.wire._tunnel import TunnelReply
+from muybridge.wire._addressing import Origin, check_addresses, request_head
+from muybridge.wire._proxy import Proxy, TunnelReply
 from muybridge.wire.exchange import Exchange, Fault, early_fault, refuse_other_protocol
 from muybridge.wire.http1.byte_streams import Address, ByteStream, EventLoop
 from muybridge.wire.http1.tls import TLSStream
@@ -18,7 +18,7 @@ from muybridge.wire.network import Reusable, Route
 from muybridge_protocol.http import Phase, Reason
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Connection(Reusable):
     """A connection to an origin, or through a proxy to it.
 
