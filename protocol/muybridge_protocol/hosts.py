@@ -16,7 +16,7 @@ _INNER_DOMAINS = (
 )
 """Further domains that are used on internal networks and in tests."""
 
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_NUMBER = r"[0-9]+|0x[0-9a-f]*"
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
@@ -76,7 +76,7 @@ def is_public_host(host: str) -> bool:
     if not name or name == "localhost" or _is_below(name, _LOCAL_DOMAINS):
         return False
     # If the last label is a number, resolvers take the whole name for an address.
-    if ":" not in name and not _NUMBER.fullmatch(name.rpartition(".")[2]):
+    if ":" not in name and not re.fullmatch(_NUMBER, name.rpartition(".")[2]):
         return True
     return is_public_address(name)
 
@@ -136,7 +136,7 @@ def is_metadata_host(host: str) -> bool:
     try:
         ip = ipaddress.ip_address(name)
     except ValueError:  # a name, or an old notation of an address
-        return bool(_NUMBER.fullmatch(name.rpartition(".")[2]))
+        return bool(re.fullmatch(_NUMBER, name.rpartition(".")[2]))
     if isinstance(ip, ipaddress.IPv6Address):
         wrapped = _wrapped(ip)
         if wrapped is not None:

@@ -10,7 +10,8 @@ IDENTIFIER_LIMIT: Final = 1024
 _MODEL_NAME_LIMIT: Final = 256
 _NEVER_IN_IDS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, line breaks and lone surrogates."""
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*", re.ASCII)
+# Not compiled here, because few programs use it; `re` caches it.
+_PLAIN: Final = r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*"
 
 
 def is_printable_id(text: str) -> bool:
@@ -29,9 +30,9 @@ def is_identifier(text: object) -> bool:
 
 def is_model_name(text: str) -> bool:
     """Whether *text* can be a model's name in a path."""
-    return len(text) <= _MODEL_NAME_LIMIT and _PLAIN.fullmatch(text) is not None
+    return len(text) <= _MODEL_NAME_LIMIT and re.fullmatch(_PLAIN, text) is not None
 
 
 def shown_id(text: str) -> str:
     """Return the id *text* for a message: unchanged if it is plain, else quoted and escaped."""
-    return text if _PLAIN.fullmatch(text) else repr(text)
+    return text if re.fullmatch(_PLAIN, text) else repr(text)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from muybridge_protocol.errors import InvalidAddress
 
-_PARTS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*)(.*)", re.DOTALL)
+_PARTS: Final = r"(?s)([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*)(.*)"
 _KEPT: Final = "".join(map(chr, range(0x80))).replace(" ", "")
 _LONGEST_LABEL: Final = 63
 
@@ -24,8 +24,10 @@ def ascii_url(url: str) -> str:
         InvalidAddress: It contains lone surrogates, or its host is too long.
     """
     url = url.strip(" \t\r\n")
-    found = _PARTS.fullmatch(url)
-    if found is None or (url.isascii() and " " not in url):
+    if url.isascii() and " " not in url:
+        return url
+    found = re.fullmatch(_PARTS, url)
+    if found is None:
         return url
     scheme, authority, rest = found.groups()
     try:

@@ -272,12 +272,12 @@ def _shared(value: Task | Result) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
-_LINK = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|data:", re.IGNORECASE)
+_LINK = r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|[Dd][Aa][Tt][Aa]:"
 
 
 def is_bare(task_id: str) -> bool:
     """Whether *task_id* can be passed to `as_task` and shown without being misread."""
-    if task_id.startswith("{") or _LINK.match(task_id):
+    if task_id.startswith("{") or re.match(_LINK, task_id):
         return False
     return is_identifier(task_id) and task_id.isprintable() and task_id.strip() == task_id
 
@@ -300,7 +300,7 @@ def as_task(task: Task | Result | str) -> Task:
         raise TypeError(f"the task must be Task or Result or str, not {type(task).__name__}")
     if task.lstrip().startswith("{"):
         return Task.from_token(task)
-    if _LINK.match(task):
+    if re.match(_LINK, task):
         raise InvalidIdentifier(
             f"{without_query(task)[:80]} is a link, not a task id. Nothing was sent."
         )

@@ -36,8 +36,9 @@ PIECE = 64 * 1024
 """The most bytes sent or decoded at a time."""
 _LONGEST_WAIT = 86_400.0  # a socket takes no infinite timeout
 _DETAIL_LIMIT = 200
-_INFORMATIONAL = re.compile(rb"HTTP/1\.[01] 1[0-9]{2}[ \r].*?\r\n\r\n", re.DOTALL)
-_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([2-9][0-9]{2})(?=[ \r\n])[^\n]*\n")
+# Only malformed responses are searched; `re` compiles these for the first one, and caches them.
+_INFORMATIONAL = rb"(?s)HTTP/1\.[01] 1[0-9]{2}[ \r].*?\r\n\r\n"
+_STATUS_LINE = rb"HTTP/1\.[01] ([2-9][0-9]{2})(?=[ \r\n])[^\n]*\n"
 _LOCAL_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
 _UNREACHABLE = (
     errno.EHOSTUNREACH,
@@ -251,9 +252,9 @@ class Exchange:
 
 def _status_in(arrived: bytes) -> int | None:
     """Return the status of a malformed response, if its status line is complete."""
-    while informational := _INFORMATIONAL.match(arrived):
+    while informational := re.match(_INFORMATIONAL, arrived):
         arrived = arrived[informational.end() :]
-    line = _STATUS_LINE.match(arrived)
+    line = re.match(_STATUS_LINE, arrived)
     return None if line is None else int(line[1])
 
 
