@@ -58,7 +58,7 @@ class Verdict(Enum):
     """The response violates the protocol."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Delivery:
     """What failures and statuses mean for one kind of request.
 

@@ -13,7 +13,7 @@ contain signed links, so that neither `repr` nor `args` shows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -94,7 +94,7 @@ class InvalidToken(LocalError):
     """A task token cannot be read."""
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class ServiceError(MuybridgeError):
     """The request failed on its way to the service, or the service reported a problem.
 
@@ -111,10 +111,18 @@ class ServiceError(MuybridgeError):
         parts = (self.what(), self.about(), self.next_step())
         return " ".join(readable(part, _SENTENCE_LIMIT) for part in parts if part)
 
+    def __repr__(self) -> str:
+        # Once for all errors: generating it for each of them would take 3 ms of every start.
+        values = (f"{name}={getattr(self, name)!r}" for name in self._shown())
+        return f"{type(self).__qualname__}({', '.join(values)})"
+
     def __attrs_post_init__(self) -> None:
         # attrs would put every field into `args`, but responses may contain signed links.
-        shown = (field.name for field in attrs.fields(type(self)) if field.repr)
-        self.args: tuple[Any, ...] = tuple(getattr(self, name) for name in shown)
+        self.args: tuple[Any, ...] = tuple(getattr(self, name) for name in self._shown())
+
+    def _shown(self) -> Iterator[str]:
+        """Yield the names of the fields that may be shown."""
+        return (field.name for field in attrs.fields(type(self)) if field.repr)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
@@ -136,7 +144,7 @@ class ServiceError(MuybridgeError):
         return self._advice if self.task is None else "Ask for it again later with its id."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class NotSent(ServiceError):
     """The request never reached the service: no byte of it was handed to the network.
 
@@ -177,7 +185,7 @@ class OverBudget(NotSent):
         return "Nothing was charged."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class Refused(ServiceError):
     """The service refused the request.
 
@@ -221,7 +229,7 @@ class Forbidden(Refused):
         )
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class RateLimited(Refused):
     """The service asks to slow down (status 429), and retrying did not help or takes too long.
 
@@ -237,7 +245,7 @@ class RateLimited(Refused):
         return f"Nothing was charged; try again{wait}."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class CreateAmbiguous(ServiceError):
     """A request that costs money may or may not have been accepted. It was not sent again.
 
@@ -291,7 +299,7 @@ class TextAmbiguous(CreateAmbiguous):
         return "Its answer is lost; asking again may cost again."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class TaskEnded(ServiceError):
     """A task ended without a result.
 
@@ -327,7 +335,7 @@ class TaskCancelled(TaskEnded):
         return f"Task {shown_id(self.result.id)} was cancelled."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class WaitTimeout(ServiceError):
     """The task did not end before the timeout of the wait.
 
@@ -350,7 +358,7 @@ class WaitTimeout(ServiceError):
         return f"{ended}; the service gave no valid response for the last {self.silent:.0f} s."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class ServiceUnreachable(ServiceError):
     """A query got no valid response, or the service cannot be reached at all.
 
@@ -401,7 +409,7 @@ class ResultExpired(TaskNotFound):
         return "It cannot be restored: create another task."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class ResultIncomplete(ServiceError):
     """The task is completed, but its result still has no URL after several queries.
 
@@ -416,7 +424,7 @@ class ResultIncomplete(ServiceError):
         return "The task is completed, but its result has no URL."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class ProtocolViolation(ServiceError):
     """The response violates the protocol.
 
@@ -437,7 +445,7 @@ class ProtocolViolation(ServiceError):
         return f"The response violates the protocol: {self.reason}."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class AssetError(ServiceError):
     """An asset may still exist.
 
@@ -448,7 +456,7 @@ class AssetError(ServiceError):
     asset_id: str
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class AssetDeleteFailed(AssetError):
     """The service did not delete the asset: `code` is not the string 0.
 
@@ -483,7 +491,7 @@ class AssetDeletePresumed(AssetDeleteFailed):
         )
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class AssetDeleteUnknown(AssetError):
     """It is unknown whether the asset was deleted. Deleting it again is harmless.
 
@@ -500,7 +508,7 @@ class AssetDeleteUnknown(AssetError):
         return f"Asset {shown_id(self.asset_id)} may or may not be deleted: {self.reason}."
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class DownloadFailed(ServiceError):
     """A result could not be downloaded. It is not lost.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.observations import CallInfo
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each event
 class CallEvent:
     """What every event has.
 
@@ -27,7 +27,7 @@ class CallEvent:
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each event
 class FailureEvent(CallEvent):
     """What every event about a failure has in addition.
 

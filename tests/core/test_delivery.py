@@ -1353,6 +1353,15 @@ def test_errors_travel() -> None:
             assert repr(twin) == repr(error)
 
 
+def test_errors_show_their_fields() -> None:
+    """The repr of an error has all of its fields but the response, and so have its arguments."""
+    error = errors.RateLimited(status=429, message="slow down", body=b"secret", retry_after=7.0)
+    assert repr(error) == "RateLimited(task=None, status=429, message='slow down', retry_after=7.0)"
+    assert error.args == (None, 429, "slow down", 7.0)
+    ended = errors.TaskFailed(result=Result(id="t1", status=Status.FAILED))
+    assert repr(ended) == f"TaskFailed(task=None, result={ended.result!r})"
+
+
 def test_errors_tell_what_to_do() -> None:
     """Every error says what happened, and in the end what to do next."""
     for error in every_error():

@@ -90,7 +90,7 @@ class Settled(Generic[T_co]):
         return self.outcome
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each subclass
 class Operation(Generic[T_co]):
     """One call on the service.
 

@@ -35,7 +35,7 @@ from muybridge_protocol.records.json import RAW_LIMIT, error_message, readable
 T_co = TypeVar("T_co", covariant=True)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each subclass
 class PaidOperation(Operation[T_co]):
     """An operation whose request may be charged.
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T_co = TypeVar("T_co", covariant=True)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each subclass
 class _TextOperation(PaidOperation[T_co]):
     """A text request in any protocol."""
 

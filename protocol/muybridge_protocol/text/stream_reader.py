@@ -61,7 +61,7 @@ _WINDOW: Final = 64 * 1024
 """Bytes that are read again at a time."""
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class StreamInterrupted(ServiceError):
     """A streamed response ended before the answer was complete. It is not requested again.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from muybridge import Client
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class NotCompleted(ServiceError):
     """A task has no result yet.
 

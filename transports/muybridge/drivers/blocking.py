@@ -50,7 +50,7 @@ def run(function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **nam
         raise
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class BlockingRuntime:
     """Waits on a clock, in the caller's thread.
 

@@ -35,7 +35,7 @@ class Moment(TypedDict):
     wall: float
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class Calls:
     """Begins operations on one service.
 
@@ -52,7 +52,7 @@ class Calls:
     service: Service
     timeout: float
     poll_interval: float | None
-    next_polls: NextPolls = attrs.field(factory=NextPolls, eq=False, repr=False)
+    next_polls: NextPolls = attrs.field(factory=NextPolls)
 
     def __attrs_post_init__(self) -> None:
         if not is_time(self.timeout):

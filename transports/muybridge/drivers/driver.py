@@ -65,7 +65,7 @@ Op = TypeVar("Op", bound=Operation[Any])
 Stream = AbstractAsyncContextManager[AsyncStreamedReply]
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Driver:
     """Drives every operation of one client.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Listeners:
     """The hooks of a client.
 

@@ -70,7 +70,7 @@ def add_note(error: BaseException, note: str | None) -> None:
         error.add_note(note)
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class BrokenOff:
     """An exchange that something other than the network interrupted.
 

@@ -54,7 +54,7 @@ def tell_abandoned() -> None:
         tell(left_unread(abandoned))
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class AsyncioRuntime:
     """Waits in the caller's task.
 

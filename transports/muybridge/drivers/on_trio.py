@@ -14,7 +14,7 @@ from .runtime import FOREVER, Work
 T = TypeVar("T")
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class TrioRuntime:
     """Waits in the caller's task.
 

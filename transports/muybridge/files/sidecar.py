@@ -53,7 +53,7 @@ class Sidecar:
     prompt: bool = False
 
 
-@attrs.define(kw_only=True, slots=False, eq=False, auto_exc=False)
+@attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class SidecarFailed(DownloadFailed):
     """A result is saved, but its sidecar could not be written.
 

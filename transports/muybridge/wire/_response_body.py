@@ -43,7 +43,7 @@ class Source(Protocol):
         ...
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Framing:
     """How the end of a body is found.
 

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Opened:
     """A response whose head has arrived.
 
