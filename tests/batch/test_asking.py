@@ -280,6 +280,25 @@ def test_mistakes_come_before_the_question(
             assert b"Send" not in terminal.shown
 
 
+def test_a_dry_run_knows_what_was_spent(invoke: Invoke, tmp_path: Path) -> None:
+    """A dry run says what is already spent of each limit, and what that leaves for the batch."""
+    limits = ("--max-creates", "4", "--per", "day", "--ledger", "l.sqlite3")
+    untouched = invoke(*RUN, "--dry-run", *limits)
+    assert "spent of the limit of 4 creates a day: 0" in untouched.stderr.splitlines()
+    assert "exceeds" not in untouched.stderr
+    assert not (tmp_path / "l.sqlite3").exists()
+    with BillingServer() as server:
+        done = invoke(*RUN, "--limit", "2", *limits, server=server)
+        assert (done.exit_code, server.posts) == (5, 2)
+    told = invoke("run", "b.jsonl", "--out", "another", "--dry-run", *limits)
+    assert told.exit_code == 0
+    assert "spent of the limit of 4 creates a day: 2" in told.stderr.splitlines()
+    assert "it needs 3 creates, and 2 of the limit of 4 creates a day is left" in told.stderr
+    record = json.loads(invoke(*RUN, "--dry-run", *limits, "--json").stdout)
+    assert record["exceeds"] == []
+    assert record["budgets"] == [{"limit": "creates", "per": "day", "most": "4", "spent": "2"}]
+
+
 def test_a_dry_run_of_more_than_a_budget_allows(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from muybridge import batch
 from muybridge.batch import Preview, State
 from muybridge.batch.sqlite_journal import FOLDER, NAME
+from muybridge.ledger import Budget, LedgerUnusable, Measure, Purchase, open_ledger
 from muybridge_protocol.estimates import Price, PriceList, Unit
 
 from .billing import BillingServer, Fault
@@ -169,6 +171,43 @@ def test_a_damaged_journal(tmp_path: Path) -> None:
     with pytest.raises(batch.JournalUnusable):
         batch.preview(horses(1), tmp_path / "out")
     assert (place / NAME).read_bytes() == b"no journal" * 200
+
+
+def test_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the ledger has spent in a budget's period counts, and that of earlier periods does not.
+
+    The environment's limits count as well, and nothing is written.
+    """
+    path = tmp_path / "ledger.sqlite3"
+    ledger = open_ledger(path)
+    budget = Budget(creates=3, per="month")
+    (empty,) = batch.preview(horses(3), tmp_path / "out", budget=budget, ledger=path).budgets
+    assert (empty.spent[Measure.CREATES], empty.exceeded) == (0, None)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "4")
+    amounts = dict.fromkeys(Measure, Decimal(1))
+    for key, when in (("k1", time.time()), ("k2", time.time() - 32 * 86_400)):
+        purchase = Purchase(key=key, account="a", family="imgb", model="imgb-2", amounts=amounts)
+        ledger.arm(purchase, (), when)
+    content = path.read_bytes()
+    mine, ours = batch.preview(horses(3), tmp_path / "out", budget=budget, ledger=ledger).budgets
+    assert (mine.budget, mine.spent[Measure.CREATES]) == (budget, 1)
+    assert mine.exceeded is not None
+    assert "2 of the limit of 3 creates a month is left" in mine.exceeded
+    assert (ours.spent[Measure.CREATES], ours.exceeded is None) == (2, False)
+    fits = batch.preview(horses(2), tmp_path / "out", budget=budget, ledger=ledger)
+    assert [use.exceeded for use in fits.budgets] == [None, None]
+    assert batch.preview(horses(3), tmp_path / "out", local=True, budget=budget).budgets == ()
+    assert path.read_bytes() == content
+
+
+def test_an_unusable_ledger(tmp_path: Path) -> None:
+    """If there is a budget, and the ledger cannot be read, a preview says so."""
+    path = tmp_path / "ledger.sqlite3"
+    path.write_bytes(b"notes" * 1000)
+    with pytest.raises(LedgerUnusable):
+        batch.preview(horses(1), tmp_path / "out", budget=Budget(creates=1), ledger=path)
+    assert batch.preview(horses(1), tmp_path / "out", ledger=path).budgets == ()
 
 
 def test_a_file(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -19,6 +21,7 @@ from muybridge.batch.journal_errors import JournalMissing
 from muybridge.batch.opening import check_limit, check_same_items
 from muybridge.batch.port import Journal
 from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.configuration import LIMIT_VARIABLE
 from muybridge_protocol.estimates import (
     Estimate,
     PriceList,
@@ -27,6 +30,9 @@ from muybridge_protocol.estimates import (
     media_quantities,
 )
 from muybridge_protocol.families import find_family
+
+if TYPE_CHECKING:
+    from muybridge.ledger import Budget, BudgetUse, Ledger
 
 _UNSENT = frozenset({State.QUEUED, State.CLAIMED})
 
@@ -41,6 +47,7 @@ class Preview:
         sends: How many new requests the run would send at most.
         left: How many the limit leaves to later runs.
         totals: What those that it would send consume and cost.
+        budgets: How far each budget is used up, and whether these requests fit into the rest.
     """
 
     folder: Path
@@ -48,6 +55,7 @@ class Preview:
     sends: int
     left: int
     totals: Totals
+    budgets: tuple[BudgetUse, ...] = ()
 
 
 def preview(
@@ -57,6 +65,8 @@ def preview(
     limit: int | None = None,
     prices: PriceList | None = None,
     local: bool = False,
+    budget: Budget | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
 ) -> Preview:
     """Return what `run` would send, without sending it or writing anything.
 
@@ -67,13 +77,17 @@ def preview(
         out: The folder of the batch, which need not exist.
         limit: Most new items to send, or None for all.
         prices: What requests cost, or None if that is not known.
-        local: Whether the service is an embedded one, as for `run`.
+        local: Whether the service is an embedded one, as for `run`. No budget applies to it.
+        budget: The client's, or None. The environment's limits count as well.
+        ledger: The client's, or its file, or None for the default one.
 
     Raises:
         InvalidBatch: Some items are not valid.
         JournalUnusable: The journal cannot be used; `JournalMissing` if there is none, and no
             items.
         ValueError: The limit is below 0.
+        InvalidLimit: A limit of the environment cannot be read.
+        LedgerUnusable: There is a budget, and the ledger cannot be read.
         OSError: The file cannot be read.
     """
     check_limit(limit)
@@ -97,6 +111,7 @@ def preview(
             sends=totals.total.requests,
             left=sum(1 for _ in unsent),
             totals=totals,
+            budgets=() if local else tuple(_budgets(totals, budget, ledger)),
         )
 
 
@@ -112,6 +127,31 @@ def _unsent(
             yield entry.family, json.loads(entry.body)
     for item in islice(items or (), known, None):
         yield item.family, item.body
+
+
+def _budgets(
+    totals: Totals, budget: Budget | None, ledger: Ledger | str | os.PathLike[str] | None
+) -> Iterator[BudgetUse]:
+    """Yield what the ledger has left of each budget, and whether *totals* fit."""
+    if budget is None and not any(name.startswith(LIMIT_VARIABLE) for name in os.environ):
+        return
+    from muybridge.ledger import BudgetUse, Ledger, Measure, open_ledger  # noqa: PLC0415  few have one
+    from muybridge.ledger.budget import budget_of_environment  # noqa: PLC0415  the same
+
+    total = totals.total
+    wanted = {
+        Measure.CREATES: Decimal(total.creates),
+        Measure.PICTURES: total.pictures.total,
+        Measure.SECONDS: total.seconds.total,
+        Measure.CALLS: Decimal(total.calls),
+        Measure.COST: None if totals.currency is None else total.cost.total,
+    }
+    for one in (budget, budget_of_environment()):
+        if one is not None and one.limits:
+            books = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+            spent = books.spent(one, time.time())
+            exceeded = one.exceeded_by(wanted, spent) if total.requests else None
+            yield BudgetUse(budget=one, spent=spent, exceeded=exceeded)
 
 
 def _estimate(family: str, body: Mapping[str, Any], prices: PriceList | None) -> Estimate:

@@ -129,11 +129,13 @@ def run(
 
     If stdin and stderr are terminals, what would be sent is shown, and you are asked before it is.
     Without a terminal, with --yes and with --local nothing is asked, and neither is it if nothing
-    new is to be sent. --dry-run needs no key; with prices, it shows costs as well.
+    new is to be sent. --dry-run needs no key; with prices, it shows costs as well. With a budget,
+    it shows what is already spent of each limit, and whether the rest is enough.
 
     With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
     exit_code, counts, items, sheet}. With --dry-run: {event: preview, ok, sends, left, counts,
-    exceeds, currency, total, groups}, as of `muybridge estimate`.
+    exceeds, budgets: [{limit, per, most, spent}], currency, total, groups}, as of `muybridge
+    estimate`.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("base_url", "api_key_file")
     chosen = _Chosen(
@@ -200,6 +202,8 @@ class _Chosen:
             limit=self.limit,
             prices=self.prices,
             local=self.invocation.local,
+            budget=self.invocation.read_budget(),
+            ledger=self.invocation.ledger,
         )
 
 

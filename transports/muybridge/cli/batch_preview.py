@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from decimal import Decimal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +13,7 @@ from muybridge_protocol.records.convert import attributes
 
 if TYPE_CHECKING:
     from muybridge.batch import Preview
+    from muybridge.ledger import BudgetUse
     from muybridge_protocol.estimates import PriceList
 
 
@@ -21,16 +21,19 @@ def show_preview(invocation: Invocation, preview: Preview, prices: PriceList | N
     """Report what would be sent."""
     from muybridge.cli.totals import totals_record, totals_table  # noqa: PLC0415  it loads the estimates
 
-    exceeded = [*_exceeded(invocation, preview)]
     if invocation.json:
         counts = attributes(preview, "sends", "left")
-        counts |= {"counts": dict(preview.counts), "exceeds": exceeded}
+        counts |= {"counts": dict(preview.counts)}
+        counts |= {
+            "exceeds": [use.exceeded for use in preview.budgets if use.exceeded is not None],
+            "budgets": [record for use in preview.budgets for record in _use_record(use)],
+        }
         noted = {"warnings": invocation.warnings} if invocation.warnings else {}
         totals = totals_record(preview.totals)
         document({"event": "preview", "ok": True, **counts, **totals, **noted})
         return
     show([totals_table(preview.totals)])
-    _say_rest(preview, prices, exceeded)
+    _say_rest(preview, prices)
     say("nothing was sent")
 
 
@@ -43,40 +46,29 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
     from muybridge.cli.totals import totals_table  # noqa: PLC0415  it loads the estimates
 
     message_console().print(totals_table(preview.totals))
-    _say_rest(preview, prices, _exceeded(invocation, preview))
+    _say_rest(preview, prices)
     number = "1 new request" if preview.sends == 1 else f"{preview.sends} new requests"
     invocation.pays = True  # so that an interruption says that nothing was sent
     click.confirm(f"Send {number}?", abort=True, err=True)
     invocation.pays = False
 
 
-def _exceeded(invocation: Invocation, preview: Preview) -> Iterator[str]:
-    """Yield how the requests alone exceed each budget, whatever was spent before them."""
-    if invocation.local:
-        return
-    from muybridge.ledger.budget import Measure, budget_of_environment  # noqa: PLC0415  few have one
+def _use_record(use: BudgetUse) -> Iterator[dict[str, Any]]:
+    """Yield a record for each limit of a budget. Money is text, as elsewhere."""
+    from muybridge.cli.totals import plain  # noqa: PLC0415  it loads the estimates
 
-    try:
-        budgets = (invocation.read_budget(), budget_of_environment())
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    total = preview.totals.total
-    wanted = {
-        Measure.CREATES: Decimal(total.creates),
-        Measure.PICTURES: total.pictures.total,
-        Measure.SECONDS: total.seconds.total,
-        Measure.CALLS: Decimal(total.calls),
-        Measure.COST: None if preview.totals.currency is None else total.cost.total,
-    }
-    nothing = dict.fromkeys(Measure, Decimal(0))
-    for budget in budgets:
-        exceeded = None if budget is None else budget.exceeded_by(wanted, nothing)
-        if exceeded is not None and preview.sends:
-            yield exceeded
+    for measure, limit in use.budget.limits.items():
+        spent = use.spent[measure]
+        yield {
+            "limit": str(measure),
+            "per": use.budget.per,
+            "most": plain(limit),
+            "spent": None if spent is None else plain(spent),
+        }
 
 
-def _say_rest(preview: Preview, prices: PriceList | None, exceeded: Iterable[str]) -> None:
-    from muybridge.cli.totals import remarks  # noqa: PLC0415  it loads the estimates
+def _say_rest(preview: Preview, prices: PriceList | None) -> None:
+    from muybridge.cli.totals import plain, remarks  # noqa: PLC0415  it loads the estimates
 
     for remark in remarks(preview.totals, prices):
         say(remark)
@@ -85,5 +77,10 @@ def _say_rest(preview: Preview, prices: PriceList | None, exceeded: Iterable[str
         say(f"in the journal: {counts}")
     if preview.left:
         say(f"beyond the limit: {preview.left}, left for later runs")
-    for budget in exceeded:
-        say(f"this exceeds a budget: {budget}")
+    for use in preview.budgets:
+        for measure in use.budget.limits:
+            spent = use.spent[measure]
+            said = "unknown" if spent is None else plain(spent)
+            say(f"spent of {use.budget.named(measure)}: {said}")
+        if use.exceeded is not None:
+            say(f"this exceeds a budget: {use.exceeded}")

@@ -10,7 +10,7 @@ print(entry.family, entry.state)
 from __future__ import annotations
 
 from muybridge.ledger.books import open_ledger
-from muybridge.ledger.budget import Amounts, Budget, Measure
+from muybridge.ledger.budget import Amounts, Budget, BudgetUse, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import (
     CannotResolve,
@@ -27,6 +27,7 @@ from muybridge.ledger.store import Rows, Store
 __all__ = [
     "Amounts",
     "Budget",
+    "BudgetUse",
     "CannotResolve",
     "Entry",
     "Exceeded",

@@ -109,6 +109,11 @@ class Budget:
         begin = datetime.fromtimestamp(wall, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         return (begin if self.per == "day" else begin.replace(day=1)).timestamp()
 
+    def named(self, measure: Measure) -> str:
+        """Return what the limit on *measure* is called in a message."""
+        per = f" a {self.per}" if self.per else ""
+        return f"the limit of {_told(self.limits[measure], measure)}{per}"
+
     def exceeded_by(self, wanted: Amounts, spent: Amounts) -> str | None:
         """Return which limit *wanted* would exceed and what to do, or None if it fits.
 
@@ -118,7 +123,7 @@ class Budget:
         """
         for measure, limit in self.limits.items():
             needs, used = wanted[measure], spent[measure]
-            named = f"the limit of {_told(limit, measure)}{f' a {self.per}' if self.per else ''}"
+            named = self.named(measure)
             theirs = "cost is" if measure is Measure.COST else f"{measure} are"
             if needs is None:
                 advice = _KNOWN_BY.get(measure, "Leave that limit out")
@@ -138,6 +143,21 @@ class Budget:
                     f"limit{wait}"
                 )
         return None
+
+
+@attrs.frozen(kw_only=True)
+class BudgetUse:
+    """How far a budget is used up, and whether some requests fit into the rest.
+
+    Args:
+        budget: The budget.
+        spent: What the requests of its period have consumed, with every open reservation.
+        exceeded: Which limit the requests would exceed and what to do, or None if they fit.
+    """
+
+    budget: Budget
+    spent: Amounts
+    exceeded: str | None
 
 
 def _told(amount: Decimal, measure: Measure) -> str:

@@ -21,7 +21,7 @@ from decimal import Decimal
 
 import attrs
 
-from muybridge.ledger.budget import Budget, Measure
+from muybridge.ledger.budget import Amounts, Budget, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import CannotResolve, Exceeded, NameHeld, OnceTaken
 from muybridge.ledger.store import Rows, Store
@@ -112,6 +112,16 @@ class Ledger:
         """
         self._late[key] = _Conclusion(state, token, candidate, reason, cost)
         self._record_late()
+
+    def spent(self, budget: Budget, wall: float) -> Amounts:
+        """Return what counts as spent in the period of *budget* that contains *wall*.
+
+        Nothing is written: a ledger that does not exist yet is empty.
+
+        Raises:
+            LedgerUnusable: The ledger cannot be read.
+        """
+        return self._store.spent(budget.since(wall))
 
     def find(self, key: str) -> Entry | None:
         """Return the entry *key*, or None."""

@@ -131,6 +131,13 @@ class SqliteStore:
         with self._turn, self._opened() as db, sqlite.transaction(db):
             yield SqliteRows(db)
 
+    def spent(self, since: float) -> Amounts:
+        """Return the same as `Rows.spent`, and write nothing: a missing store is empty."""
+        if not self.path.exists():
+            return dict.fromkeys(Measure, Decimal(0))
+        with self._opened() as db:
+            return SqliteRows(db).spent(since)
+
     def entries(self, *states: State) -> Iterator[Entry]:
         """Yield the entries in *states*, or all of them, from the oldest on."""
         last = 0

@@ -71,6 +71,14 @@ class Store(Protocol):
         """
         ...
 
+    def spent(self, since: float) -> Amounts:
+        """Return the same as `Rows.spent`, and write nothing: a missing store is empty.
+
+        Raises:
+            LedgerUnusable: The ledger cannot be read.
+        """
+        ...
+
     def entries(self, *states: State) -> Iterator[Entry]:
         """Yield the entries in *states*, or all of them, from the oldest on.
 
