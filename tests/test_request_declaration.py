@@ -7,7 +7,7 @@ import inspect
 import pickle
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import attrs
@@ -38,7 +38,7 @@ from muybridge_protocol.families import (
     VidsbRequest,
     find_family,
 )
-from muybridge_protocol.families.request import media_request, setting
+from muybridge_protocol.families.request import media_request, setting, unchecked
 from muybridge_protocol.operations.create import encode
 from muybridge_protocol.rules.relations import Alias, Ineffective
 from muybridge_protocol.rules.values import Kind, Problem, at_most, one_of
@@ -79,6 +79,7 @@ def declare(family: Family) -> type[MediaRequest]:
         image_urls: Sequence[str] | None = setting(
             at_most(2), wire="imageUrls", doc="Reference images", default=None
         )
+        extra: Mapping[str, object] = unchecked(default={})
 
     return ToyRequest
 
@@ -221,18 +222,30 @@ def test_arguments_are_keywords():
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_docstring_is_made_from_the_rules(family: Family):
     """A request's docstring names its path, and each field with what it is for."""
-    text = inspect.getdoc(family.request)
-    assert text is not None
+    text = " ".join((inspect.getdoc(family.request) or "").split())
     assert f"`POST {family.create_path}`" in text
     for field in family.fields:
-        assert f"    {field.name}: {field.doc}" in text
-    assert "    extra: " in text
+        assert f" {field.name}: {field.doc}" in text
+    assert " extra: " in text
 
 
 def test_docstring_tells_values_and_defaults():
     """A request's docstring tells the accepted values and the service's default."""
-    text = inspect.getdoc(VidgRequest) or ""
+    text = " ".join((inspect.getdoc(VidgRequest) or "").split())
     assert re.search(r"resolution: .*\(use 480p or 720p\)\. Default 720p\.", text)
+    of_toy = inspect.getdoc(declare(a_family())) or ""
+    assert "    size: Its size (use 1k or 2k). Default 1k.\n" in of_toy
+
+
+def test_extra_is_last():
+    """`extra` is the last argument, and a class without it, or with a field behind, is refused."""
+    for family in FAMILIES.values():
+        assert [*inspect.signature(family.request).parameters][-1] == "extra"
+    with pytest.raises(TypeError, match="ToyRequest: the last field is not extra"):
+
+        @media_request(a_family(models=()))
+        class ToyRequest(MediaRequest):  # pyright: ignore[reportUnusedClass]  # it is refused
+            prompt: str = setting(doc="What it shows")
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, cast
 import attrs
 
 from muybridge_docs.assignments import said_of, where
+from muybridge_protocol.families import MediaRequest
 
 PAGE: Final = Path(__file__).parents[1] / "api.md"
 YOUNG: Final = (
@@ -207,6 +208,9 @@ def _options(public: Public) -> Iterator[str]:
         if not name.startswith("_")
         and any(name in vars(base) for base in ours if base not in private)
     )
+    if issubclass(kind, MediaRequest) and kind is not MediaRequest:
+        # Its docstring has each field among the arguments.
+        repeated += [field.name for field in kind.family.fields] + ["extra"]
     if repeated:  # members of a public base class are documented there
         yield f":exclude-members: {', '.join(repeated)}"
 

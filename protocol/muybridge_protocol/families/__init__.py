@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.families.vidsb import VIDSB, VidsbRequest
     from muybridge_protocol.families.vidv import VIDV, VidvRequest
 
-_NO_FAMILIES: Final = {"examples", "family", "references", "request"}
+_NO_FAMILIES: Final = {"docstrings", "examples", "family", "references", "request"}
 """The modules in this folder that are not families."""
 
 

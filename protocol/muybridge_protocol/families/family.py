@@ -376,7 +376,8 @@ class Family:
                 arguments["model"] = Unlisted(value)
             else:
                 arguments[known.name] = value
-        return self.request(**arguments, extra={**unknown, **(extra or {})})
+        arguments["extra"] = {**unknown, **(extra or {})}
+        return self.request(**arguments)
 
     def _is_unlisted(self, model: str) -> bool:
         return bool(self.models) and model not in self._models_by_name

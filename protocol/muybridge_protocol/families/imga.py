@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from muybridge_protocol.families.family import Family, Media, Model, Pacing, Retention, Unlisted
-from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Text, at_most, one_of
 
@@ -35,18 +35,52 @@ IMGA = Family(
 
 @media_request(IMGA)
 class ImgaRequest(MediaRequest):
+    """An image with family `imga` (spec, `POST /v1/imga/images`).
+
+    Args:
+        model: The model (use imga, imga-2, imga-pro, imga-2-stable or imga-pro-stable). imga: 1K
+            only. imga-2: 1K only. imga-pro: up to 4K. imga-2-stable: 1K only. imga-pro-stable: up
+            to 4K. Unlisted(name) is a model that is not listed.
+        prompt: What the image shows.
+        resolution: Resolution; 2k and 4k for imga-pro and imga-pro-stable alone (use 1k, 2k or 4k).
+            Default 1k. For imga, imga-2 and imga-2-stable: use 1k.
+        size: Aspect ratio; without it the model's own applies (use 1:1, 16:9, 9:16, 4:3, 3:4, 3:2,
+            2:3, 5:4, 4:5 or 21:9).
+        image_urls: Reference images (use at most 6; use an http(s) URL or a data:...;base64 URI).
+        extra: Fields that are sent unchecked, by their names on the wire.
+
+    Raises:
+        InvalidRequest: The service would reject the request. All problems are listed.
+    """
+
     model: Literal["imga", "imga-2", "imga-pro", "imga-2-stable", "imga-pro-stable"] | Unlisted = (
         setting(doc="The model")
     )
+    """The model (use imga, imga-2, imga-pro, imga-2-stable or imga-pro-stable).
+
+    imga: 1K only. imga-2: 1K only. imga-pro: up to 4K. imga-2-stable: 1K only. imga-pro-stable: up
+    to 4K. Unlisted(name) is a model that is not listed.
+    """
     prompt: str = setting(Text(), doc="What the image shows")
+    """What the image shows."""
     resolution: Literal["1k", "2k", "4k"] | None = setting(
         doc="Resolution; 2k and 4k for imga-pro and imga-pro-stable alone",
         service_default="1k",
         default=None,
     )
+    """Resolution; 2k and 4k for imga-pro and imga-pro-stable alone (use 1k, 2k or 4k).
+
+    Default 1k. For imga, imga-2 and imga-2-stable: use 1k.
+    """
     size: (
         Literal["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2:3", "5:4", "4:5", "21:9"] | None
     ) = setting(doc="Aspect ratio; without it the model's own applies", default=None)
+    """Aspect ratio; without it the model's own applies (use 1:1, 16:9, 9:16, 4:3, 3:4, 3:2, 2:3,
+    5:4, 4:5 or 21:9).
+    """
     image_urls: Sequence[str] | None = setting(
         at_most(6), MediaUrl(), doc="Reference images", default=None
     )
+    """Reference images (use at most 6; use an http(s) URL or a data:...;base64 URI)."""
+    extra: Mapping[str, object] = unchecked(default={})
+    """Fields that are sent unchecked, by their names on the wire."""

@@ -26,7 +26,6 @@ from muybridge_protocol.rules.values import (
     Kind,
     OneOf,
     Problem,
-    Text,
     ValueRule,
     is_array,
     without_content,
@@ -63,32 +62,31 @@ def setting(
     )
 
 
-_C = TypeVar("_C")
+def unchecked(*, default: Mapping[str, object]) -> Any:
+    """Declare `extra`, the last field of a request class.
+
+    Args:
+        default: What it is if it is not given: `{}`, for editors to show.
+    """
+    return attrs.field(factory=lambda: {**default}, hash=False)
 
 
-@dataclass_transform(
-    kw_only_default=True, frozen_default=True, field_specifiers=(setting, attrs.field)
-)
-def _request_class(cls: type[_C]) -> type[_C]:
-    return attrs.frozen(kw_only=True, repr=False)(cls)
-
-
-@_request_class
 class MediaRequest:
     """A create request. Each family has a class of its own.
 
     A request is checked when it is constructed. Only fields that were set are sent.
 
-    Args:
-        extra: Fields that are sent unchecked, for what the specification does not show.
-
     Raises:
         InvalidRequest: The service would reject it. All problems are listed.
     """
 
+    __slots__ = ()
+
     family: ClassVar[Family]
 
-    extra: Mapping[str, object] = attrs.field(factory=dict[str, object], hash=False)
+    # Not a field here: in a signature, fields of a base class would come before all others.
+    extra: Mapping[str, object]
+    """Fields that are sent unchecked, for what the specification does not show."""
 
     def __attrs_post_init__(self) -> None:
         family = self.family
@@ -171,7 +169,7 @@ class MediaRequest:
 
     def __rich_repr__(self) -> Iterable[tuple[str, object]]:
         # Most fields of a request are not set, and one that is may have megabytes.
-        for field in attrs.fields(typing.cast("type[attrs.AttrsInstance]", type(self))):
+        for field in _attributes(type(self)):
             value = getattr(self, field.name)
             if value is not None and value != {}:
                 yield field.name, without_content(value)
@@ -222,25 +220,40 @@ def _with_hint(error: InvalidRequest, family: Family) -> InvalidRequest:
 R = TypeVar("R", bound=MediaRequest)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(setting, unchecked)
+)
 def media_request(family: Family) -> Callable[[type[R]], type[R]]:
     """Make a class the request of *family*: read its fields, and tie the two together."""
 
     def decorate(cls: type[R]) -> type[R]:
-        request = _request_class(cls)
+        request = attrs.frozen(kw_only=True, repr=False)(cls)
+        names = [attribute.name for attribute in _attributes(request)]
+        if names[-1:] != ["extra"]:
+            raise TypeError(f"{cls.__name__}: the last field is not extra")
         hints = typing.get_type_hints(request)
         fields = tuple(
             _field(attribute, hints[attribute.name])
-            for attribute in attrs.fields(typing.cast("type[attrs.AttrsInstance]", request))
+            for attribute in _attributes(request)
             if attribute.name != "extra"
         )
         request.family = family
         family.tie_to(request, fields)
         _check_names(family)
-        request.__doc__ = _docstring(family)
+        if request.__doc__ is None:
+            from muybridge_protocol.families.docstrings import whole_docstring  # noqa: PLC0415  only new families
+
+            request.__doc__ = whole_docstring(family)
         return request
 
     return decorate
+
+
+def _attributes(request: type[object]) -> tuple[attrs.Attribute[Any], ...]:
+    """Return the fields of a request class, in their order."""
+    found: tuple[attrs.Attribute[Any], ...]
+    found = attrs.fields(typing.cast("type[attrs.AttrsInstance]", request))
+    return found
 
 
 def _field(attribute: attrs.Attribute[Any], hint: object) -> Field:
@@ -306,15 +319,3 @@ def _check_names(family: Family) -> None:
     for wire in named:
         if family.field(wire) is None:
             raise TypeError(f"{family.name}: there is no field {wire}")
-
-
-def _docstring(family: Family) -> str:
-    lines = [f"A create request of family `{family.name}` (spec, `POST {family.create_path}`)."]
-    lines += ["", "Args:"]
-    for field in family.fields:
-        rules = "; ".join(rule.accepted for rule in field.rules if not isinstance(rule, Text))
-        default = "" if field.service_default is None else f" Default {field.service_default}."
-        lines.append(f"    {field.name}: {field.doc}{f' ({rules})' if rules else ''}.{default}")
-    lines.append("    extra: Fields that are sent unchecked.")
-    lines += ["", "Raises:", "    InvalidRequest: The service would reject it."]
-    return "\n".join(lines)

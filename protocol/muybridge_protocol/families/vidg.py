@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from muybridge_protocol.families.family import (
@@ -14,7 +14,7 @@ from muybridge_protocol.families.family import (
     Retention,
     Unlisted,
 )
-from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import Between, NotSet, Text, at_most, one_of
 
@@ -67,11 +67,47 @@ VIDG = Family(
 
 @media_request(VIDG)
 class VidgRequest(MediaRequest):
+    """A video with family `vidg` (spec, `POST /v1/vidg/videos`).
+
+    Args:
+        model: The model (use vidg_video3, vidg_video3_pro, vidg_video3_max or vidg_video3_stable).
+            vidg_video3: billed per second. vidg_video3_pro: always 10 s, 16:9, 720p; how many
+            reference images it takes is not shown; billed per call. vidg_video3_max: no base64
+            images; billed per second. vidg_video3_stable: no base64 images; billed per call.
+            Unlisted(name) is a model that is not listed.
+        prompt: What the video shows.
+        duration: Length in seconds; 6, 10, 12, 16, 20 or 30 for vidg_video3_max, 6 or 10 for
+            vidg_video3_stable, not to be set for vidg_video3_pro (use 6 to 30 s). Default 10. For
+            vidg_video3_pro: leave the field out. For vidg_video3_max: use 6, 10, 12, 16, 20 or 30.
+            For vidg_video3_stable: use 6 or 10.
+        aspect_ratio: Aspect ratio; 3:2 and 2:3 not for vidg_video3_max, only 16:9 for
+            vidg_video3_pro (use 16:9, 9:16, 1:1, 3:2 or 2:3). Default 16:9. For vidg_video3_pro:
+            use 16:9. For vidg_video3_max: use 16:9, 9:16 or 1:1.
+        resolution: Resolution; only 720p for vidg_video3_pro (use 480p or 720p). Default 720p. For
+            vidg_video3_pro: use 720p.
+        image_urls: Reference images; at most 7 for vidg_video3 and vidg_video3_stable, 5 for
+            vidg_video3_max (use an http(s) URL, a data:...;base64 URI or plain base64). For
+            vidg_video3 and vidg_video3_stable: use at most 7. For vidg_video3_max: use at most 5.
+            For vidg_video3_max and vidg_video3_stable: use a public http(s) URL.
+        extra: Fields that are sent unchecked, by their names on the wire.
+
+    Raises:
+        InvalidRequest: The service would reject the request. All problems are listed.
+    """
+
     model: (
         Literal["vidg_video3", "vidg_video3_pro", "vidg_video3_max", "vidg_video3_stable"]
         | Unlisted
     ) = setting(doc="The model")
+    """The model (use vidg_video3, vidg_video3_pro, vidg_video3_max or vidg_video3_stable).
+
+    vidg_video3: billed per second. vidg_video3_pro: always 10 s, 16:9, 720p; how many reference
+    images it takes is not shown; billed per call. vidg_video3_max: no base64 images; billed per
+    second. vidg_video3_stable: no base64 images; billed per call. Unlisted(name) is a model that is
+    not listed.
+    """
     prompt: str = setting(Text(), doc="What the video shows")
+    """What the video shows."""
     duration: int | None = setting(
         Between(6, 30),
         doc=(
@@ -81,14 +117,27 @@ class VidgRequest(MediaRequest):
         service_default=10,
         default=None,
     )
+    """Length in seconds; 6, 10, 12, 16, 20 or 30 for vidg_video3_max, 6 or 10 for
+    vidg_video3_stable, not to be set for vidg_video3_pro (use 6 to 30 s). Default 10. For
+    vidg_video3_pro: leave the field out. For vidg_video3_max: use 6, 10, 12, 16, 20 or 30. For
+    vidg_video3_stable: use 6 or 10.
+    """
     aspect_ratio: Literal["16:9", "9:16", "1:1", "3:2", "2:3"] | None = setting(
         doc="Aspect ratio; 3:2 and 2:3 not for vidg_video3_max, only 16:9 for vidg_video3_pro",
         service_default="16:9",
         default=None,
     )
+    """Aspect ratio; 3:2 and 2:3 not for vidg_video3_max, only 16:9 for vidg_video3_pro (use 16:9,
+    9:16, 1:1, 3:2 or 2:3). Default 16:9. For vidg_video3_pro: use 16:9. For vidg_video3_max: use
+    16:9, 9:16 or 1:1.
+    """
     resolution: Literal["480p", "720p"] | None = setting(
         doc="Resolution; only 720p for vidg_video3_pro", service_default="720p", default=None
     )
+    """Resolution; only 720p for vidg_video3_pro (use 480p or 720p).
+
+    Default 720p. For vidg_video3_pro: use 720p.
+    """
     image_urls: Sequence[str] | None = setting(
         MediaUrl(bare_base64=True, base64_stated=True),
         doc=(
@@ -97,3 +146,10 @@ class VidgRequest(MediaRequest):
         ),
         default=None,
     )
+    """Reference images; at most 7 for vidg_video3 and vidg_video3_stable, 5 for vidg_video3_max
+    (use an http(s) URL, a data:...;base64 URI or plain base64). For vidg_video3 and
+    vidg_video3_stable: use at most 7. For vidg_video3_max: use at most 5. For vidg_video3_max and
+    vidg_video3_stable: use a public http(s) URL.
+    """
+    extra: Mapping[str, object] = unchecked(default={})
+    """Fields that are sent unchecked, by their names on the wire."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from muybridge_protocol.families.family import Family, Media, Pacing, Retention
-from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
 from muybridge_protocol.rules.values import ModelName, Text
 
 VIDM = Family(
@@ -22,5 +24,20 @@ VIDM = Family(
 
 @media_request(VIDM)
 class VidmRequest(MediaRequest):
+    """A video with family `vidm` (spec, `POST /v1/vidm/videos`).
+
+    Args:
+        model: The model (use the name that the service uses).
+        prompt: What the video shows.
+        extra: Fields that are sent unchecked, by their names on the wire.
+
+    Raises:
+        InvalidRequest: The service would reject the request. All problems are listed.
+    """
+
     model: str | None = setting(ModelName(), doc="The model", default=None)
+    """The model (use the name that the service uses)."""
     prompt: str | None = setting(Text(), doc="What the video shows", default=None)
+    """What the video shows."""
+    extra: Mapping[str, object] = unchecked(default={})
+    """Fields that are sent unchecked, by their names on the wire."""

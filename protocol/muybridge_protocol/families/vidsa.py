@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from muybridge_protocol.families.family import (
@@ -13,7 +14,7 @@ from muybridge_protocol.families.family import (
     Retention,
     Unlisted,
 )
-from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
 from muybridge_protocol.rules.values import Between, Text
 
 VIDSA = Family(
@@ -39,10 +40,33 @@ VIDSA = Family(
 
 @media_request(VIDSA)
 class VidsaRequest(MediaRequest):
+    """A video with family `vidsa` (spec, `POST /v1/vidsa/videos`).
+
+    Args:
+        model: The model (use vidsa_1_5_pro_480p, vidsa_1_5_pro_720p or vidsa_1_5_pro_1080p).
+            vidsa_1_5_pro_480p: 480p; preview. vidsa_1_5_pro_720p: 720p. vidsa_1_5_pro_1080p: 1080p.
+            Unlisted(name) is a model that is not listed.
+        prompt: What the video shows.
+        duration: Length in seconds; -1 is automatic (use 2 to 12 s, or -1).
+        extra: Fields that are sent unchecked, by their names on the wire.
+
+    Raises:
+        InvalidRequest: The service would reject the request. All problems are listed.
+    """
+
     model: Literal["vidsa_1_5_pro_480p", "vidsa_1_5_pro_720p", "vidsa_1_5_pro_1080p"] | Unlisted = (
         setting(doc="The model")
     )
+    """The model (use vidsa_1_5_pro_480p, vidsa_1_5_pro_720p or vidsa_1_5_pro_1080p).
+
+    vidsa_1_5_pro_480p: 480p; preview. vidsa_1_5_pro_720p: 720p. vidsa_1_5_pro_1080p: 1080p.
+    Unlisted(name) is a model that is not listed.
+    """
     prompt: str | None = setting(Text(), doc="What the video shows", default=None)
+    """What the video shows."""
     duration: int | None = setting(
         Between(2, 12, also=(-1,)), doc="Length in seconds; -1 is automatic", default=None
     )
+    """Length in seconds; -1 is automatic (use 2 to 12 s, or -1)."""
+    extra: Mapping[str, object] = unchecked(default={})
+    """Fields that are sent unchecked, by their names on the wire."""

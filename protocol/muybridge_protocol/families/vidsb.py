@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from attrs import evolve
@@ -16,7 +16,7 @@ from muybridge_protocol.families.family import (
     Retention,
     Unlisted,
 )
-from muybridge_protocol.families.request import MediaRequest, media_request, setting
+from muybridge_protocol.families.request import MediaRequest, media_request, setting, unchecked
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media import Each, Together, Unseen
 from muybridge_protocol.rules.media_conditions import (
@@ -85,29 +85,77 @@ VIDSB = Family(
 
 @media_request(VIDSB)
 class VidsbRequest(MediaRequest):
+    """A video with family `vidsb` (spec, `POST /v1/vidsb/videos`).
+
+    reference_videos is required by vidsb_2_0 and vidsb_2_0_fast. last_image needs first_image.
+    first_image and last_image cannot be combined with reference_images, reference_videos or
+    reference_audios. An image is JPEG, PNG, WebP, BMP, TIFF or GIF. An image has 300-6000 px per
+    side and is 0.4 to 2.5 times as wide as high. A reference image with human faces or virtual
+    avatars must be an asset. Each reference video is 480p or 720p and lasts 2-15 s. All reference
+    videos together last at most 15 s. Each reference sound is WAV or MP3, lasts 2-15 s and has at
+    most 15 MB. All reference sounds together last at most 15 s. The service chooses its backend
+    model from the reference videos.
+
+    Args:
+        model: The model (use vidsb_2_0, vidsb_2_0_fast, vidsb_2_0_pro or vidsb_2_0_fast_pro).
+            vidsb_2_0: needs a reference video, and so never takes first_image or last_image.
+            vidsb_2_0_fast: faster; needs a reference video, and so never takes first_image or
+            last_image. vidsb_2_0_pro: high quality. vidsb_2_0_fast_pro: faster; high quality.
+            Unlisted(name) is a model that is not listed.
+        prompt: What the video shows.
+        duration: Length in seconds (use 4 to 15 s). Default 5.
+        aspect_ratio: Aspect ratio (use 16:9, 4:3, 1:1, 3:4, 9:16, 21:9 or adaptive). Default 16:9.
+        generate_audio: Whether the video has sound in step with it. Default True.
+        first_image: First frame; not with reference media (use a public http(s) URL or
+            asset://<id>).
+        last_image: Last frame; needs first_image (use a public http(s) URL or asset://<id>).
+        reference_images: Reference images (use 1 to 9; use an http(s) URL or asset://<id>).
+        reference_videos: Reference videos; needed by vidsb_2_0 and vidsb_2_0_fast (use at most 3;
+            use an http(s) URL or asset://<id>).
+        reference_audios: Reference sounds (use at most 3; use an http(s) URL or asset://<id>).
+        extra: Fields that are sent unchecked, by their names on the wire.
+
+    Raises:
+        InvalidRequest: The service would reject the request. All problems are listed.
+    """
+
     model: (
         Literal["vidsb_2_0", "vidsb_2_0_fast", "vidsb_2_0_pro", "vidsb_2_0_fast_pro"] | Unlisted
     ) = setting(doc="The model")
+    """The model (use vidsb_2_0, vidsb_2_0_fast, vidsb_2_0_pro or vidsb_2_0_fast_pro).
+
+    vidsb_2_0: needs a reference video, and so never takes first_image or last_image.
+    vidsb_2_0_fast: faster; needs a reference video, and so never takes first_image or last_image.
+    vidsb_2_0_pro: high quality. vidsb_2_0_fast_pro: faster; high quality. Unlisted(name) is a model
+    that is not listed.
+    """
     prompt: str = setting(Text(), doc="What the video shows")
+    """What the video shows."""
     duration: int | None = setting(
         Between(4, 15), doc="Length in seconds", service_default=5, default=None
     )
+    """Length in seconds (use 4 to 15 s). Default 5."""
     aspect_ratio: Literal["16:9", "4:3", "1:1", "3:4", "9:16", "21:9", "adaptive"] | None = setting(
         doc="Aspect ratio", service_default="16:9", default=None
     )
+    """Aspect ratio (use 16:9, 4:3, 1:1, 3:4, 9:16, 21:9 or adaptive). Default 16:9."""
     generate_audio: bool | None = setting(
         wire="generateAudio",
         doc="Whether the video has sound in step with it",
         service_default=True,
         default=None,
     )
+    """Whether the video has sound in step with it. Default True."""
     first_image: str | None = setting(
         _FRAME, doc="First frame; not with reference media", default=None
     )
+    """First frame; not with reference media (use a public http(s) URL or asset://<id>)."""
     last_image: str | None = setting(_FRAME, doc="Last frame; needs first_image", default=None)
+    """Last frame; needs first_image (use a public http(s) URL or asset://<id>)."""
     reference_images: Sequence[str] | None = setting(
         Items(1, 9), _REFERENCE, wire="referenceImages", doc="Reference images", default=None
     )
+    """Reference images (use 1 to 9; use an http(s) URL or asset://<id>)."""
     reference_videos: Sequence[str] | None = setting(
         at_most(3),
         evolve(_REFERENCE, kind=MediaKind.VIDEO),
@@ -115,6 +163,9 @@ class VidsbRequest(MediaRequest):
         doc="Reference videos; needed by vidsb_2_0 and vidsb_2_0_fast",
         default=None,
     )
+    """Reference videos; needed by vidsb_2_0 and vidsb_2_0_fast (use at most 3; use an http(s) URL
+    or asset://<id>).
+    """
     reference_audios: Sequence[str] | None = setting(
         at_most(3),
         evolve(_REFERENCE, kind=MediaKind.SOUND),
@@ -122,3 +173,6 @@ class VidsbRequest(MediaRequest):
         doc="Reference sounds",
         default=None,
     )
+    """Reference sounds (use at most 3; use an http(s) URL or asset://<id>)."""
+    extra: Mapping[str, object] = unchecked(default={})
+    """Fields that are sent unchecked, by their names on the wire."""

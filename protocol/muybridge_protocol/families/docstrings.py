@@ -1,0 +1,73 @@
+"""The docstrings of request classes and their fields, made from the family's table.
+
+They stand in the source, because editors read them there: `python -m tests.request_docs` writes
+them, and a test says where they differ from the table. A family that has none yet gets its class's
+docstring from here when it is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muybridge_protocol.families.family import Family, Field, Model
+from muybridge_protocol.rules.values import Text, both
+
+EXTRA = "Fields that are sent unchecked, by their names on the wire."
+RAISED = "The service would reject the request. All problems are listed."
+
+
+def class_docstring(family: Family) -> tuple[str, ...]:
+    """Return the paragraphs before the arguments: what is made, and the rules between fields."""
+    article = "An" if family.media == "image" else "A"
+    names = {field.wire: field.name for field in family.fields}
+    sentences = [
+        *(relation.sentence(names.__getitem__) for relation in family.relations),
+        *(f"{names[rule.field]} {rule.message(names.__getitem__)}." for rule in family.ineffective),
+        *family.notes,
+    ]
+    made = (
+        f"{article} {family.media} with family `{family.name}` (spec, `POST {family.create_path}`)."
+    )
+    return (made, " ".join(sentences)) if sentences else (made,)
+
+
+def whole_docstring(family: Family) -> str:
+    """Return the docstring of the request class, unwrapped."""
+    arguments = {field.name: field_docstring(family, field) for field in family.fields}
+    lines = [f"    {name}: {told}" for name, told in {**arguments, "extra": EXTRA}.items()]
+    raised = ["Raises:", f"    InvalidRequest: {RAISED}"]
+    paragraphs = (*class_docstring(family), "\n".join(["Args:", *lines]), "\n".join(raised))
+    return "\n\n".join(paragraphs)
+
+
+def field_docstring(family: Family, field: Field) -> str:
+    """Return what *field* is for, what it accepts, its default, and what differs by model."""
+    return " ".join(_sentences(family, field))
+
+
+def _sentences(family: Family, field: Field) -> Iterator[str]:
+    rules = (rule for rule in field.rules if not isinstance(rule, Text) or rule.limit)
+    accepted = "; ".join(rule.accepted for rule in rules)
+    yield f"{field.doc}{f' ({accepted})' if accepted else ''}."
+    if field.service_default is not None:
+        yield f"Default {field.service_default}."
+    for model in family.models:
+        if field.wire in model.defaults:
+            yield f"Default {model.defaults[field.wire]} for {model.name}."
+    limits: dict[str, list[str]] = {}
+    for model in family.models:
+        for rule in model.limits.get(field.wire, ()):
+            limits.setdefault(rule.accepted, []).append(model.name)
+    for limit, models in limits.items():
+        yield f"For {both(models)}: {limit}."
+    if field.wire == "model":
+        known = [_described(model) for model in family.models]
+        yield from (f"{told}." for told in known if told)
+        if known:
+            yield "Unlisted(name) is a model that is not listed."
+
+
+def _described(model: Model) -> str:
+    billed = f"billed {model.billing}" if model.billing else ""
+    told = "; ".join(part for part in (model.note, billed) if part)
+    return f"{model.name}: {told}" if told else ""

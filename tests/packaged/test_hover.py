@@ -1,0 +1,41 @@
+"""What an editor shows of the installed packages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .installing import EVERYTHING, Environments
+from .language_server import LanguageServer
+
+SOURCE = """\
+import muybridge
+request = muybridge.VidcRequest(model="vidc_o3", prompt="A horse", duration=4)
+print(request.reference_images, request.extra)
+"""
+
+
+def test_requests_explain_themselves(environments: Environments, scratch: Path) -> None:
+    """Hovering a class, an argument or an attribute shows meaning, unit, limits and default."""
+    folder = scratch / "editor"
+    folder.mkdir()
+    file = folder / "program.py"
+    file.write_text(SOURCE, encoding="utf-8")
+    with LanguageServer(environments.get(EVERYTHING).python, file) as server:
+        shown = {
+            word: " ".join(server.hover(line, word).split())
+            for line, words in (
+                (2, ("VidcRequest", "model", "duration")),
+                (3, ("reference_images", "extra")),
+            )
+            for word in words
+        }
+    duration = "Length in seconds; ignored with reference_videos (use 3 to 15 s). Default 3."
+    signature, _, text = shown["VidcRequest"].partition(") ")
+    assert re.search(r"model: .*, prompt: str, .*, extra: Mapping\[str, object\] = \{\}", signature)
+    assert "A video with family `vidc`" in text
+    assert f"duration: {duration}" in text
+    assert duration in shown["duration"]
+    assert "use vidc_o3" in shown["model"]
+    assert "at most 4 with reference_videos (use 1 to 7" in shown["reference_images"]
+    assert "Fields that are sent unchecked" in shown["extra"]

@@ -1,0 +1,15 @@
+"""The docstrings in the source are those that the families' tables make."""
+
+from __future__ import annotations
+
+import pytest
+
+from muybridge_protocol.families import FAMILIES
+from request_docs import FOLDER, written
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_docstrings_are_those_of_the_table(name: str) -> None:
+    """`python -m tests.request_docs` would change nothing."""
+    source = (FOLDER / f"{name}.py").read_text("utf-8")
+    assert written(FAMILIES[name], source) == source
