@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -15,6 +15,9 @@ from processes import Nursery
 from .billing import BillingServer
 from .runner_process import KEY
 
+if TYPE_CHECKING:
+    from .postgres_server import Postgres
+
 Run = Callable[..., Report]
 
 
@@ -23,6 +26,15 @@ def nursery() -> Iterator[Nursery]:
     """What forks runners."""
     with Nursery("batch.runner_process") as forking:
         yield forking
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """A PostgreSQL server, where a wheel brings one."""
+    from .postgres_server import running  # noqa: PLC0415  it skips where there is none
+
+    with running(tmp_path_factory.mktemp("postgres")) as serving:
+        yield serving
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -76,8 +76,7 @@ def test_a_mistake_is_noticed(
             return Careless.create(tmp_path, SERVICE, items)
 
     suite = Suite()
-    opened = cast("Iterator[None]", JournalConformance._closing.__wrapped__(suite))  # type: ignore[attr-defined]
-    next(opened)
+    suite.setup_method()
     with pytest.raises(NotConforming, match="why:"):
         getattr(suite, check)()
-    next(opened, None)
+    suite.teardown_method()

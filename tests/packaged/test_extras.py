@@ -35,6 +35,7 @@ MODULES = [
     "muybridge.testing",
     "muybridge.testing.conformance",
     "muybridge.testing.journal_conformance",
+    "muybridge.batch.postgres",
     "muybridge.wire.building",
 ]
 ADVICE = re.compile(r'(\S+) needs ([a-z0-9]+): pip install "muybridge\[([a-z0-9]+)\]"')
@@ -166,6 +167,12 @@ def test_with_httpx2(environments: Environments, service: dict[str, str], tmp_pa
 def test_with_otel(environments: Environments) -> None:
     """A client can be traced."""
     assert environments.get("otel").run(JOBS / "with_otel.py") == "task-1\n"
+
+
+def test_with_postgres(environments: Environments) -> None:
+    """A shared journal speaks to its database."""
+    told = environments.get("postgres").run(JOBS / "with_postgres.py")
+    assert told == "postgresql://127.0.0.1/horses\n"
 
 
 def test_with_ledger(environments: Environments, tmp_path: Path) -> None:

@@ -29,6 +29,10 @@ class ClaimLost(MuybridgeError):
     """An item is not in the expected state, or belongs to another runner."""
 
 
+class StillSending(ClaimLost):
+    """An item cannot be sent again yet, because its create may still be under way."""
+
+
 DAMAGED: Final = (
     "Nothing more is sent. Restore it from a copy, or look at the account for the batch's tasks: a "
     "new batch in another folder would pay for them again."

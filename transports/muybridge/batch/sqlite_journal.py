@@ -90,7 +90,8 @@ CREATE TABLE IF NOT EXISTS strays (
     state TEXT NOT NULL,
     token TEXT,
     reply_status INTEGER,
-    reply BLOB
+    reply BLOB,
+    PRIMARY KEY (number, attempt, worker)
 )
 """
 """A table that hardly any journal has. Earlier versions ignore it."""
@@ -395,7 +396,11 @@ class SqliteJournal:
                 return True
             db.execute(_STRAYS)
             db.execute(
-                f"INSERT INTO strays ({', '.join(_OF_A_STRAY)}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  our own names
+                f"INSERT INTO strays ({', '.join(_OF_A_STRAY)}) VALUES (?, ?, ?, ?, ?, ?, ?) "  # noqa: S608  our own names
+                "ON CONFLICT (number, attempt, worker) DO UPDATE SET state = excluded.state, "
+                "token = coalesce(excluded.token, token), "
+                "reply_status = coalesce(excluded.reply_status, reply_status), "
+                "reply = coalesce(excluded.reply, reply)",
                 (number, attempt, by, after, *stray_values(facts)),
             )
         return False

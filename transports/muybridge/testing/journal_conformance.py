@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import Final
 
@@ -93,10 +93,13 @@ class JournalConformance:
         """Return a journal of the same batch, opened as by another process."""
         raise NotImplementedError(f"{type(self).__name__} must say how its journal is opened")
 
-    @pytest.fixture(autouse=True)
-    def _closing(self) -> Iterator[None]:
-        with ExitStack() as self._open:
-            yield
+    def setup_method(self) -> None:
+        """Prepare to close every journal."""
+        self._open: ExitStack = ExitStack()
+
+    def teardown_method(self) -> None:
+        """Close every journal."""
+        self._open.close()
 
     def _journal(self, count: int = 3, *workers: str) -> Journal:
         journal = self._open.enter_context(closing(self.make_journal(new_items(count))))
@@ -364,6 +367,20 @@ class JournalConformance:
         state = journal.entry(1).state
         LATE.require(state is State.AMBIGUOUS, "ambiguous", state)
 
+    def test_a_response_to_the_first_try_says_nothing_about_the_second(self) -> None:
+        """The attempt tells the creates of one worker apart."""
+        journal = self._journal(1)
+        entry = self._taken(journal, "one")
+        journal.arm(entry, 1, by="one", lasts=0)
+        journal.move(entry, State.ARMED, State.CLAIMED, by="one")
+        journal.arm(entry, 2, by="one", lasts=0)
+        journal.bury("one", ended=True)
+        journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+        took = journal.report_late(1, 1, State.QUEUED, by="one")
+        LATE.require(not took, "the second create is still ambiguous", "the item took it")
+        took = journal.report_late(1, 2, State.SUBMITTED, by="one", token=TOKEN)
+        LATE.require(took, "the item takes the second response", "a stray")
+
     def test_only_what_a_create_leads_to_comes_late(self) -> None:
         """A late response never completes or abandons an item."""
         journal, entry = self._lost()
@@ -438,6 +455,13 @@ class LeasedJournalConformance(JournalConformance):
         journal = self._journal(1)
         entry = journal.take("nobody", creates=True)
         FENCE.require(entry is None, "nothing for a worker that is not registered", entry)
+
+    def test_only_the_worker_that_armed_an_item_reports_late(self) -> None:
+        """A worker of another batch on the same machine knows nothing of this one's items."""
+        journal, _ = self._lost()
+        journal.register("two")
+        took = journal.report_late(1, 1, State.SUBMITTED, by="two", token=TOKEN)
+        LATE.require(not took, "a stray", "the item took it")
 
     def _cannot_continue(self, journal: Journal, entry: Entry) -> None:
         with _refused(ClaimLost, FENCE, "renewing the lease of a dead worker"):

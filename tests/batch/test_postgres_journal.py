@@ -1,0 +1,259 @@
+"""The journal that many machines share: the kit, and what a database may do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pkgutil import resolve_name
+from typing import Any, cast
+
+import pytest
+
+from muybridge.batch.journal_entries import NewItem, State
+from muybridge.batch.journal_errors import (
+    ClaimLost,
+    JournalMissing,
+    JournalUnusable,
+    StillSending,
+)
+from muybridge.batch.port import Journal
+from muybridge.testing.conformance import NotConforming
+from muybridge.testing.journal_conformance import (
+    SERVICE,
+    TOKEN,
+    LeasedJournalConformance,
+    new_items,
+)
+
+from .postgres_server import Postgres
+
+postgres_journal = pytest.importorskip("muybridge.batch.postgres")
+PostgresJournal = postgres_journal.PostgresJournal
+
+
+class TestPostgresJournal(LeasedJournalConformance):
+    """The journal in PostgreSQL passes all of it."""
+
+    @pytest.fixture(autouse=True)
+    def _database(self, postgres: Postgres) -> None:
+        self.postgres = postgres
+        self.url = postgres.fresh()
+
+    def make_journal(self, items: Sequence[NewItem]) -> Journal:
+        return cast("Journal", PostgresJournal.create(self.url, "horses", SERVICE, items))
+
+    def reopen(self, journal: Journal) -> Journal:
+        return cast("Journal", cast("Any", journal).reopen())
+
+    def expire(self, journal: Journal, worker: str) -> None:  # noqa: ARG002  one database for all
+        expire(self.postgres, self.url, worker)
+
+
+def expire(postgres: Postgres, url: str, worker: str) -> None:
+    """Let the lease of *worker* run out at once, by the database's clock."""
+    statement = (
+        "UPDATE muybridge_workers SET lease_until = clock_timestamp() - interval '1 ms' "
+        "WHERE id = %s"
+    )
+    postgres.execute(statement, worker, url=url)
+
+
+@pytest.fixture
+def url(postgres: Postgres) -> str:
+    return postgres.fresh()
+
+
+@pytest.fixture
+def journal(url: str) -> Iterator[Any]:
+    with PostgresJournal.create(url, "horses", SERVICE, new_items(3)) as created:
+        created.register("one")
+        yield created
+
+
+@pytest.mark.parametrize(
+    ("statement", "old", "new", "check"),
+    [
+        ("TAKE", " AND lease_until > clock_timestamp()", "", "whose_lease_has_expired"),
+        ("ARM", " AND lease_until > clock_timestamp()", "", "whose_lease_has_expired"),
+        ("TAKE", "buried_at IS NULL AND lease_until", "lease_until", "a_dead_worker"),
+        ("ARM", "buried_at IS NULL AND lease_until", "lease_until", "a_dead_worker"),
+        ("RENEW", " AND buried_at IS NULL", "", "a_dead_worker"),
+        ("BURY", "lease_until <= clock_timestamp()", "true", "a_live_worker"),
+        ("ARM", " AND owner = %(owner)s", "", "the_first_one_to_take_a_step"),
+        ("ARM", "state = 'claimed' AND", "", "the_first_one_to_take_a_step"),
+        ("MOVE", "AND owner IS NOT DISTINCT FROM %(by)s", "", "the_first_one_to_take_a_step"),
+        ("MOVE", "AND state = %(before)s", "", "the_first_one_to_take_a_step"),
+        ("REPORT_LATE", "AND attempt = %(attempt)s", "", "response_to_the_first_try"),
+        ("REPORT_LATE", "AND armed_by = %(by)s", "", "only_the_worker_that_armed"),
+        ("REPORT_LATE", "AND state = 'ambiguous'", "", "late_response_that_no_item_takes"),
+        ("REPORT_LATE", "attempt = %(attempt)s", "attempt = 7", "a_late_response_is_news"),
+        ("TAKE", "ORDER BY expires, number", "ORDER BY number", "the_most_urgent_item"),
+    ],
+)
+def test_a_statement_without_its_condition_is_noticed(
+    statement: str,
+    old: str,
+    new: str,
+    check: str,
+    postgres: Postgres,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever condition of a statement is left out, a check of the kit fails."""
+    from muybridge.batch.postgres import schema  # noqa: PLC0415  needs the extra
+
+    whole: str = getattr(schema, statement)
+    assert old in whole
+    monkeypatch.setattr(schema, statement, whole.replace(old, new))
+    suite = TestPostgresJournal()
+    suite.postgres, suite.url = postgres, postgres.fresh()
+    (name,) = (name for name in dir(suite) if name.startswith("test_") and check in name)
+    suite.setup_method()
+    with pytest.raises(NotConforming):
+        getattr(suite, name)()
+    suite.teardown_method()
+
+
+@pytest.mark.parametrize("forgetful", ["fsync", "synchronous_commit", "full_page_writes"])
+def test_a_server_that_forgets_is_refused(
+    forgetful: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that may lose what it has confirmed is refused before anything is sent."""
+    place = "muybridge.batch.postgres.connecting._setting"
+    setting: Any = resolve_name(place)
+
+    def forgetting(db: Any, name: str) -> str:
+        return "off" if name == forgetful else setting(db, name)
+
+    monkeypatch.setattr(place, forgetting)
+    with pytest.raises(JournalUnusable, match=f"{forgetful} is off"):
+        PostgresJournal(url, "horses")
+
+
+def test_a_session_that_forgets_is_refused(postgres: Postgres) -> None:
+    """So is an address that asks for fast commits."""
+    fast = postgres.with_options("-c synchronous_commit=off")
+    with pytest.raises(JournalUnusable, match="synchronous_commit is off"):
+        PostgresJournal.create(fast, "horses", SERVICE, new_items(1))
+
+
+def _newer(postgres: Postgres, url: str) -> None:
+    postgres.execute("UPDATE muybridge_schema SET version = 2", url=url)
+
+
+def _none(postgres: Postgres, url: str) -> None:
+    postgres.execute("DELETE FROM muybridge_schema", url=url)
+
+
+@pytest.mark.parametrize("spoil", [_newer, _none])
+def test_other_tables_are_refused(
+    spoil: Callable[[Postgres, str], None], postgres: Postgres, url: str
+) -> None:
+    """Tables of another version are neither read nor written."""
+    PostgresJournal.create(url, "horses", SERVICE, new_items(1)).close()
+    spoil(postgres, url)
+    with pytest.raises(JournalUnusable, match="upgrade muybridge on every machine"):
+        PostgresJournal(url, "horses")
+    with pytest.raises(JournalUnusable, match="upgrade muybridge on every machine"):
+        PostgresJournal.create(url, "mules", SERVICE, new_items(1))
+
+
+def test_there_may_be_none(url: str) -> None:
+    """A database without the batch is reported as such, and nothing is created in it."""
+    with pytest.raises(JournalMissing, match="no batch 'horses'"):
+        PostgresJournal(url, "horses")
+    PostgresJournal.create(url, "mules", SERVICE, new_items(1)).close()
+    with pytest.raises(JournalMissing, match="no batch 'horses'"):
+        PostgresJournal(url, "horses")
+
+
+def test_the_second_one_to_begin_joins_the_first(url: str) -> None:
+    """If another process has just begun the same batch, its journal is opened."""
+    with PostgresJournal.create(url, "horses", SERVICE, new_items(3)) as first:
+        assert first.is_new
+    with PostgresJournal.create(url, "horses", "https://other.test", new_items(1)) as second:
+        assert not second.is_new
+        assert (second.service, second.counts()) == (SERVICE, {State.QUEUED: 3})
+
+
+def test_batches_do_not_see_each_other(url: str) -> None:
+    """Two batches in the same tables share nothing."""
+    with (
+        PostgresJournal.create(url, "horses", SERVICE, new_items(2)) as horses,
+        PostgresJournal.create(url, "mules", SERVICE, new_items(1)) as mules,
+    ):
+        horses.register("one")
+        mules.register("two")
+        assert mules.take("one", creates=True) is None
+        entry = mules.take("two", creates=True)
+        with pytest.raises(ClaimLost):
+            horses.arm(entry, 1, by="two", lasts=1)
+        assert horses.counts() == {State.QUEUED: 2}
+        assert not horses.bury("two", ended=True)
+        mules.arm(entry, 1, by="two", lasts=1)
+
+
+def test_a_batch_whose_items_cannot_be_stored_is_not_begun(url: str) -> None:
+    """A batch appears whole or not at all."""
+    same = [NewItem(name="", stem="a", family="imgb", body={})] * 2
+    with pytest.raises(Exception, match="stem"):
+        PostgresJournal.create(url, "horses", SERVICE, same)
+    with pytest.raises(JournalMissing):
+        PostgresJournal(url, "horses")
+
+
+def test_a_person_waits_until_nobody_can_be_sending(journal: Any, postgres: Postgres) -> None:
+    """An ambiguous item is sent again only once its create has certainly ended."""
+    entry = journal.take("one", creates=True)
+    journal.arm(entry, 1, by="one", lasts=60)
+    journal.bury("one", ended=True)
+    journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+    with pytest.raises(StillSending, match=r"under way: try again in \d+ seconds"):
+        journal.move(entry, State.AMBIGUOUS, State.QUEUED, by=None)
+    assert journal.entry(1).state is State.AMBIGUOUS
+    postgres.execute(
+        "UPDATE muybridge_items SET sending_until = clock_timestamp()", url=journal._url
+    )
+    journal.move(entry, State.AMBIGUOUS, State.QUEUED, by=None)
+    assert journal.entry(1).state is State.QUEUED
+
+
+def test_an_id_is_known_to_the_database(journal: Any) -> None:
+    """A person who adopts a task is told whose it is, without reading every item."""
+    entry = journal.take("one", creates=True)
+    journal.arm(entry, 1, by="one", lasts=60)
+    journal.move(entry, State.ARMED, State.SUBMITTED, by="one", token=TOKEN)
+    found = journal.with_task("task-1")
+    assert found is not None
+    assert found.number == 1
+    journal.move(entry, State.SUBMITTED, State.SUBMITTED, by="one", token=None)
+    assert journal.with_task("task-1") is None
+
+
+def test_a_password_is_never_shown(postgres: Postgres, url: str) -> None:
+    """No message, name or repr repeats the password of the database."""
+    with_password = url.replace("postgres:@", "postgres:hush-4711@", 1)
+    assert with_password != url
+    with PostgresJournal.create(with_password, "horses", SERVICE, new_items(1)) as journal:
+        assert "hush" not in f"{journal!r} {journal.name}"
+        postgres.execute("DROP TABLE muybridge_strays", url=url)
+        with pytest.raises(JournalUnusable) as raised:
+            journal.strays()
+    assert "hush" not in str(raised.value)
+    for wrong in ("postgresql://u:hush@[/x", "host=a password=hush nonsense", "hush"):
+        with pytest.raises(JournalUnusable) as raised:
+            PostgresJournal(wrong, "horses")
+        assert "hush" not in f"{raised.value}{raised.value.__cause__}"
+
+
+def test_a_database_that_cannot_be_reached_is_told() -> None:
+    """Where nobody listens, nothing is sent, and the message says which host."""
+    with pytest.raises(JournalUnusable, match=r"postgresql://127\.0\.0\.1/x: .*Nothing more"):
+        PostgresJournal("postgresql://127.0.0.1:1/x?connect_timeout=2", "horses")
+
+
+def test_a_closed_journal_is_closed(url: str) -> None:
+    """After its context nothing is read from a journal, or written to it."""
+    with PostgresJournal.create(url, "horses", SERVICE, new_items(1)) as journal:
+        pass
+    with pytest.raises(JournalUnusable), closing(journal):
+        journal.counts()

@@ -1,0 +1,446 @@
+"""`PostgresJournal`: the journal of a batch that workers on many machines share.
+
+A worker holds a lease, by the database's clock, and renews it as long as it lives. Three things
+follow from a lease being a guess, unlike a lock: a worker may be declared dead and live on, because
+it was paused or cut off.
+
+- Its id is a fencing token. `take` and `arm` lock the worker's row and check it in the statement
+  that writes, so nobody can declare a worker dead between the check and the write.
+- Between arming and sending it may be paused, too. A create that has not begun `send_within`
+  seconds after it was armed is not sent.
+- Its response may arrive after its items were taken away. `report_late` puts the id where it
+  belongs. A person's `resubmit` is refused as long as the create may still be under way.
+
+One gap remains, and no journal can close it: a pause between the last check and the first byte,
+if a person has the item sent again during that very pause.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+from muybridge.batch.journal_entries import (
+    Entry,
+    NewItem,
+    State,
+    check_step,
+    late_step,
+    storable_facts,
+    storable_texts,
+    stray_values,
+)
+from muybridge.batch.journal_errors import (
+    DAMAGED,
+    ClaimLost,
+    JournalMissing,
+    JournalUnusable,
+    StillSending,
+)
+from muybridge.batch.port import Stray
+from muybridge.batch.postgres import schema
+from muybridge.batch.postgres.connecting import Connection, connect, named, telling
+from muybridge.batch.sqlite_values import storable
+from muybridge_protocol.errors import InvalidToken
+from muybridge_protocol.records.convert import structure, wire_names
+from muybridge_protocol.records.json import InvalidJson
+from muybridge_protocol.records.tasks import Task
+
+LEASE: Final = 30.0
+"""Seconds for which a registration holds."""
+_SEND_WITHIN: Final = 5.0
+_PAGE: Final = 500
+"""Items read at once."""
+_BEGINNING: Final = 0x6D757962
+"""The advisory lock of whoever creates the tables."""
+
+_COLUMNS: Final = tuple(wire_names(Entry))
+_GIVEN: Final = tuple(wire_names(NewItem))
+_OF_A_STRAY: Final = tuple(wire_names(Stray))
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM muybridge_items WHERE batch = %(batch)s"  # noqa: S608  our own names
+
+
+class PostgresJournal:
+    """The journal of one batch in PostgreSQL. Only one thread may use it at a time.
+
+    `PostgresJournal.create` begins a batch; it is a context manager.
+
+    Args:
+        url: The database, as libpq has it: `postgresql://USER@HOST/DATABASE`.
+        batch: The batch's name.
+        lease: Seconds for which the registration of a worker holds.
+
+    Raises:
+        JournalMissing: There is no such batch.
+        JournalUnusable: The database cannot be used, or could lose what it has confirmed.
+    """
+
+    def __init__(self, url: str, batch: str, *, lease: float = LEASE) -> None:
+        self.batch: str = batch
+        self.lease: float | None = lease
+        self.send_within: float = min(_SEND_WITHIN, lease / 4)
+        self.is_new: bool = False
+        """Whether this process has just begun it."""
+        self._url = url
+        self._seconds = lease
+        self._place = named(url)
+        self._db = connect(url)
+        try:
+            with telling(self._place):
+                self._id, self._service = self._found(self._db)
+        except BaseException:
+            self._db.close()
+            raise
+
+    @classmethod
+    def create(
+        cls, url: str, batch: str, service: str, items: Iterable[NewItem], *, lease: float = LEASE
+    ) -> Self:
+        """Begin a batch, unless another process has just done so, and open its journal.
+
+        It appears whole or not at all.
+
+        Args:
+            url: The database.
+            batch: The batch's name.
+            service: Where its tasks are.
+            items: The items of the batch.
+            lease: Seconds for which the registration of a worker holds.
+
+        Raises:
+            JournalUnusable: It cannot be written.
+            Unstorable: An item cannot be recorded.
+        """
+        place = named(url)
+        with connect(url) as db, telling(place), db.transaction():
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_BEGINNING,))
+            if not _has_tables(db):
+                db.execute(schema.TABLES)
+            _check_version(db, place)
+            begun = db.execute(
+                "INSERT INTO muybridge_batches (name, service) VALUES (%s, %s) "
+                "ON CONFLICT (name) DO NOTHING RETURNING id",
+                (_text(batch), _text(service)),
+            ).fetchone()
+            if begun is not None:
+                _insert(db, begun[0], 1, items)
+        journal = cls(url, batch, lease=lease)
+        journal.is_new = begun is not None
+        return journal
+
+    def reopen(self) -> Self:
+        """Return another journal of the same batch, with a connection of its own."""
+        return type(self)(self._url, self.batch, lease=self._seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<PostgresJournal {self.name}>"
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    @property
+    def id(self) -> int:
+        """The batch's number in the database, which is never used again."""
+        return self._id
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages, without a user or a password."""
+        return f"{self._place} ({self.batch})"
+
+    @property
+    def service(self) -> str:
+        """Where the batch's tasks are."""
+        return self._service
+
+    # Items
+
+    def add(self, items: Iterable[NewItem], *, after: int) -> None:
+        """Add items after the last one, which is *after*, all of them or none.
+
+        Raises:
+            JournalUnusable: Another process has just added items.
+            Unstorable: An item cannot be recorded.
+        """
+        with telling(self._place), self._db.transaction():
+            self._db.execute(
+                "SELECT 1 FROM muybridge_batches WHERE id = %s FOR UPDATE", (self._id,)
+            )
+            last = self._value("SELECT coalesce(max(number), 0) FROM muybridge_items "
+                               "WHERE batch = %(batch)s")  # fmt: skip
+            if last != after:
+                raise JournalUnusable(
+                    f"{self.name}: another process has just added items. Run the batch again."
+                )
+            _insert(self._db, self._id, after + 1, items)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every item in the order of their numbers, reading a page at a time."""
+        last = 0
+        rest = f"AND number > %(last)s ORDER BY number LIMIT {_PAGE}"
+        while page := self._select(rest, last=last):
+            yield from page
+            last = page[-1].number
+
+    def entry(self, number: int) -> Entry:
+        """Return the item *number*.
+
+        Raises:
+            LookupError: There is none.
+        """
+        found = self._select("AND number = %(number)s", number=storable(number, int))
+        if not found:
+            raise LookupError(f"there is no item {number}")
+        return found[0]
+
+    def called(self, item: str) -> list[Entry]:
+        """Return the items with this name, or else the one with this number."""
+        wanted = _text(item)
+        by_name = "AND name = %(item)s AND name <> '' ORDER BY number"
+        if found := self._select(by_name, item=wanted):
+            return found
+        is_number = item.isascii() and item.isdigit() and len(item) < 19  # noqa: PLR2004  of 64 bits
+        if not is_number or str(int(item)) != item:
+            return []
+        return self._select("AND number = %(number)s", number=int(item))
+
+    def with_task(self, task_id: str) -> Entry | None:
+        """Return the item whose task has this id, or None."""
+        return next(iter(self._select("AND task = %(task)s", task=_text(task_id))), None)
+
+    def counts(self) -> dict[State, int]:
+        """Return how many items are in each state, without empty states."""
+        rows = self._rows(
+            "SELECT state, count(*) FROM muybridge_items WHERE batch = %(batch)s GROUP BY state"
+        )
+        found = {State(state): count for state, count in rows}
+        return {state: found[state] for state in State if state in found}
+
+    def is_recorded(self, path: str, *, besides: int) -> bool:
+        """Whether a file *path* is recorded for an item other than *besides*."""
+        return bool(
+            self._select("AND path = %(path)s AND number <> %(n)s", path=_text(path), n=besides)
+        )
+
+    # Workers
+
+    def register(self, worker: str) -> None:
+        """Record that *worker* is at work, and give it a lease."""
+        facts = {"worker": worker, "host": _text(socket.gethostname()), "pid": os.getpid()}
+        self._change(schema.REGISTER, **facts, lease=self._seconds)
+
+    def renew(self, worker: str) -> None:
+        """Extend the lease of *worker*.
+
+        Raises:
+            ClaimLost: It was declared dead.
+        """
+        if not self._change(schema.RENEW, worker=worker, lease=self._seconds):
+            raise ClaimLost(f"worker {worker} was declared dead: its items are another one's.")
+
+    def bury(self, worker: str, *, ended: bool) -> bool:
+        """Declare *worker* dead if it has ended or its lease has expired; tell whether it is."""
+        if self._change(schema.BURY, worker=worker, ended=ended):
+            return True
+        return bool(self._value(schema.IS_BURIED, worker=worker))
+
+    def owners(self) -> list[str]:
+        """Return the workers that own items, alive or dead."""
+        rows = self._rows(
+            "SELECT DISTINCT owner FROM muybridge_items "
+            "WHERE batch = %(batch)s AND owner IS NOT NULL"
+        )
+        return [row[0] for row in rows]
+
+    def owned_by(self, worker: str) -> list[Entry]:
+        """Return the items of *worker*."""
+        return self._select("AND owner = %(owner)s ORDER BY number", owner=worker)
+
+    # Steps
+
+    def take(self, owner: str, *, creates: bool, besides: Iterable[int] = ()) -> Entry | None:
+        """Give the most urgent free item to *owner*, and return it, or None if there is none.
+
+        Results come first, soonest expiry first, then created tasks, then tasks to create. A worker
+        that is dead, or whose lease has expired, gets none.
+
+        Args:
+            owner: The worker.
+            creates: Whether it may be a task to create.
+            besides: Numbers of items to skip.
+        """
+        passed = [*besides]
+        for state in (State.COMPLETED, State.SUBMITTED, *([State.QUEUED] if creates else [])):
+            after = State.CLAIMED if state is State.QUEUED else state
+            steps = {"owner": owner, "state": state, "after": after, "besides": passed}
+            if (number := self._value(schema.TAKE, **steps)) is not None:
+                return self.entry(cast("int", number))
+        return None
+
+    def arm(self, entry: Entry, attempt: int, *, by: str, lasts: float) -> None:
+        """Record that the create number *attempt* of a claimed item is about to be sent.
+
+        Raises:
+            ClaimLost: It is not claimed, not the worker's, or the worker's lease has expired.
+            JournalUnusable: It could not be recorded.
+        """
+        facts = {"owner": by, "number": entry.number, "attempt": attempt, "lasts": lasts}
+        if not self._change(schema.ARM, **facts):
+            raise ClaimLost(f"{entry.label} is not this worker's any more. It was not sent.")
+
+    def move(
+        self, entry: Entry, before: State, after: State, *, by: str | None, **facts: Any
+    ) -> None:
+        """Move an item durably from the state *before* to *after*.
+
+        Args:
+            entry: The item.
+            before: Its current state.
+            after: Its next state, or the same one to set only columns.
+            by: The worker that owns it, or None.
+            **facts: Columns to set.
+
+        Raises:
+            ClaimLost: It is not in the state *before*, or not the worker's. `StillSending` if it is
+                to be sent again while its create may be under way.
+            Unstorable: A column cannot be stored. The item is unchanged.
+            ValueError: There is no such step, or it is for `arm` to take.
+        """
+        check_step(before, after)
+        if after is State.ARMED and before is not after:
+            raise ValueError("only `arm` arms an item: it checks the worker's lease")
+        names, values = _assignments(facts)
+        step = {"number": entry.number, "before": before, "after": after, "by": by}
+        if self._change(schema.MOVE.format(facts=names), **step, **values):
+            return
+        left = self._value(schema.STILL_SENDING, number=entry.number)
+        if left is not None and (before, after, by) == (State.AMBIGUOUS, State.QUEUED, None):
+            raise StillSending(
+                f"the request of {entry.label} may still be under way: try again in "
+                f"{int(cast('float', left)) + 1} seconds."
+            )
+        raise ClaimLost(f"{entry.label} is not {before} any more: another one moved it.")
+
+    def report_late(
+        self, number: int, attempt: int, after: State, *, by: str, **facts: Any
+    ) -> bool:
+        """Record the response to a create whose item was taken away from its worker.
+
+        Returns:
+            Whether the item took it; otherwise it is a stray.
+
+        Raises:
+            ValueError: No response leads to *after*.
+        """
+        reached, facts = late_step(after, facts)
+        names, values = _assignments(facts)
+        step = {"number": number, "attempt": attempt, "after": reached, "by": by}
+        if self._change(schema.REPORT_LATE.format(facts=names), **step, **values):
+            return True
+        kept = dict(zip(("token", "reply_status", "reply"), stray_values(facts), strict=True))
+        self._change(schema.KEEP_STRAY, **step, **kept)
+        return False
+
+    def strays(self) -> list[Stray]:
+        """Return the responses that their items could not take."""
+        rows = self._rows(
+            f"SELECT {', '.join(_OF_A_STRAY)} FROM muybridge_strays "  # noqa: S608  our own names
+            "WHERE batch = %(batch)s ORDER BY number, attempt, worker"
+        )
+        return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) for row in rows]
+
+    # The database
+
+    def _found(self, db: Connection) -> tuple[int, str]:
+        """Return the number and the service of the batch."""
+        found: tuple[Any, ...] | None = None
+        if _has_tables(db):
+            _check_version(db, self._place)
+            found = db.execute(
+                "SELECT id, service FROM muybridge_batches WHERE name = %s", (_text(self.batch),)
+            ).fetchone()
+        if found is None:
+            raise JournalMissing(f"There is no batch {self.batch!r} in {self._place}.")
+        return found[0], found[1]
+
+    def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
+        with telling(self._place):
+            return self._db.execute(statement.encode(), {"batch": self._id, **values}).fetchall()
+
+    def _value(self, statement: str, **values: object) -> object:
+        rows = self._rows(statement, **values)
+        return rows[0][0] if rows else None
+
+    def _change(self, statement: str, **values: object) -> bool:
+        """Execute a statement durably, and return whether it changed a row."""
+        with telling(self._place):
+            done = self._db.execute(statement.encode(), {"batch": self._id, **values})
+            return done.rowcount == 1
+
+    def _select(self, rest: str, **values: object) -> list[Entry]:
+        rows = self._rows(f"{_SELECT} {rest}", **values)
+        try:
+            return [structure(dict(zip(_COLUMNS, row, strict=True)), Entry) for row in rows]
+        except InvalidJson as error:
+            raise JournalUnusable(f"{self.name} is damaged ({error}). {DAMAGED}") from error
+
+
+def _has_tables(db: Connection) -> bool:
+    found = db.execute("SELECT to_regclass('muybridge_schema')").fetchone()
+    return found is not None and found[0] is not None
+
+
+def _check_version(db: Connection, place: str) -> None:
+    found = db.execute("SELECT version FROM muybridge_schema").fetchall()
+    if found != [(schema.VERSION,)]:
+        versions = ", ".join(str(version) for (version,) in found) or "none"
+        raise JournalUnusable(
+            f"{place}: its tables are of version {versions}, and this muybridge knows version "
+            f"{schema.VERSION}: upgrade muybridge on every machine. Nothing was sent."
+        )
+
+
+def _insert(db: Connection, batch: int, first: int, items: Iterable[NewItem]) -> None:
+    copying = f"COPY muybridge_items (batch, number, {', '.join(_GIVEN)}) FROM STDIN"
+    with db.cursor() as cursor, cursor.copy(copying.encode()) as copy:
+        for number, item in enumerate(items, start=first):
+            copy.write_row((batch, number, *map(_stored, storable_texts(item))))
+
+
+def _assignments(facts: dict[str, Any]) -> tuple[str, dict[str, object]]:
+    """Return *facts* as the end of a SET clause, and its values."""
+    values = {name: _stored(value) for name, value in storable_facts(facts).items()}
+    if "token" in values:
+        values["task"] = _task_id(values["token"])
+    return "".join(f", {name} = %({name})s" for name in values), values
+
+
+def _task_id(token: object) -> str | None:
+    try:
+        return _text(Task.from_token(str(token)).id) if token is not None else None
+    except InvalidToken:
+        return None
+
+
+def _stored(value: object) -> object:
+    """Return *value* as PostgreSQL stores it: a text cannot contain NUL."""
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value
+
+
+def _text(value: str) -> str:
+    return str(_stored(storable(value, str)))

@@ -1,0 +1,169 @@
+"""The tables of shared batches, and the statements whose conditions decide about money.
+
+All batches of a database stand in the same tables. Their names begin with `muybridge_`, and they
+are in the first schema of the connection's search path. All leases are measured by the clock of the
+database (`clock_timestamp()`), because the clocks of two machines differ.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = 1
+
+TABLES: Final = """
+CREATE TABLE muybridge_schema (version bigint NOT NULL);
+CREATE TABLE muybridge_batches (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    service text NOT NULL,
+    begun_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE TABLE muybridge_workers (
+    id text PRIMARY KEY,
+    batch bigint NOT NULL REFERENCES muybridge_batches,
+    host text NOT NULL,
+    pid bigint NOT NULL,
+    registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    lease_until timestamptz NOT NULL,
+    buried_at timestamptz
+);
+CREATE TABLE muybridge_items (
+    batch bigint NOT NULL REFERENCES muybridge_batches,
+    number bigint NOT NULL,
+    name text NOT NULL,
+    stem text NOT NULL,
+    family text NOT NULL,
+    body text NOT NULL,
+    state text NOT NULL DEFAULT 'queued',
+    owner text,
+    attempt bigint NOT NULL DEFAULT 0,
+    armed_by text,
+    sending_until timestamptz,
+    reply_status bigint,
+    reply bytea,
+    token text,
+    task text,
+    candidate text,
+    result text,
+    expires float8,
+    reason text,
+    path text,
+    size bigint,
+    sha256 text,
+    began float8,
+    ended float8,
+    ledger text,
+    purchase text,
+    PRIMARY KEY (batch, number),
+    UNIQUE (batch, stem)
+) WITH (fillfactor = 70);
+CREATE INDEX muybridge_free_items ON muybridge_items (batch, state, expires, number)
+    WHERE owner IS NULL AND state IN ('queued', 'submitted', 'completed');
+CREATE INDEX muybridge_owned_items ON muybridge_items (batch, owner) WHERE owner IS NOT NULL;
+CREATE INDEX muybridge_named_items ON muybridge_items (batch, name) WHERE name <> '';
+CREATE INDEX muybridge_tasks ON muybridge_items (batch, task) WHERE task IS NOT NULL;
+CREATE TABLE muybridge_strays (
+    batch bigint NOT NULL REFERENCES muybridge_batches,
+    number bigint NOT NULL,
+    attempt bigint NOT NULL,
+    worker text NOT NULL,
+    state text NOT NULL,
+    token text,
+    reply_status bigint,
+    reply bytea,
+    arrived_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (batch, number, attempt, worker)
+);
+INSERT INTO muybridge_schema VALUES (1);
+"""
+
+# The row lock makes whoever declares the worker dead wait for this statement, or this statement
+# find it dead. MATERIALIZED keeps the planner from running a part once for each row.
+_ALIVE: Final = """
+    me AS MATERIALIZED (
+        SELECT 1 FROM muybridge_workers
+        WHERE id = %(owner)s AND batch = %(batch)s
+            AND buried_at IS NULL AND lease_until > clock_timestamp()
+        FOR SHARE
+    )
+"""
+
+REGISTER: Final = """
+INSERT INTO muybridge_workers (id, batch, host, pid, lease_until)
+VALUES (
+    %(worker)s, %(batch)s, %(host)s, %(pid)s, clock_timestamp() + make_interval(secs => %(lease)s)
+)
+"""
+
+RENEW: Final = """
+UPDATE muybridge_workers SET lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
+WHERE id = %(worker)s AND batch = %(batch)s AND buried_at IS NULL
+"""
+
+BURY: Final = """
+UPDATE muybridge_workers SET buried_at = clock_timestamp()
+WHERE id = %(worker)s AND batch = %(batch)s AND buried_at IS NULL
+    AND (%(ended)s OR lease_until <= clock_timestamp())
+"""
+
+IS_BURIED: Final = """
+SELECT buried_at IS NOT NULL FROM muybridge_workers WHERE id = %(worker)s AND batch = %(batch)s
+"""
+
+TAKE: Final = f"""
+WITH {_ALIVE},
+    picked AS MATERIALIZED (
+        SELECT number FROM muybridge_items
+        WHERE EXISTS (SELECT 1 FROM me) AND batch = %(batch)s AND state = %(state)s
+            AND owner IS NULL AND number <> ALL (%(besides)s::bigint[])
+        ORDER BY expires, number LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    )
+UPDATE muybridge_items AS items SET state = %(after)s, owner = %(owner)s FROM picked
+WHERE items.batch = %(batch)s AND items.number = picked.number
+RETURNING items.number
+"""  # noqa: S608  our own names
+
+ARM: Final = f"""
+WITH {_ALIVE}
+UPDATE muybridge_items
+SET state = 'armed', attempt = %(attempt)s, armed_by = %(owner)s,
+    sending_until = clock_timestamp() + make_interval(secs => %(lasts)s)
+WHERE EXISTS (SELECT 1 FROM me) AND batch = %(batch)s AND number = %(number)s
+    AND state = 'claimed' AND owner = %(owner)s AND attempt = %(attempt)s - 1
+"""  # noqa: S608  our own names
+
+MOVE: Final = """
+UPDATE muybridge_items SET state = %(after)s{facts}
+WHERE batch = %(batch)s AND number = %(number)s AND state = %(before)s
+    AND owner IS NOT DISTINCT FROM %(by)s
+    AND (%(after)s <> 'queued' OR %(before)s <> 'ambiguous'
+        OR sending_until IS NULL OR sending_until <= clock_timestamp())
+"""
+"""The last condition holds up a person who resubmits while the create may be under way."""
+
+STILL_SENDING: Final = """
+SELECT extract(epoch FROM sending_until - clock_timestamp())::float8 FROM muybridge_items
+WHERE batch = %(batch)s AND number = %(number)s AND state = 'ambiguous'
+    AND sending_until > clock_timestamp()
+"""
+
+REPORT_LATE: Final = """
+UPDATE muybridge_items SET state = %(after)s{facts}
+WHERE batch = %(batch)s AND number = %(number)s AND state = 'ambiguous'
+    AND attempt = %(attempt)s AND armed_by = %(by)s
+"""
+
+KEEP_STRAY: Final = """
+INSERT INTO muybridge_strays AS known
+    (batch, number, attempt, worker, state, token, reply_status, reply)
+VALUES (
+    %(batch)s, %(number)s, %(attempt)s, %(by)s, %(after)s, %(token)s, %(reply_status)s, %(reply)s
+)
+ON CONFLICT (batch, number, attempt, worker) DO UPDATE SET
+    state = excluded.state,
+    token = coalesce(excluded.token, known.token),
+    reply_status = coalesce(excluded.reply_status, known.reply_status),
+    reply = coalesce(excluded.reply, known.reply)
+"""
