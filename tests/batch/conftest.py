@@ -29,11 +29,11 @@ def nursery() -> Iterator[Nursery]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server, where a wheel brings one."""
     from .postgres_server import running  # noqa: PLC0415  it skips where there is none
 
-    with running(tmp_path_factory.mktemp("postgres")) as serving:
+    with running() as serving:
         yield serving
 
 

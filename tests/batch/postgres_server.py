@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -25,8 +25,10 @@ class Postgres:
         server: The wheel's handle, to stop and start it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.server: Any = pgserver.get_server(folder, cleanup_mode="stop")
+    def __init__(self) -> None:
+        # Not in pytest's folder, which each run of root closes to the server's own user.
+        folder = tempfile.mkdtemp(prefix="muybridge-postgres-")
+        self.server: Any = pgserver.get_server(folder, cleanup_mode="delete")
 
     @property
     def url(self) -> str:
@@ -51,9 +53,9 @@ class Postgres:
 
 
 @contextmanager
-def running(folder: Path) -> Generator[Postgres, None, None]:
-    """Run a server in *folder* as long as the context lasts."""
-    serving = Postgres(folder)
+def running() -> Generator[Postgres, None, None]:
+    """Run a server as long as the context lasts."""
+    serving = Postgres()
     try:
         yield serving
     finally:
