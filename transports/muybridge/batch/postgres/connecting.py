@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from muybridge.batch.journal_errors import JournalUnusable, Unstorable
 from muybridge_protocol.records.json import readable
@@ -18,7 +18,7 @@ except ImportError as _missing:
         name="psycopg",
     ) from _missing
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 OLDEST: Final = 14
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -111,12 +111,13 @@ def _setting(db: Connection, name: str) -> str:
 
 def _parts(url: str) -> dict[str, Any]:
     try:
-        return conninfo_to_dict(url)
+        parts: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.Error:
         # The message of the library may repeat the password.
         raise JournalUnusable(
             "This is not the address of a database: use postgresql://USER@HOST/DATABASE."
         ) from None
+    return parts
 
 
 def _said(error: psycopg.Error) -> str:

@@ -380,7 +380,9 @@ class PostgresJournal:
 
     def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         with telling(self._place):
-            return self._db.execute(statement.encode(), {"batch": self._id, **values}).fetchall()
+            done = self._db.execute(statement.encode(), {"batch": self._id, **values})
+            rows: list[tuple[Any, ...]] = done.fetchall()
+            return rows
 
     def _value(self, statement: str, **values: object) -> object:
         rows = self._rows(statement, **values)
@@ -390,7 +392,7 @@ class PostgresJournal:
         """Execute a statement durably, and return whether it changed a row."""
         with telling(self._place):
             done = self._db.execute(statement.encode(), {"batch": self._id, **values})
-            return done.rowcount == 1
+            return int(done.rowcount) == 1
 
     def _select(self, rest: str, **values: object) -> list[Entry]:
         rows = self._rows(f"{_SELECT} {rest}", **values)
