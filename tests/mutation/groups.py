@@ -94,6 +94,8 @@ _ALL = (
             "muybridge.drivers.on_trio",
             "muybridge.drivers.on_asyncio",
             "muybridge.drivers.fleet_run",
+            "muybridge.files.downloads",
+            "muybridge.media.checking",
         ),
         (
             "tests/asyncio_client/test_abandoned.py",

@@ -15,9 +15,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from muybridge.async_text_client import AsyncTextClient
-from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
+from muybridge.drivers.calls import Calls, Moment, check_wait
 from muybridge.drivers.driver import Drive, Driver
-from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.drivers.notes import PaidNotes, note_task
 from muybridge_protocol.events import Polled
 from muybridge_protocol.families.request import MediaRequest
@@ -334,8 +333,18 @@ class BaseClient(AsyncTextClient):
                 `SidecarFailed` if it is saved and only its sidecar is not.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        return await self._download(
-            source, path, timeout=timeout, size_limit=size_limit, sidecar=sidecar
+        from muybridge.files.downloads import download  # noqa: PLC0415  not all download
+
+        now = self._now()
+        return await download(
+            self._driver,
+            self._calls,
+            source,
+            path,
+            now=now,
+            seconds=timeout,
+            size_limit=size_limit,
+            sidecar=sidecar,
         )
 
     async def save(
@@ -367,53 +376,20 @@ class BaseClient(AsyncTextClient):
             DownloadFailed: As `download`.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        saved = await self._download(
-            source, path, timeout=timeout, size_limit=size_limit, sidecar=sidecar, right_suffix=True
-        )
-        from muybridge.files.suffixes import warn_of_name  # noqa: PLC0415  not all save
-
-        warn_of_name(path, saved)
-        return saved
-
-    async def _download(
-        self,
-        source: Result | Task | str,
-        path: str | os.PathLike[str],
-        *,
-        timeout: float,
-        size_limit: int | None,
-        sidecar: bool | Sidecar,
-        right_suffix: bool = False,
-    ) -> Path:
-        from muybridge.files.saving import PartFile, SaveTarget, unsaved  # noqa: PLC0415  not all download
+        from muybridge.files.downloads import download  # noqa: PLC0415  not all save
 
         now = self._now()
-        url, task = link_of(source)
-        if url is not None:
-            self._calls.service.check_download(url)  # before a folder is made for it
-        try:
-            target = SaveTarget.choose(path, url, task, right_suffix=right_suffix)
-            with PartFile(target, source=task.id if task is not None else str(url)) as part:
-                operation = self._calls.download(
-                    url,
-                    task,
-                    part.found,
-                    timeout=timeout,
-                    size_limit=size_limit,
-                    now=now,
-                )
-                saved = await self._driver.download(operation, part)
-                # In a thread, because it waits for the disk.
-                finish = partial(part.finish, saved.content_type)
-                if sidecar:
-                    from muybridge.files.sidecar import with_sidecar  # noqa: PLC0415  most want none
-
-                    finish = partial(with_sidecar, finish, task, sidecar)
-                return await self._driver.runtime.in_thread(finish)
-        except OSError as error:
-            if raised_by_handler(error):
-                raise
-            raise unsaved(path, error, task) from error
+        return await download(
+            self._driver,
+            self._calls,
+            source,
+            path,
+            now=now,
+            seconds=timeout,
+            size_limit=size_limit,
+            sidecar=sidecar,
+            right_suffix=True,
+        )
 
     async def check(
         self,

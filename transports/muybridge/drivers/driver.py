@@ -21,7 +21,7 @@ checkpoint until the outcome is returned, so no cancellation can come between an
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -38,12 +38,7 @@ from muybridge.drivers.notes import (
     interruption_of,
     note_request,
 )
-from muybridge.wire.async_transport import (
-    AsyncStreamedReply,
-    AsyncTransport,
-    beginning,
-    whole,
-)
+from muybridge.wire.async_transport import AsyncStreamedReply, AsyncTransport, whole
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
@@ -53,12 +48,7 @@ from muybridge_protocol.operations.next_polls import NextPolls
 from .runtime import Runtime
 
 if TYPE_CHECKING:
-    from muybridge.files.saving import PartFile
     from muybridge.ledger.books import Booking, Books
-    from muybridge_protocol.media.facts import MediaFacts
-    from muybridge_protocol.operations import Download, Inspection
-    from muybridge_protocol.operations.download import Saved
-    from muybridge_protocol.operations.text import OpenStream
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
@@ -116,27 +106,6 @@ class Driver:
                 notes.leave_note(error)
             raise
         return outcome
-
-    async def download(self, operation: Download, part: PartFile) -> Saved:
-        """Drive *operation* to its end, saving the body to *part*.
-
-        Raises:
-            ServiceError: The operation failed.
-            OSError: The part cannot be written.
-        """
-        drive = _Saving(self, operation, part)
-        while await drive.step():
-            pass
-        saved: Saved = drive.outcome()
-        return saved
-
-    async def inspect(self, operation: Inspection) -> MediaFacts:
-        """Drive *operation* to its end, and return what is known about the medium."""
-        drive = _Inspecting(self, operation)
-        while await drive.step():
-            pass
-        facts: MediaFacts = drive.outcome()
-        return facts
 
     async def exchange(
         self, request: HttpRequest, deadline: float, booking: Booking | None = None
@@ -376,120 +345,6 @@ class Drive(Generic[Op]):
             self._tracker.tell_end(after.events if failure.sent else ())
         except Exception as other:  # noqa: BLE001  a journal's or a listener's: one can be raised
             add_note(broken.error, f"{type(other).__name__} besides: {other}")
-
-
-class _Saving(Drive["Download"]):
-    """A download under way.
-
-    Args:
-        driver: The driver of its client.
-        operation: The operation at its beginning.
-        part: Where to save what comes.
-    """
-
-    def __init__(self, driver: Driver, operation: Download, part: PartFile) -> None:
-        super().__init__(driver, operation)
-        self._part = part
-
-    async def _fetch(self, request: HttpRequest, deadline: float) -> None:
-        self._operation = await self._exchange(request, deadline, self._save)
-        self._tracker.tell_end(self._operation.events)
-
-    async def _save(self, stream: Stream) -> None:
-        from muybridge_protocol.operations.download import Stage  # noqa: PLC0415  not all download
-
-        now = self._driver.runtime.now
-        async with stream as reply:
-            head = self._driver.credentials.redact_head(reply.head)
-            moment = now()
-            self._operation = self._operation.accept(head, moment)
-            self._tracker.head(head.status, moment)
-            if self._operation.stage is not Stage.READING:
-                return
-            self._part.begin(self._operation.part)
-            self._tracker.tell(self._operation.events)
-            async for piece in reply.pieces():
-                self._operation = self._operation.take(piece)
-                if self._operation.settled is not None:
-                    return
-                # In this thread: writing a piece to the system's cache takes a fraction of the time
-                # that handing it to another thread would.
-                self._part.write(piece)
-                self._tracker.tell(self._operation.events)
-        self._operation = self._operation.end(now())
-
-
-class _Inspecting(Drive["Inspection"]):
-    """A look at what a URL leads to."""
-
-    async def _fetch(self, request: HttpRequest, deadline: float) -> None:
-        self._operation = await self._exchange(request, deadline, self._read)
-        self._tracker.tell_end(self._operation.events)
-
-    async def _read(self, stream: Stream) -> None:
-        now = self._driver.runtime.now
-        async with stream as reply:
-            moment = now()
-            head = self._driver.credentials.redact_head(reply.head)
-            self._operation = self._operation.accept(head, moment)
-            self._tracker.head(head.status, moment)
-            if not self._operation.wants_body:
-                return
-            async for piece in reply.pieces():
-                self._tracker.piece(len(piece))
-                self._operation = self._operation.take(piece)
-                if not self._operation.wants_body:
-                    return
-        self._operation = self._operation.end(now())
-
-
-class StreamOpening(Drive["OpenStream"]):
-    """A text request whose response is streamed, up to its head.
-
-    Args:
-        driver: The driver of its client.
-        operation: The operation at its beginning.
-        opened: Closes the response.
-    """
-
-    def __init__(self, driver: Driver, operation: OpenStream, opened: AsyncExitStack) -> None:
-        super().__init__(driver, operation)
-        self._opened = opened
-        self._reply: AsyncStreamedReply | None = None
-
-    async def open(self) -> tuple[AsyncStreamedReply, SilentTracker, Booking | None]:
-        """Return the response whose body is the stream, the tracker of the call, and its booking.
-
-        Raises:
-            ServiceError: The operation failed.
-        """
-        while self._reply is None:
-            if not await self.step():
-                self.outcome()
-        return self._reply, self._tracker, self._booking
-
-    async def _fetch(self, request: HttpRequest, deadline: float) -> None:
-        try:
-            self._operation = await self._exchange(request, deadline, self._open)
-        finally:
-            await self._record()
-        await self._driver.runtime.raise_cancellation()
-        if self._reply is None:
-            self._tracker.tell_end(self._operation.events)
-
-    async def _open(self, stream: Stream) -> HttpResponse | None:
-        async with AsyncExitStack() as opening:
-            reply = await opening.enter_async_context(stream)
-            now = self._driver.runtime.now()
-            operation = self._operation.accept(reply.head, now)
-            if operation.settled is not None:
-                self._tracker.head(reply.head.status, now)
-                self._opened.push_async_exit(opening.pop_all())
-                self._operation, self._reply = operation, reply
-                return None
-            body = await beginning(reply)
-        response = HttpResponse(reply.head.status, reply.head.headers, body)
-        return self._driver.credentials.redact_response(response)
 
 
 def _track(operation: Operation[Any], driver: Driver) -> SilentTracker:

@@ -18,15 +18,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NotRequired, Self, TypedDict, TypeVar, Unpack
 
 from muybridge.drivers.calls import is_time, warn_caller
-from muybridge.drivers.driver import Driver, StreamOpening
+from muybridge.drivers.driver import Drive, Driver, Stream
 from muybridge.drivers.interrupts import hide_frames
 from muybridge.drivers.listeners import SilentTracker
 from muybridge.drivers.notes import TEXT_UNDER_WAY
+from muybridge.wire.async_transport import AsyncStreamedReply, beginning
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.errors import PlainHttpWarning, ServiceError
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.hosts import is_clear_text
-from muybridge_protocol.http import HttpRequest
+from muybridge_protocol.http import HttpRequest, HttpResponse
 from muybridge_protocol.operations.text import OpenStream, TextCall
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.service import Service, origin_of
@@ -47,6 +48,55 @@ if TYPE_CHECKING:
     from muybridge.ledger.books import Booking
 
 T = TypeVar("T")
+
+
+class StreamOpening(Drive[OpenStream]):
+    """A text request whose response is streamed, up to its head.
+
+    Args:
+        driver: The driver of its client.
+        operation: The operation at its beginning.
+        opened: Closes the response.
+    """
+
+    def __init__(self, driver: Driver, operation: OpenStream, opened: AsyncExitStack) -> None:
+        super().__init__(driver, operation)
+        self._opened = opened
+        self._reply: AsyncStreamedReply | None = None
+
+    async def open(self) -> tuple[AsyncStreamedReply, SilentTracker, Booking | None]:
+        """Return the response whose body is the stream, the tracker of the call, and its booking.
+
+        Raises:
+            ServiceError: The operation failed.
+        """
+        while self._reply is None:
+            if not await self.step():
+                self.outcome()
+        return self._reply, self._tracker, self._booking
+
+    async def _fetch(self, request: HttpRequest, deadline: float) -> None:
+        try:
+            self._operation = await self._exchange(request, deadline, self._open)
+        finally:
+            await self._record()
+        await self._driver.runtime.raise_cancellation()
+        if self._reply is None:
+            self._tracker.tell_end(self._operation.events)
+
+    async def _open(self, stream: Stream) -> HttpResponse | None:
+        async with AsyncExitStack() as opening:
+            reply = await opening.enter_async_context(stream)
+            now = self._driver.runtime.now()
+            operation = self._operation.accept(reply.head, now)
+            if operation.settled is not None:
+                self._tracker.head(reply.head.status, now)
+                self._opened.push_async_exit(opening.pop_all())
+                self._operation, self._reply = operation, reply
+                return None
+            body = await beginning(reply)
+        response = HttpResponse(reply.head.status, reply.head.headers, body)
+        return self._driver.credentials.redact_response(response)
 
 
 class AsyncTextStream(Generic[T]):

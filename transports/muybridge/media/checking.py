@@ -13,16 +13,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from muybridge.drivers.calls import Calls, is_time
-from muybridge.drivers.driver import Driver
+from muybridge.drivers.driver import Drive, Driver, Stream
 from muybridge.media.files import inspect_file
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.references import Reference, media_fields, references_in
 from muybridge_protocol.families.request import MediaRequest
-from muybridge_protocol.http import without_query
+from muybridge_protocol.http import HttpRequest, without_query
 from muybridge_protocol.media.facts import MediaFacts
 from muybridge_protocol.media.inline import InlineMedia
 from muybridge_protocol.media.inspect import inspect_media
 from muybridge_protocol.media.source import Fragments
+from muybridge_protocol.operations import Inspection
 from muybridge_protocol.rules.media import MediaReport, Medium, judge_media
 from muybridge_protocol.rules.values import Kind
 
@@ -118,7 +119,7 @@ async def _look(driver: Driver, calls: Calls, one: Reference, deadline: float) -
         return MediaFacts(missing=_ASSET)
     if "://" in value[:8]:
         now = driver.runtime.now()
-        return await driver.inspect(calls.inspect(value, now=now, deadline=deadline))
+        return await _inspect(driver, calls.inspect(value, now=now, deadline=deadline))
     try:
         data = _decoded(value)
     except binascii.Error as error:
@@ -143,3 +144,36 @@ def _shown(value: str) -> str:
     if isinstance(value, InlineMedia) and value.name:
         return value.name
     return without_query(value) if "://" in value[:8] else f"{len(value):,} characters of base64"
+
+
+async def _inspect(driver: Driver, operation: Inspection) -> MediaFacts:
+    """Drive *operation* to its end, and return what is known about the medium."""
+    drive = _Inspecting(driver, operation)
+    while await drive.step():
+        pass
+    facts: MediaFacts = drive.outcome()
+    return facts
+
+
+class _Inspecting(Drive[Inspection]):
+    """A look at what a URL leads to."""
+
+    async def _fetch(self, request: HttpRequest, deadline: float) -> None:
+        self._operation = await self._exchange(request, deadline, self._read)
+        self._tracker.tell_end(self._operation.events)
+
+    async def _read(self, stream: Stream) -> None:
+        now = self._driver.runtime.now
+        async with stream as reply:
+            moment = now()
+            head = self._driver.credentials.redact_head(reply.head)
+            self._operation = self._operation.accept(head, moment)
+            self._tracker.head(head.status, moment)
+            if not self._operation.wants_body:
+                return
+            async for piece in reply.pieces():
+                self._tracker.piece(len(piece))
+                self._operation = self._operation.take(piece)
+                if not self._operation.wants_body:
+                    return
+        self._operation = self._operation.end(now())

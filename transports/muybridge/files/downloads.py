@@ -1,0 +1,131 @@
+"""Downloading a result to a file: the whole way from a link, a task or an id to its path."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from muybridge.drivers.calls import Calls, link_of
+from muybridge.drivers.driver import Drive, Driver, Stream
+from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.files.saving import PartFile, SaveTarget, unsaved
+from muybridge.files.suffixes import warn_of_name
+from muybridge_protocol.http import HttpRequest
+from muybridge_protocol.operations import Download
+from muybridge_protocol.operations.download import Saved, Stage
+from muybridge_protocol.records.tasks import Result, Task
+
+if TYPE_CHECKING:
+    from muybridge.files.sidecar import Sidecar
+
+
+async def download(
+    driver: Driver,
+    calls: Calls,
+    source: Result | Task | str,
+    path: str | os.PathLike[str],
+    *,
+    now: float,
+    seconds: float,
+    size_limit: int | None,
+    sidecar: bool | Sidecar,
+    right_suffix: bool = False,
+) -> Path:
+    """Save a result and return where it is, as `Client.download` and `Client.save` say.
+
+    Args:
+        driver: Drives the download.
+        calls: Begins it.
+        source: A result, a task, an id, a token or a URL.
+        path: A file or a folder.
+        now: Seconds on the driver's clock.
+        seconds: How long the download may take.
+        size_limit: Most bytes, or None for no limit.
+        sidecar: Whether to write a sidecar, or what else it is to say.
+        right_suffix: Whether the suffix of the file follows from its content, with a warning if
+            that gives it another name.
+    """
+    url, task = link_of(source)
+    if url is not None:
+        calls.service.check_download(url)  # before a folder is made for it
+    try:
+        target = SaveTarget.choose(path, url, task, right_suffix=right_suffix)
+        with PartFile(target, source=task.id if task is not None else str(url)) as part:
+            operation = calls.download(
+                url,
+                task,
+                part.found,
+                timeout=seconds,
+                size_limit=size_limit,
+                now=now,
+            )
+            saved = await _fetch(driver, operation, part)
+            # In a thread, because it waits for the disk.
+            finish = partial(part.finish, saved.content_type)
+            if sidecar:
+                from muybridge.files.sidecar import with_sidecar  # noqa: PLC0415  most want none
+
+                finish = partial(with_sidecar, finish, task, sidecar)
+            where = await driver.runtime.in_thread(finish)
+    except OSError as error:
+        if raised_by_handler(error):
+            raise
+        raise unsaved(path, error, task) from error
+    if right_suffix:
+        warn_of_name(path, where)
+    return where
+
+
+async def _fetch(driver: Driver, operation: Download, part: PartFile) -> Saved:
+    """Drive *operation* to its end, saving the body to *part*.
+
+    Raises:
+        ServiceError: The operation failed.
+        OSError: The part cannot be written.
+    """
+    drive = _Saving(driver, operation, part)
+    while await drive.step():
+        pass
+    saved: Saved = drive.outcome()
+    return saved
+
+
+class _Saving(Drive[Download]):
+    """A download under way.
+
+    Args:
+        driver: The driver of its client.
+        operation: The operation at its beginning.
+        part: Where to save what comes.
+    """
+
+    def __init__(self, driver: Driver, operation: Download, part: PartFile) -> None:
+        super().__init__(driver, operation)
+        self._part = part
+
+    async def _fetch(self, request: HttpRequest, deadline: float) -> None:
+        self._operation = await self._exchange(request, deadline, self._save)
+        self._tracker.tell_end(self._operation.events)
+
+    async def _save(self, stream: Stream) -> None:
+        now = self._driver.runtime.now
+        async with stream as reply:
+            head = self._driver.credentials.redact_head(reply.head)
+            moment = now()
+            self._operation = self._operation.accept(head, moment)
+            self._tracker.head(head.status, moment)
+            if self._operation.stage is not Stage.READING:
+                return
+            self._part.begin(self._operation.part)
+            self._tracker.tell(self._operation.events)
+            async for piece in reply.pieces():
+                self._operation = self._operation.take(piece)
+                if self._operation.settled is not None:
+                    return
+                # In this thread: writing a piece to the system's cache takes a fraction of the time
+                # that handing it to another thread would.
+                self._part.write(piece)
+                self._tracker.tell(self._operation.events)
+        self._operation = self._operation.end(now())
