@@ -36,6 +36,8 @@ def run(
     patience: float = 10.0,
     file_limit: int = 0,
     ledger: str | None = None,
+    copies: int = 1,
+    dedupe: bool = False,
 ) -> int:
     """Run a batch of *items* horses, or resume the one in *folder*; return its exit code.
 
@@ -51,6 +53,8 @@ def run(
         patience: Seconds to wait for the journal.
         file_limit: Most bytes that it may write to one file, or 0 for no limit.
         ledger: The ledger's file, or None for no ledger.
+        copies: How many items there are of each horse.
+        dedupe: Whether identical requests share one task.
     """
     import asyncio  # noqa: PLC0415  only in the child
 
@@ -70,8 +74,10 @@ def run(
         timer = threading.Timer(kill_after, die)
         timer.daemon = True
         timer.start()
-    source = None if items is None else horses(items)
-    options: dict[str, Any] = {"concurrency": concurrency, "patience": patience}
+    source = None if items is None else horses(items) * copies
+    options: dict[str, Any] = {
+        "concurrency": concurrency, "patience": patience, "dedupe": dedupe,
+    }  # fmt: skip
 
     async def run_async() -> batch.Report:
         async with AsyncClient(KEY, url, poll_interval=0.005) as client:

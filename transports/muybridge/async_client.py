@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from muybridge.drivers.fleet_run import FleetRun
     from muybridge.drivers.outcomes import AsyncOutcomes
     from muybridge.drivers.runtime import Runtime
+    from muybridge.ledger.books import Books
     from muybridge.ledger.budget import Budget
     from muybridge.ledger.ledger import Ledger
     from muybridge_protocol.estimates import PriceList
@@ -171,9 +172,9 @@ class AsyncClient(BaseClient):
             self._books,
         )
 
-    def _outcomes(self, run: FleetRun, workers: int) -> AsyncOutcomes:
+    def _outcomes(self, run: FleetRun, workers: int, names: Books | None) -> AsyncOutcomes:
         if self._find_event_loop()[0] == "trio":
             from muybridge import TrioOutcomes  # noqa: PLC0415  as above
 
-            return TrioOutcomes(run, self._driver, workers)
-        return super()._outcomes(run, workers)
+            return TrioOutcomes(run, self._driver, workers, names)
+        return super()._outcomes(run, workers, names)

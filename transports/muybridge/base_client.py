@@ -269,6 +269,7 @@ class BaseClient(AsyncTextClient):
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
+        dedupe: bool = False,
     ) -> AsyncOutcomes:
         """Return a context that creates and awaits many tasks, and gives their outcomes.
 
@@ -286,6 +287,8 @@ class BaseClient(AsyncTextClient):
             concurrency: Most exchanges with the service at once.
             per_family: Most of them for one family: one number for all, or by name.
             timeout: Seconds to wait for each task after its creation, or None for no limit.
+            dedupe: Whether identical requests share one task, those that the ledger knows from
+                earlier runs included. Each of them has its own outcome.
 
         Raises:
             ValueError: A limit is below one.
@@ -304,7 +307,7 @@ class BaseClient(AsyncTextClient):
             timeout=timeout,
             **self._moment(),
         )
-        return self._outcomes(run, concurrency)
+        return self._outcomes(run, concurrency, self._named_books() if dedupe else None)
 
     async def download(
         self,
@@ -488,17 +491,23 @@ class BaseClient(AsyncTextClient):
         if not named and (books is None or not books.dedupe):
             create = self._calls.create(request, **self._moment())
             return await self._driver.finish(create, notes)
-        from muybridge.ledger.books import Books  # noqa: PLC0415  not all use a ledger
-        from muybridge.ledger.once import create_once  # noqa: PLC0415  the same
+        from muybridge.ledger.once import create_once  # noqa: PLC0415  not all use a ledger
 
-        if books is None:
-            books = self._names = self._names or Books(None, (), self._driver.credentials)
+        books = self._named_books()
         return await create_once(self._driver, self._calls, books, request, once, notes)
 
-    def _outcomes(self, run: FleetRun, workers: int) -> AsyncOutcomes:
+    def _named_books(self) -> Books:
+        """Return the ledger that keeps the names: the client's, or else the default one."""
+        from muybridge.ledger.books import Books  # noqa: PLC0415  not all use a ledger
+
+        if self._names is None:
+            self._names = self._driver.books or Books(None, (), self._driver.credentials)
+        return self._names
+
+    def _outcomes(self, run: FleetRun, workers: int, names: Books | None) -> AsyncOutcomes:
         from muybridge.drivers.outcomes import AsyncOutcomes  # noqa: PLC0415  as above
 
-        return AsyncOutcomes(run, self._driver, workers)
+        return AsyncOutcomes(run, self._driver, workers, names)
 
     def _moment(self) -> Moment:
         return {"now": self._now(), "wall": self._driver.runtime.wall()}

@@ -297,6 +297,7 @@ class Client(TextClient):
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
         timeout: float | None = WAIT_TIMEOUT,
+        dedupe: bool = False,
     ) -> Outcomes:
         """Return a context that creates and awaits many tasks, and gives their outcomes.
 
@@ -314,6 +315,8 @@ class Client(TextClient):
             concurrency: Most exchanges with the service at once.
             per_family: Most of them for one family: one number for all, or by name.
             timeout: Seconds to wait for each task after its creation, or None for no limit.
+            dedupe: Whether identical requests share one task, those that the ledger knows from
+                earlier runs included. Each of them has its own outcome.
 
         Raises:
             ValueError: A limit is below one.
@@ -322,7 +325,11 @@ class Client(TextClient):
         """
         return Outcomes(
             self._client.run_all(
-                work, concurrency=concurrency, per_family=per_family, timeout=timeout
+                work,
+                concurrency=concurrency,
+                per_family=per_family,
+                timeout=timeout,
+                dedupe=dedupe,
             )
         )
 

@@ -47,6 +47,7 @@ class TrioClient(AsyncClient):
             concurrency: int = CONCURRENCY,
             per_family: int | Mapping[str, int] | None = None,
             timeout: float | None = WAIT_TIMEOUT,
+            dedupe: bool = False,
         ) -> TrioOutcomes: ...
 
     def _find_event_loop(self) -> tuple[str, object]:

@@ -301,6 +301,38 @@ class Fleet(Generic[K]):
         self._throttle.failed(sent=member.sent)
         return self._go_on(ticket, operation, now)
 
+    def settle(self, ticket: int, outcome: Task | ServiceError, now: float) -> None:
+        """End a dispatch whose create was not sent, because it has an outcome all the same.
+
+        Args:
+            ticket: That of the dispatch.
+            outcome: The task, which is then waited for, or the error.
+            now: Seconds on the driver's clock.
+
+        Raises:
+            OperationMisuse: No such exchange is under way.
+        """
+        self._exchange(ticket)
+        member = self._release(ticket)
+        if isinstance(outcome, Task):
+            self._rest(member, self._poll(outcome, member.number, now), now)
+        else:
+            self._end(member, outcome, None)
+
+    def put_off(self, ticket: int, until: float, now: float) -> None:
+        """End a dispatch whose request was not sent. It is dispatched again, after *until*.
+
+        Args:
+            ticket: That of the dispatch.
+            until: When, on the driver's clock.
+            now: Seconds on the same clock.
+
+        Raises:
+            OperationMisuse: No such exchange is under way.
+        """
+        self._exchange(ticket)
+        self._turns.rest(self._release(ticket), until, now)
+
     def operation_of(self, ticket: int) -> Create | Poll:
         """Return the operation whose request was dispatched with *ticket*.
 

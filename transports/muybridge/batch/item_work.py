@@ -148,6 +148,21 @@ class ItemWork:
                 self._run.event(self.entry, what, str(error))
                 return False
 
+    def joined(self, task: Task, clock: Callable[[], float]) -> None:
+        """Record the task of an identical request as the item's."""
+        # The journal knows no other way to a task. Nothing is on its way meanwhile.
+        self.record.arm(0.0)
+        self.record.conclude(task)
+        self.created(task, clock)
+
+    def not_joined(self, reason: str) -> None:
+        """Leave the item to a later run: an identical request may have been accepted."""
+        reason = f"an identical request was sent before: {reason}"
+        facts = {"owner": None, "reason": reason}
+        self._move(State.QUEUED, before=State.CLAIMED, **facts)
+        self.tracker.end(GeneratorExit())
+        self._run.postpone(self.entry, reason)
+
     def awaited(self, outcome: Result | ServiceError, wall: float) -> bool:
         """Record how the task ended, and return whether there is a result to save."""
         self.tracker.end(outcome)

@@ -53,6 +53,8 @@ def opened(
         raise ValueError(f"{settings.concurrency} tasks at once are too few; use 1 or more")
     check_wait(settings.timeout)
     check_limit(settings.limit)
+    if settings.local and settings.dedupe:
+        raise ValueError("an embedded service forgets its tasks, so that none can be joined later")
     if settings.local and not service.is_local:
         raise ValueError(f"{service} is not on this machine, and so not an embedded service")
     folder = Path(out)

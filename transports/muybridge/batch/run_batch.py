@@ -40,6 +40,7 @@ def run(
     patience: float = PATIENCE,
     limit: int | None = None,
     sidecar: bool = False,
+    dedupe: bool = False,
 ) -> Report:
     """Create every task of a batch, wait for each, and save the results.
 
@@ -66,13 +67,15 @@ def run(
         limit: Most new items that this run sends, or None for all. The next run sends more.
         sidecar: Whether to write a JSON file beside each result that says where it comes from,
             results of earlier runs included.
+        dedupe: Whether identical requests share one task, those that the client's ledger knows from
+            elsewhere included. Each item has its own file.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
         JournalUnusable: The journal cannot be used; `WrongService` if its tasks are elsewhere.
             Nothing is sent that the journal could not record.
-        ValueError: The concurrency is below 1, the limit below 0, or *local* is set for a remote
-            service.
+        ValueError: The concurrency is below 1, the limit below 0, *local* is set for a remote
+            service, or *dedupe* for an embedded one.
         OSError: The file cannot be read.
     """
     settings = Settings(
@@ -84,6 +87,7 @@ def run(
         patience=patience,
         limit=limit,
         sidecar=sidecar,
+        dedupe=dedupe,
     )
     face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
     return blocking.run(_run, face, source, out, settings)
@@ -102,6 +106,7 @@ async def run_async(
     patience: float = PATIENCE,
     limit: int | None = None,
     sidecar: bool = False,
+    dedupe: bool = False,
 ) -> Report:
     """Do under asyncio or trio what `run` does, with the same arguments and errors.
 
@@ -124,12 +129,14 @@ async def run_async(
         limit: Most new items that this run sends, or None for all. The next run sends more.
         sidecar: Whether to write a JSON file beside each result that says where it comes from,
             results of earlier runs included.
+        dedupe: Whether identical requests share one task, those that the client's ledger knows from
+            elsewhere included. Each item has its own file.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
         JournalUnusable: The journal cannot be used; `WrongService` if its tasks are elsewhere.
-        ValueError: The concurrency is below 1, the limit below 0, or *local* is set for a remote
-            service.
+        ValueError: The concurrency is below 1, the limit below 0, *local* is set for a remote
+            service, or *dedupe* for an embedded one.
         OSError: The file cannot be read.
     """
     settings = Settings(
@@ -141,6 +148,7 @@ async def run_async(
         patience=patience,
         limit=limit,
         sidecar=sidecar,
+        dedupe=dedupe,
     )
     return await _run(client, source, out, settings)
 
@@ -153,6 +161,9 @@ async def _run(
 ) -> Report:
     calls = client._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  a batch works as
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the client does
+    if settings.dedupe:
+        names = client._named_books()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the same
+        driver = attrs.evolve(driver, books=names)
     driver.runtime.now()  # raises where the client cannot be used, before there is a journal
     with opened(client.service, source, out, settings) as shared:
         if settings.sidecar:

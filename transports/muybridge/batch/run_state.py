@@ -36,6 +36,7 @@ class Settings:
     patience: float
     limit: int | None = None
     sidecar: bool = False
+    dedupe: bool = False
 
 
 @attrs.define(eq=False)

@@ -40,10 +40,15 @@ from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.sidecars import report_missing, write_sidecar_of
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
-from muybridge.drivers.interrupts import HeldInterrupt, hold_interrupts, raised_by_handler
+from muybridge.drivers.interrupts import (
+    HeldInterrupt,
+    hold_interrupts,
+    ignoring_errors,
+    raised_by_handler,
+)
 from muybridge.drivers.notes import BrokenOff, note_request
 from muybridge.drivers.runtime import Work
-from muybridge_protocol.errors import InvalidAddress, ServiceError
+from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, TransportFailure
@@ -191,12 +196,52 @@ class Scheduler:
 
     async def _send(self, sent: Dispatch[int]) -> None:
         work = self._items[sent.key]
+        booking: Booking | None = None
+        if self._run.settings.dedupe and sent.request.paid:
+            booking = await self._join(work, sent)
+            if booking is None:
+                return
         with self._team.lock:
-            booking = self._driver.booking(self._fleet.operation_of(sent.ticket))
+            if booking is None:
+                booking = self._driver.booking(self._fleet.operation_of(sent.ticket))
             if not self._may_send(work, sent, booking):
                 return
         take = partial(self._take_end, work, sent)
         await self._driver.pass_on(sent.request, sent.deadline, booking, take)
+
+    async def _join(self, work: ItemWork, sent: Dispatch[int]) -> Booking | None:
+        """Return what books a create, or None if it is not sent now: an identical one was."""
+        from muybridge.ledger.books import Booking  # noqa: PLC0415  few runs join
+        from muybridge.ledger.joining import join, settle  # noqa: PLC0415  the same
+
+        with self._team.lock:
+            create = self._fleet.operation_of(sent.ticket)
+        try:
+            found = await join(self._driver, create)
+        except BaseException as error:
+            if isinstance(error, self._driver.runtime.cancelled):
+                raise
+            self._run.fail(error)
+            return None
+        if isinstance(found, Booking):
+            return found
+        with self._team.lock:
+            if not self._left:
+                with self._concerning(work):
+                    settle(self._fleet, sent.ticket, found, self._driver.runtime.now())
+                    self._joined(work, found)
+        return None
+
+    def _joined(self, work: ItemWork, found: Task | CreateAmbiguous | TransportFailure) -> None:
+        """Take what an identical request has led to."""
+        ended = self._fleet.take_outcome()
+        if isinstance(found, Task):
+            work.joined(found, self._driver.runtime.now)
+            if ended is not None:
+                self._awaited(work, ended)
+        elif ended is not None:
+            work.not_joined(str(ended.error))
+            self._finish(work)
 
     def _take_end(
         self,
@@ -276,10 +321,12 @@ class Scheduler:
         """Download a result, and move the file to its final place."""
         with self._concerning(work):
             incoming = self._run.place / INCOMING
+            if self._run.settings.dedupe:  # others may download the same task at this moment
+                incoming /= str(work.entry.number)
             driver = attrs.evolve(self._driver, listeners=work.listeners)
             client = DrivenClient(self._calls, driver, owns_transport=False)
             try:
-                incoming.mkdir(exist_ok=True)
+                incoming.mkdir(parents=True, exist_ok=True)
                 limit = self._run.settings.download_timeout
                 saved = await client.download(source, incoming, timeout=limit)
                 with self._team.lock:
@@ -287,6 +334,9 @@ class Scheduler:
                         return
                     leftovers = work.leftovers(saved)
                 placed = await driver.runtime.in_thread(partial(work.place, saved, leftovers))
+                if self._run.settings.dedupe:
+                    with ignoring_errors(OSError):  # an empty folder is no problem
+                        incoming.rmdir()
             except (InvalidAddress, ServiceError, OSError) as error:
                 if raised_by_handler(error):
                     raise

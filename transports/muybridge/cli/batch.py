@@ -100,6 +100,9 @@ def batch() -> None:
     metavar="N",
     help="Send at most N new items in this run; the next one sends more.",
 )
+@click.option(
+    "--dedupe", is_flag=True, help="Let identical requests share one task, which is paid for once."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask, on a terminal, before sending.")
 @local
@@ -113,6 +116,7 @@ def run(
     out: str,
     concurrency: int,
     limit: int | None,
+    dedupe: bool,
     dry_run: bool,
     yes: bool,
 ) -> None:
@@ -138,12 +142,15 @@ def run(
     estimate`.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("base_url", "api_key_file")
+    if dedupe and invocation.local:
+        raise click.UsageError("--dedupe does not go with --local, which forgets its tasks")
     chosen = _Chosen(
         invocation,
         file,
         out,
         concurrency=concurrency,
         limit=limit,
+        dedupe=dedupe,
         asks=not (yes or invocation.local) and sys.stdin.isatty() and sys.stderr.isatty(),
         prices=invocation.read_prices(),
     )
@@ -180,6 +187,7 @@ class _Chosen:
         out: The folder of the batch.
         concurrency: Most tasks at once.
         limit: Most new items to send, or None for all.
+        dedupe: Whether identical requests share one task.
         asks: Whether to ask before sending.
         prices: What requests cost, or None if that is not known.
     """
@@ -189,6 +197,7 @@ class _Chosen:
     out: str = attrs.field(kw_only=False)
     concurrency: int
     limit: int | None
+    dedupe: bool
     asks: bool
     prices: PriceList | None
 
@@ -233,6 +242,7 @@ def _run(chosen: _Chosen) -> Report:
             local=invocation.local,
             limit=limit,
             sidecar=invocation.sidecar,
+            dedupe=chosen.dedupe,
         )
 
 
@@ -419,6 +429,8 @@ def _command(chosen: _Chosen) -> str:
     words += ["--concurrency", str(chosen.concurrency)]
     if chosen.limit is not None:
         words += ["--limit", str(chosen.limit)]
+    if chosen.dedupe:
+        words.append("--dedupe")
     invocation = chosen.invocation
     given = invocation.words("api_key_file", "base_url", "poll_interval", "timeout", *PERMISSIONS)
     limits = invocation.words("prices", *LIMIT_NAMES, "ledger")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from muybridge.drivers.calls import Calls, check_wait, warn_caller
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.notes import accepted
-from muybridge_protocol.errors import PollingTooOften
+from muybridge_protocol.errors import CreateAmbiguous, PollingTooOften
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
@@ -152,6 +152,23 @@ class FleetRun:
             if isinstance(event, Submitted):  # the create is done, and waiting begins
                 tracker.end(event.task)
                 self._track(event.task, sent.key)
+
+    def join(
+        self, sent: Dispatch[int], found: Task | CreateAmbiguous | TransportFailure, now: float
+    ) -> None:
+        """Take what an identical request has led to, in place of an exchange.
+
+        Raises:
+            BaseException: From a listener.
+        """
+        from muybridge.ledger.joining import settle  # noqa: PLC0415  few runs join
+
+        settle(self.fleet, sent.ticket, found, now)
+        if isinstance(found, Task):
+            self._waiting.pop(sent.key, None)
+            if sent.key in self._trackers:  # of an earlier attempt
+                self._trackers.pop(sent.key).end(found)
+            self._track(found, sent.key)
 
     def leave(self) -> None:
         """Tell the listeners that the remaining calls are abandoned."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+import attrs
 
 from muybridge.drivers.calls import check_entered
 from muybridge.drivers.driver import Driver
@@ -16,6 +18,9 @@ from muybridge_protocol.fleet import Busy, Dispatch, Done
 from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.records.tasks import Task
+
+if TYPE_CHECKING:
+    from muybridge.ledger.books import Booking, Books
 
 
 class AsyncOutcomes:
@@ -32,9 +37,13 @@ class AsyncOutcomes:
     the run and is raised by the loop.
     """
 
-    def __init__(self, run: FleetRun, driver: Driver, workers: int) -> None:
+    def __init__(
+        self, run: FleetRun, driver: Driver, workers: int, names: Books | None = None
+    ) -> None:
         self._run = run
-        self._driver = driver
+        self._driver = driver if names is None else attrs.evolve(driver, books=names)
+        self._joins = names is not None
+        """Whether identical requests join one task."""
         # One more than may send, which schedules.
         self._team = driver.runtime.team(min(workers, len(run.fleet)) + 1)
         self._handed_out = False
@@ -166,9 +175,15 @@ class AsyncOutcomes:
 
     async def _exchange(self, sent: Dispatch[int]) -> None:
         runtime = self._driver.runtime
+        booking: Booking | None = None
+        if self._joins and sent.request.paid:
+            booking = await self._join(sent)
+            if booking is None:
+                return
         with self._team.lock:
             try:
-                booking = self._driver.booking(self._run.fleet.operation_of(sent.ticket))
+                if booking is None:
+                    booking = self._driver.booking(self._run.fleet.operation_of(sent.ticket))
                 self._run.sending(sent, runtime.now())
             except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
                 self._break_off(error)
@@ -177,6 +192,35 @@ class AsyncOutcomes:
         came = await self._driver.pass_on(sent.request, sent.deadline, booking, take)
         if isinstance(came, BrokenOff) and not isinstance(came.error, Exception):
             raise came.error
+
+    async def _join(self, sent: Dispatch[int]) -> Booking | None:
+        """Return what books a create, or None if it is not sent now: an identical one was."""
+        from muybridge.ledger.books import Booking  # noqa: PLC0415  few runs join
+        from muybridge.ledger.joining import UNDER_WAY, join  # noqa: PLC0415  the same
+
+        runtime = self._driver.runtime
+        with self._team.lock:
+            create = self._run.fleet.operation_of(sent.ticket)
+        try:
+            found = await join(self._driver, create)
+        except BaseException as error:
+            with self._team.lock:
+                self._run.fleet.fail(sent.ticket, UNDER_WAY, runtime.now())
+                if not isinstance(error, runtime.cancelled):
+                    self._break_off(error)
+                self._team.notify()
+            if isinstance(error, Exception):
+                return None
+            raise
+        if isinstance(found, Booking):
+            return found
+        with self._team.lock:
+            try:
+                self._run.join(sent, found, runtime.now())
+            except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
+                self._break_off(error)
+            self._team.notify()
+        return None
 
     def _take_end(
         self, sent: Dispatch[int], came: HttpResponse | TransportFailure | BrokenOff

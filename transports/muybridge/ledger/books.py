@@ -98,6 +98,7 @@ class Books:
         *,
         once: str | None = None,
         digest: str | None = None,
+        if_held: TransportFailure | None = None,
     ) -> Booking | None:
         """Return what books *operation*, or None if it costs nothing.
 
@@ -106,10 +107,11 @@ class Books:
             runtime: The client's.
             once: The name under which it is paid for once, or None.
             digest: The digest of the request, or None without a name.
+            if_held: The failure if another request has the name, or None to raise `NameHeld`.
         """
         if not isinstance(operation, PaidOperation) or not operation.http_request.paid:
             return None
-        return Booking(self, operation, runtime, once=once, digest=digest)
+        return Booking(self, operation, runtime, once=once, digest=digest, if_held=if_held)
 
     def named(self, once: str, digest: str) -> Entry | None:
         """Return the entry that has the name *once*, or None if the name is free.
@@ -129,6 +131,7 @@ class Booking:
         runtime: The client's.
         once: The name under which it is paid for once, or None.
         digest: The digest of the request, or None without a name.
+        if_held: The failure if another request has the name, or None to raise `NameHeld`.
     """
 
     def __init__(
@@ -139,12 +142,14 @@ class Booking:
         *,
         once: str | None = None,
         digest: str | None = None,
+        if_held: TransportFailure | None = None,
     ) -> None:
         self._books = books
         self._runtime = runtime
         self._operation = operation
         self._once = once
         self._digest = digest
+        self._if_held = if_held
         self.key: str = secrets.token_hex(6)
         """The key of its entry."""
         self._armed = False
@@ -167,6 +172,8 @@ class Booking:
                 phase=Phase.CONNECT, sent=False, reason=Reason.OVER_BUDGET, detail=str(error)
             )
         except BaseException as error:  # noqa: BLE001  the driver raises it again
+            if isinstance(error, NameHeld) and self._if_held is not None:
+                return self._if_held
             if not isinstance(error, LedgerUnusable | NameHeld):
                 # An interruption may come when the entry has just been written.
                 self._armed, self._outcome = True, None

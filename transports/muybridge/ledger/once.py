@@ -48,9 +48,9 @@ async def create_once(
     """
     runtime = driver.runtime
     calls.create(request, now=runtime.now(), wall=runtime.wall())  # raises if it is not valid
-    digest = f"{request.family.name} {request.digest()}"
-    # No two kinds of names are the same.
-    name = f"same {digest}" if once is None else f"once {once}"
+    name, digest = name_of_identical(request)
+    if once is not None:
+        name = f"once {once}"  # no two kinds of names are the same
     deadline = runtime.now() + max(CREATE_DEADLINE, calls.timeout)
     pause = _FIRST_PAUSE
     while True:
@@ -63,7 +63,7 @@ async def create_once(
             except NameHeld:
                 continue  # somebody was faster
         if entry.state is not State.ARMED:
-            return _known(entry)
+            return task_of(entry)
         if runtime.now() >= deadline:
             raise OnceUnderWay(
                 "Another call is still sending this request, and nothing was sent again. Repeat "
@@ -73,8 +73,14 @@ async def create_once(
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _known(entry: Entry) -> Task:
-    """Return the task of *entry*.
+def name_of_identical(request: MediaRequest) -> tuple[str, str]:
+    """Return the name that requests like *request* share in the ledger, and their digest."""
+    digest = f"{request.family.name} {request.digest()}"
+    return f"same {digest}", digest
+
+
+def task_of(entry: Entry) -> Task:
+    """Return the task of *entry*, which is not armed.
 
     Raises:
         CreateAmbiguous: It may have one, but its id is unknown.

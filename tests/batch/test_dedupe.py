@@ -1,0 +1,149 @@
+"""`batch run --dedupe`: identical requests share one task, and each item has its own file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from muybridge import batch
+from muybridge.batch import State
+from muybridge.cli.commands import muybridge
+from muybridge.ledger import Ledger, open_ledger
+from muybridge.ledger import State as Spent
+from processes import Nursery
+
+from .billing import BillingServer, Fault
+from .conftest import Run
+from .runner_process import KEY, horses
+from .test_runs import faults
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """The ledger of every client of the test."""
+    path = tmp_path / "ledger.sqlite3"
+    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(path))
+    return open_ledger(path)
+
+
+def twins(count: int, of: int = 1) -> list[dict[str, Any]]:
+    """Return *count* items with the same request."""
+    (item,) = horses(1, first=of)
+    return [{**item, "name": f"h{of}-{number}"} for number in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_each_has_its_own_file(
+    server: BillingServer, run: Run, ledger: Ledger, concurrency: int
+) -> None:
+    """Identical items are paid for once, and each result is saved under its own name."""
+    report = run(server, [*twins(3), *horses(1, first=2)], concurrency=concurrency, dedupe=True)
+    assert report.counts == {State.DOWNLOADED: 4}
+    assert server.posts == 2
+    paths = [report.path_of(entry) for entry in report.entries]
+    assert len({*paths}) == 4
+    first, second, third, other = (path.read_bytes() for path in paths if path is not None)
+    assert first == second == third != other
+    assert len([one for one in ledger.entries() if one.state is Spent.ACCEPTED]) == 2
+    assert run(server, None, dedupe=True).done
+    assert server.posts == 2
+
+
+def test_without_it_each_is_paid(server: BillingServer, run: Run, ledger: Ledger) -> None:
+    """Without the option, items are paid for one by one."""
+    assert run(server, twins(2)).done
+    assert (server.posts, len([*ledger.entries()])) == (2, 2)
+
+
+def test_another_batch_joins(
+    server: BillingServer, run: Run, ledger: Ledger, tmp_path: Path
+) -> None:
+    """An item joins the task that another batch has paid for, if that is in the same ledger."""
+    assert run(server, twins(1), dedupe=True).done
+    (tmp_path / "out").rename(tmp_path / "first")
+    report = run(server, twins(2), dedupe=True)
+    assert (report.done, server.posts) == (True, 1)
+    assert [entry.task_id for entry in report.entries] == server.accepted["horse 1"] * 2
+    assert len([*ledger.entries()]) == 1
+
+
+def test_one_that_is_ambiguous(run: Run, ledger: Ledger, tmp_path: Path) -> None:
+    """If one may have been accepted, the others wait for the decision, and are never sent."""
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        report = run(server, twins(3), concurrency=1, dedupe=True)
+        assert report.counts == {State.QUEUED: 2, State.AMBIGUOUS: 1}
+        assert server.posts == 1
+        waiting = report.entries[1]
+        assert waiting.reason is not None
+        assert "an identical request was sent before" in waiting.reason
+        assert "muybridge ledger resolve" in waiting.reason
+        batch.adopt(tmp_path / "out", 1, server.accepted["horse 1"][0])
+        assert run(server, None, dedupe=True).counts == {State.DOWNLOADED: 3}
+        assert server.posts == 1
+    assert [entry.state for entry in ledger.entries()] == [Spent.ACCEPTED]
+
+
+def test_one_that_is_refused(run: Run, ledger: Ledger) -> None:
+    """A refused request has no task to join, so the next one is sent and judged by itself."""
+    with BillingServer(faults(Fault.REFUSED)) as server:
+        report = run(server, twins(2), concurrency=1, dedupe=True)
+    assert report.counts == {State.REFUSED: 1, State.DOWNLOADED: 1}
+    assert server.posts == 2
+    assert len([*ledger.entries()]) == 2
+
+
+def test_a_budget(run: Run, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item that joins uses up nothing of a budget."""
+    monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
+    with BillingServer() as server:
+        assert run(server, twins(4), dedupe=True).counts == {State.DOWNLOADED: 4}
+    assert len([one for one in ledger.entries() if one.state is not Spent.RELEASED]) == 1
+
+
+def test_an_embedded_service(run: Run, server: BillingServer, tmp_path: Path) -> None:
+    """A service that forgets its tasks cannot be asked for them later: nothing is sent."""
+    with pytest.raises(ValueError, match="an embedded service forgets its tasks"):
+        run(server, twins(2), dedupe=True, local=True)
+    assert server.requests == 0
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("driver", ["requests", "trio", "asyncio"])
+@pytest.mark.parametrize("step", ["before keeping the reply", "after claiming"])
+def test_a_runner_that_was_killed(
+    nursery: Nursery, tmp_path: Path, ledger: Ledger, driver: str, step: str
+) -> None:
+    """However a runner ends, no identical request is sent a second time."""
+    folder = tmp_path / "out"
+    order: dict[str, Any] = {"folder": str(folder), "ledger": ledger.place, "dedupe": True}
+    with BillingServer() as server:
+        order |= {"url": server.url, "driver": driver}
+        assert nursery.run(**order, items=1, copies=3, concurrency=1, kill_at=step) == -9
+        nursery.run(**order)
+        counts = batch.status(folder).counts
+        if step == "after claiming":
+            assert counts == {State.DOWNLOADED: 3}
+        else:
+            assert counts == {State.AMBIGUOUS: 1, State.QUEUED: 2}
+        assert server.posts == 1
+
+
+def test_the_command(server: BillingServer, tmp_path: Path, ledger: Ledger) -> None:
+    """`--dedupe` does the same on the command line, and is part of the command that resumes."""
+    source, out = tmp_path / "b.jsonl", tmp_path / "out"
+    source.write_text("\n".join(map(json.dumps, twins(3))), encoding="utf-8")
+    env = {"MUYBRIDGE_API_KEY": KEY, "MUYBRIDGE_BASE_URL": server.url}
+    words = ["batch", "run", str(source), "--out", str(out), "--dedupe", "--poll-interval", "0.005"]
+    first = CliRunner().invoke(muybridge, [*words, "--limit", "1"], env=env)
+    assert first.exit_code == 5
+    assert "--limit 1 --dedupe" in first.stderr
+    done = CliRunner().invoke(muybridge, words, env=env)
+    assert (done.exit_code, server.posts) == (0, 1)
+    assert sorted(path.name for path in out.glob("*.png")) == ["h1-1.png", "h1-2.png", "h1-3.png"]
+    wrong = CliRunner().invoke(muybridge, [*words, "--local"], env=env)
+    assert (wrong.exit_code, "--dedupe does not go with --local" in wrong.stderr) == (2, True)
+    assert len([*ledger.entries()]) == 1

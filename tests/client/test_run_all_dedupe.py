@@ -1,0 +1,136 @@
+"""`run_all(dedupe=True)`: identical requests share one task, and each has its own outcome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from muybridge import CreateAmbiguous, MediaRequest, NotSent, OverBudget, Task
+from muybridge.ledger import Budget, LedgerUnusable, State, open_ledger
+from muybridge.ledger.sqlite_store import SqliteStore
+from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
+
+from .drivers import MakeClient
+from .fleets import run_all
+from .in_process import World
+from .requests_made import image
+
+LOST = TransportFailure(phase=Phase.HEAD, sent=True, reason=Reason.TIMED_OUT)
+SLOW_DOWN = HttpResponse(429, (("Retry-After", "1"),), b"{}")
+UNSENT = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.REFUSED)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite3"
+
+
+def herd(size: int = 6) -> list[MediaRequest]:
+    """Return requests of which every second one is the same."""
+    return [image() if number % 2 else image(f"horse {number}") for number in range(size)]
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_identical_requests_join(
+    make_client: MakeClient, world: World, ledger: Path, concurrency: int
+) -> None:
+    """Identical requests are sent once, whether at the same time or one after the other."""
+    submitted: list[Task] = []
+    client = make_client(world, ledger=ledger, on_submitted=submitted.append)
+    outcomes = run_all(client, herd(), concurrency=concurrency, dedupe=True)
+    assert sorted(outcome.key for outcome in outcomes) == list(range(6))
+    ids = {outcome.key: outcome.unwrap().id for outcome in outcomes}
+    assert len(world.posts) == len({*ids.values()}) == len(submitted) == 4
+    assert ids[1] == ids[3] == ids[5]
+    assert all(outcome.request is not None and outcome.task is not None for outcome in outcomes)
+
+
+def test_they_join_what_was_sent_before(
+    make_client: MakeClient, world: World, ledger: Path
+) -> None:
+    """A request joins the task of an earlier run, or of `create`, with a budget that is used up."""
+    first = make_client(world, ledger=ledger, dedupe=True).create(image())
+    client = make_client(world, ledger=ledger, budget=Budget(creates=1))
+    again, other = sorted(
+        run_all(client, [image(), image("another horse")], dedupe=True), key=lambda one: one.key
+    )
+    assert again.unwrap().id == first.id
+    assert isinstance(other.error, OverBudget)
+    assert len(world.posts) == 1
+
+
+def test_without_it_each_is_sent(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """Without `dedupe`, identical requests of a run are paid for one by one, as before."""
+    run_all(make_client(world, ledger=ledger, dedupe=True), [image(), image()])
+    assert len(world.posts) == 2
+
+
+def test_the_default_ledger(
+    make_client: MakeClient, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client without a ledger joins by means of the default one."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    run_all(make_client(world), [image(), image()], dedupe=True)
+    assert len(world.posts) == 1
+    assert (tmp_path / "muybridge" / "ledger.sqlite3").exists()
+
+
+def test_one_that_is_ambiguous(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """If one of them may have been accepted, the others are not sent, and say what to decide."""
+    world.instead.append(LOST)
+    outcomes = run_all(make_client(world, ledger=ledger), [image()] * 3, dedupe=True)
+    assert all(isinstance(outcome.error, CreateAmbiguous) for outcome in outcomes)
+    assert sum("muybridge ledger resolve" in str(outcome.error) for outcome in outcomes) == 2
+    assert len(world.posts) == 1
+
+
+@pytest.mark.parametrize("answer", [SLOW_DOWN, UNSENT], ids=["rate-limited", "not sent"])
+def test_one_that_is_retried(
+    make_client: MakeClient,
+    world: World,
+    ledger: Path,
+    answer: HttpResponse | TransportFailure,
+) -> None:
+    """What certainly did nothing is retried, and the others join the task that comes of it."""
+    world.instead.append(answer)
+    outcomes = run_all(make_client(world, ledger=ledger), [image()] * 3, dedupe=True)
+    assert len({outcome.unwrap().id for outcome in outcomes}) == 1
+    states = [entry.state for entry in open_ledger(ledger).entries()]
+    assert states.count(State.ACCEPTED) == 1
+
+
+def test_one_that_is_on_its_way_elsewhere(
+    make_client: MakeClient, world: World, ledger: Path
+) -> None:
+    """While another process sends the request, it is not sent; in the end the error says so."""
+    make_client(world, ledger=ledger, dedupe=True).create(image())
+    [entry] = open_ledger(ledger).entries()
+    store = SqliteStore(ledger)
+    with store.writing() as rows:
+        rows.put(attrs.evolve(entry, state=State.ARMED, owner=store.owner))
+    same, other = sorted(
+        run_all(make_client(world, ledger=ledger), [image(), image("horse")], dedupe=True),
+        key=lambda one: one.key,
+    )
+    assert isinstance(same.error, NotSent)
+    assert "an identical request is still on its way" in str(same.error)
+    assert other.result is not None
+    assert len(world.posts) == 2
+
+
+def test_an_unusable_ledger(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """If the ledger cannot be used, nothing is sent."""
+    ledger.write_bytes(b"notes" * 1000)
+    with pytest.raises(LedgerUnusable):
+        run_all(make_client(world, ledger=ledger), herd(), dedupe=True)
+    assert world.posts == []
+
+
+def test_a_run_that_is_left(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """A run that is left early has sent no identical request twice; the next one joins."""
+    client = make_client(world, ledger=ledger)
+    run_all(client, herd(), most=1, concurrency=2, dedupe=True)
+    outcomes = run_all(client, herd(), dedupe=True)
+    assert len({outcome.unwrap().id for outcome in outcomes}) == len(world.posts) == 4

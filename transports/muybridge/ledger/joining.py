@@ -1,0 +1,83 @@
+"""Identical requests of a run or a batch join one task: each is sent only if no other one was.
+
+The ledger decides, because it holds the name that identical requests share. A create looks for it
+when its turn comes. If the name is free, the create is sent, and its entry takes the name. If it
+belongs to a task, the create has that task, and nothing is sent. While another create with this
+name is on its way, in any process, the create goes back to its fleet and looks again later: nothing
+waits but its place there. If the other one may have been accepted, a person has to decide first.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from muybridge.drivers.driver import Driver
+from muybridge.ledger.books import Booking
+from muybridge.ledger.entries import State
+from muybridge.ledger.once import name_of_identical, task_of
+from muybridge_protocol.errors import CreateAmbiguous
+from muybridge_protocol.fleet import Fleet
+from muybridge_protocol.http import Phase, Reason, TransportFailure
+from muybridge_protocol.operations.create import Create
+from muybridge_protocol.operations.operation import Operation
+from muybridge_protocol.records.tasks import Task
+
+_PAUSE: Final = 1.0
+"""Seconds until a create looks again for one that is on its way."""
+
+UNDER_WAY: Final = TransportFailure(
+    phase=Phase.CONNECT,
+    sent=False,
+    reason=Reason.INTERRUPTED,
+    detail="an identical request is still on its way",
+)
+
+
+async def join(
+    driver: Driver, create: Operation[Any]
+) -> Booking | Task | CreateAmbiguous | TransportFailure:
+    """Return what books *create*, or else the outcome that an identical request has.
+
+    Args:
+        driver: The client's, with a ledger.
+        create: The create whose turn it is.
+
+    Returns:
+        What books it, if it is to be sent; or the task; or the error, if another one may have been
+        accepted; or a failure, if another one is still on its way.
+
+    Raises:
+        LedgerUnusable: The ledger cannot be read or written.
+    """
+    if driver.books is None or not isinstance(create, Create):
+        raise TypeError("only creates join, and the ledger has their names")
+    name, digest = name_of_identical(create.request)
+    entry = await driver.runtime.in_thread(partial(driver.books.named, name, digest))
+    if entry is None:
+        booking = driver.books.booking(
+            create, driver.runtime, once=name, digest=digest, if_held=UNDER_WAY
+        )
+        assert booking is not None  # noqa: S101  a create is paid
+        return booking
+    if entry.state is State.ARMED:
+        return UNDER_WAY
+    try:
+        return task_of(entry)
+    except CreateAmbiguous as error:
+        return error
+
+
+def settle(
+    fleet: Fleet[Any], ticket: int, found: Task | CreateAmbiguous | TransportFailure, now: float
+) -> None:
+    """End a dispatch of *fleet* whose create was not sent, because of what was *found*."""
+    if not isinstance(found, TransportFailure):
+        fleet.settle(ticket, found, now)
+        return
+    create = fleet.operation_of(ticket)
+    later = now + _PAUSE
+    if isinstance(create, Create) and later < create.deadline:
+        fleet.put_off(ticket, later, now)
+    else:
+        fleet.fail(ticket, found, now)
