@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from muybridge_protocol.http import Reason, TransportFailure
+from muybridge_protocol.http import Phase, Reason, TransportFailure
 from muybridge_protocol.identifiers import is_identifier, shown_id
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import readable
@@ -165,8 +165,11 @@ class NotSent(ServiceError):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        here = self.failure.reason is Reason.REFUSED_HERE
-        fix = "fix that" if here else "check the address and the network"
+        fix = "check the address and the network"
+        if self.failure.reason is Reason.REFUSED_HERE:
+            fix = "fix that"
+        elif self.failure.phase is Phase.PROXY:
+            fix = "check the proxy's settings"
         return f"Nothing was charged; {fix}, then send it again."
 
 

@@ -106,14 +106,17 @@ def test_no_tunnel(
         assert (failure.phase, failure.sent, failure.reason) == (Phase.PROXY, False, reason)
         assert proxy.posts == 0
         assert KEY.encode() not in proxy.received
+        assert failure.detail.startswith(f"the proxy {proxy.address}")
     assert "p4ss" not in repr(failure)
 
 
 def test_dead_proxy(transport: Transport, by_proxy: Callable[[str], None]) -> None:
-    """If the proxy cannot be reached, the request is unsent."""
-    by_proxy(f"http://user:{PASSWORD}@127.0.0.1:{closed_port()}")
+    """If the proxy cannot be reached, the request is unsent, and the proxy is named."""
+    port = closed_port()
+    by_proxy(f"http://user:{PASSWORD}@127.0.0.1:{port}")
     failure = failure_of(transport, post("https://api.example/v1"))
     assert (failure.phase, failure.sent, failure.reason) == (Phase.CONNECT, False, Reason.REFUSED)
+    assert failure.detail.startswith(f"the proxy 127.0.0.1:{port}: ")
     assert "p4ss" not in repr(failure)
 
 

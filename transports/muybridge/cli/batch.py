@@ -39,6 +39,7 @@ from muybridge.cli.options import (
     poll_interval,
     timeout,
 )
+from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, document, long_document, say
 from muybridge.drivers.interrupts import ignoring_signals
 from muybridge_protocol.errors import LocalError
@@ -85,7 +86,9 @@ def batch() -> None:
     ]
 )
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
-@click.option("--out", required=True, metavar="DIR", help="The folder of the batch.")
+@click.option(
+    "--out", required=True, metavar="DIR", help="The folder of the batch.", shell_complete=files
+)
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 256),

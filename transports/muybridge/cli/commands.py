@@ -32,6 +32,7 @@ _COMMANDS = {
     "ledger": "ledger",
     "schema": "tables",
     "serve": "serve",
+    "completion": "completion",
 }
 """Where each command is, in the order of the help."""
 
@@ -50,6 +51,19 @@ class Muybridge(click.Group):
             return None
         command: click.Command = getattr(import_module(f"muybridge.cli.{module}"), cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. For an unknown name, the error suggests the closest one."""
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+
+            close = get_close_matches(args[0], _COMMANDS, n=1)
+            ctx.fail(
+                f"There is no command {args[0]!r}{f'; did you mean {close[0]}?' if close else '.'}"
+            )
+        return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Start an invocation. --json applies to mistakes in the command line, too."""

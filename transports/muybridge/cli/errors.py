@@ -25,6 +25,8 @@ from muybridge_protocol.errors import (
     AssetDeleteUnknown,
     CreateAmbiguous,
     DownloadFailed,
+    InvalidAddress,
+    InvalidKey,
     InvalidRequest,
     LocalError,
     NotSent,
@@ -109,6 +111,12 @@ _OUR_WORDS = (LocalError, NoText, StreamInterrupted, NotSent, ServiceUnreachable
 """The errors whose messages say such things."""
 
 
+_WITHOUT_SERVICE = (
+    "to try without a key: add --local to run, text or batch run, or start `muybridge serve` in "
+    "another terminal and paste the line that it prints"
+)
+
+
 def in_options(message: str) -> str:
     """Return the library's *message* with what the command's user is to do."""
     for argument, option in _ARGUMENTS.items():
@@ -160,7 +168,10 @@ def report(error: BaseException, invocation: Invocation) -> int:
             message += f" Task {shown_id(invocation.task.id)} is safe."
         elif invocation.answer is not None and not invocation.local:
             message += " The answer may have been charged; asking again may cost again."
-    return _report(type(error).__name__, message, code, invocation, details)
+    code = _report(type(error).__name__, message, code, invocation, details)
+    if isinstance(error, InvalidKey | InvalidAddress) and message.startswith("There is no "):
+        say(_WITHOUT_SERVICE)
+    return code
 
 
 def interruption(error: BaseException) -> str:

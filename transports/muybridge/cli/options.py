@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from muybridge.cli.invocation import invocation_of
+from muybridge.cli.suggestions import PATHS, files, values_of
 from muybridge.configuration import PRICES_VARIABLE
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted
@@ -41,7 +42,7 @@ def family_options(family: Family) -> list[click.Parameter]:
     """Return an option for each field of *family*, in its order, and `--extra`."""
     options: list[click.Parameter] = []
     for field in family.fields:
-        options.append(_field_option(field))
+        options.append(_field_option(family, field))
         if field.wire == "model" and family.models:
             options.append(
                 click.Option(
@@ -131,6 +132,8 @@ def _store(context: click.Context, parameter: click.Parameter, value: object) ->
 
 
 def _option(*names: str, **how: Any) -> click.Option:
+    if how.get("metavar") in PATHS:
+        how.setdefault("shell_complete", files)
     return click.Option(names, expose_value=False, callback=_store, **how)
 
 
@@ -253,7 +256,7 @@ WAITING: tuple[click.Option, ...] = (
 """For commands that wait for a task."""
 
 
-def _field_option(field: Field) -> click.Option:
+def _field_option(family: Family, field: Field) -> click.Option:
     name = option_name(field.wire)
     if field.kind is Kind.BOOLEAN:
         return click.Option(
@@ -268,6 +271,7 @@ def _field_option(field: Field) -> click.Option:
         type=click.STRING,
         multiple=field.kind is Kind.STRINGS,
         help=_help(field),
+        shell_complete=values_of(family, field),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from muybridge.cli import suggestions
 from muybridge.cli.errors import TEXT
 from muybridge.cli.family_help import (
     model_limits,
@@ -21,6 +22,7 @@ from muybridge.cli.options import JSON, default_of, option_name
 from muybridge.cli.records import family_record, model_record, text_model_record
 from muybridge.cli.terminal import answer_path, document, show
 from muybridge_protocol.families import FAMILIES, Family, find_family
+from muybridge_protocol.rules.values import Text
 from muybridge_protocol.text.models import TEXT_MODELS, Variant
 
 _VERSIONS = {
@@ -61,7 +63,7 @@ def families(invocation: Invocation) -> None:
 
 
 @click.command(params=[JSON])
-@click.argument("family", required=False)
+@click.argument("family", required=False, shell_complete=suggestions.families)
 @pass_invocation
 def models(invocation: Invocation, family: str | None) -> None:
     """Show the models: limits, defaults, billing, pacing and retention.
@@ -85,7 +87,12 @@ def models(invocation: Invocation, family: str | None) -> None:
 
 
 @click.command()
-@click.option("--out", metavar="FILE", help="Write it to FILE instead of stdout.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    help="Write it to FILE instead of stdout.",
+    shell_complete=suggestions.files,
+)
 def schema(out: str | None) -> None:
     """Print the service's description: an OpenAPI 3.1 document, in JSON.
 
@@ -109,19 +116,19 @@ def schema(out: str | None) -> None:
 
 def _apart(portraits: Iterable[Iterable[RenderableType]]) -> Iterator[RenderableType]:
     """Yield what is shown of each, with a blank line between them."""
-    from rich.text import Text  # noqa: PLC0415  only these tables need it
+    from rich.text import Text as Line  # noqa: PLC0415  only these tables need it
 
     for number, portrait in enumerate(portraits):
         if number:
-            yield Text("")
+            yield Line("")
         yield from portrait
 
 
 def _portrait(family: Family) -> Iterator[RenderableType]:
     """Yield what is shown of *family*: a heading, its models, its fields, and what to know."""
-    from rich.text import Text  # noqa: PLC0415  only these tables need it
+    from rich.text import Text as Line  # noqa: PLC0415  only these tables need it
 
-    yield Text(f"{family.name}: {summary(family)} (POST {family.create_path})", style="bold")
+    yield Line(f"{family.name}: {summary(family)} (POST {family.create_path})", style="bold")
     if family.models:
         table = _table("Model", "What sets it apart", "Billing", "Polled every")
         for model in family.models:
@@ -129,24 +136,24 @@ def _portrait(family: Family) -> Iterator[RenderableType]:
             pace = pace_of(model.pacing or family.pacing)
             table.add_row(model.name, limits, model.billing, pace)
         yield table
-        yield Text("")
+        yield Line("")
     table = _table("Field", "Type", "Accepted", "Default")
     for field in family.fields:
         if field.wire == "model" and family.models:
             continue
-        accepted = "; ".join(rule.accepted for rule in field.rules)
+        accepted = "; ".join(rule.accepted for rule in field.rules if rule != Text()) or "any text"
         default = "required" if field.required else default_of(field)
         table.add_row(option_name(field.wire), field.kind, accepted, default)
     yield table
-    yield Text("")
-    yield from map(Text, sentences(family))
+    yield Line("")
+    yield from map(Line, sentences(family))
 
 
 def _text_portrait() -> Iterator[RenderableType]:
     """Yield what is shown of the text models: a heading, and each with its variants."""
-    from rich.text import Text  # noqa: PLC0415  only these tables need it
+    from rich.text import Text as Line  # noqa: PLC0415  only these tables need it
 
-    yield Text("text: from text, pictures and videos (muybridge text MODEL PROMPT)", style="bold")
+    yield Line("text: from text, pictures and videos (muybridge text MODEL PROMPT)", style="bold")
     table = _table("Model", "Version")
     for model in TEXT_MODELS.values():
         table.add_row(model.name, _VERSIONS[model.variant])

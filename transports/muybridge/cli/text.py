@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muybridge.cli import suggestions
 from muybridge.cli.errors import in_options
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
@@ -59,13 +60,14 @@ _TIMEOUT = "Seconds that the answer may take; stopping early may cost as much [d
         VERBOSE,
     ]
 )
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", shell_complete=suggestions.text_models)
 @click.argument("prompt", metavar="PROMPT")
 @click.option(
     "--image",
     "images",
     multiple=True,
     metavar="PATH",
+    shell_complete=suggestions.files,
     help="A picture or a video to look at; may be given several times.",
 )
 @click.option("--system", metavar="TEXT", help="Instructions for the model.")

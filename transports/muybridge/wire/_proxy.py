@@ -54,6 +54,11 @@ class Proxy:
         return cls(host, port or _DEFAULT_PORT, authorization)
 
     @property
+    def place(self) -> str:
+        """Host and port, for messages."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
     def fields(self) -> tuple[tuple[str, str], ...]:
         """The header fields for the proxy itself."""
         return () if self.authorization is None else (("Proxy-Authorization", self.authorization),)

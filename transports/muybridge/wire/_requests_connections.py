@@ -403,7 +403,9 @@ def _dial(exchange: RequestsExchange, host: str) -> tuple[socket.socket, bool]:
     proxy, port = exchange.route.proxy, exchange.route.origin.port
     exchange.phase = Phase.RESOLVE
     exchange.remaining()
-    place = (host, port) if proxy is None else (proxy.host, proxy.port)
+    place = (host, port)
+    if proxy is not None:
+        place, exchange.proxy = (proxy.host, proxy.port), proxy.place
     found = socket.getaddrinfo(*place, 0, socket.SOCK_STREAM)
     is_public = proxy is None and check_addresses(
         exchange.request, [str(entry[4][0]) for entry in found]

@@ -208,6 +208,8 @@ def addresses_of(exchange: Exchange, host: str, port: int, *, proxy: bool = Fals
             request requires it.
         OSError: The name does not resolve.
     """
+    if proxy:
+        exchange.proxy = f"{host}:{port}"
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [str(entry[4][0]) for entry in entries]
     if not proxy:

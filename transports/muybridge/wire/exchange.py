@@ -58,6 +58,9 @@ class Fault(Exception):
         self.detail = detail
 
 
+_PROXY = "the proxy"
+
+
 @attrs.define(eq=False, repr=False)
 class Exchange:
     """The record of one exchange. It never holds the API key.
@@ -73,6 +76,7 @@ class Exchange:
         deadline: When the exchange must end, by the clock.
         phase: What the exchange is doing. `addresses_of`, `begin`, `awaiting` and `Reply` set it;
             the transport itself sets only `Phase.TLS`, before a TLS handshake.
+        proxy: Host and port of the proxy that is connected to, or None.
         sent: Whether any byte of the request may have been handed to the network.
         bytes_sent: How many bytes were, for people to read.
         send_error: Why the request was not sent completely, or None.
@@ -87,6 +91,7 @@ class Exchange:
     clock: Callable[[], float] = attrs.field(factory=lambda: time.monotonic)
     deadline: float = attrs.field(init=False)
     phase: Phase = attrs.field(default=Phase.RESOLVE, init=False)
+    proxy: str | None = attrs.field(default=None, init=False)
     sent: bool = attrs.field(default=False, init=False)
     bytes_sent: int = attrs.field(default=0, init=False)
     send_error: Exception | None = attrs.field(default=None, init=False)
@@ -228,6 +233,9 @@ class Exchange:
             reason, detail = Reason.MALFORMED, f"the response violates HTTP ({detail})"
         elif phase is Phase.PROXY:
             reason = Reason.PROXY_REFUSED
+        if self.proxy is not None and phase in (Phase.RESOLVE, Phase.CONNECT, Phase.PROXY):
+            said = detail.removeprefix(_PROXY) if detail.startswith(_PROXY) else f": {detail}"
+            detail = f"{_PROXY} {self.proxy}{said}"
         if reason is Reason.MALFORMED and self.status is None:
             self.status = _status_in(self.arrived)
         return TransportFailure(

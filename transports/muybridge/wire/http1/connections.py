@@ -70,7 +70,9 @@ async def connect(
     origin, proxy = route.origin, route.proxy
     host = origin.host.strip("[]")
     exchange.phase = Phase.RESOLVE
-    nearest = (host, origin.port) if proxy is None else (proxy.host, proxy.port)
+    nearest = (host, origin.port)
+    if proxy is not None:
+        nearest, exchange.proxy = (proxy.host, proxy.port), proxy.place
     found = await loop.look_up(*nearest)
     addresses = [str(address[0]) for *_, address in found]
     public = proxy is None and check_addresses(exchange.request, addresses)
