@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from client.alarms import LateTimeout, alarm_in, alarm_raises, posix
 from muybridge.batch.journal_entries import TRANSITIONS, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.files import sqlite
 from muybridge.files.durable import sync_folders
 
 SERVICE = "https://service.test"
@@ -54,6 +56,27 @@ STEPS = {
 def test_the_steps_are_those_of_the_documentation() -> None:
     """Each state leads where it is said to lead, and nowhere else."""
     assert {str(state): set(map(str, steps)) for state, steps in TRANSITIONS.items()} == STEPS
+
+
+def test_a_journal_is_new_to_who_has_begun_it(tmp_path: Path) -> None:
+    """Only the call that begins a journal is told that it is new: it has added the items."""
+    told: list[bool] = []
+    for _ in range(2):
+        with SqliteJournal.create(tmp_path / "out", SERVICE, items(3)) as journal:
+            told.append(journal.is_new)
+    with SqliteJournal(tmp_path / "out") as journal:
+        told.append(journal.is_new)
+    assert told == [True, False, False]
+
+
+@posix
+def test_an_alarm_while_a_journal_begins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a signal handler raises comes out, even if a journal is there already."""
+    error = LateTimeout("time is up")
+    alarm_in(monkeypatch, sqlite, "create")
+    with alarm_raises(error), pytest.raises(LateTimeout) as caught:
+        SqliteJournal.create(folder, SERVICE, items(3))
+    assert caught.value is error
 
 
 def test_only_listed_steps_are_taken(folder: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from muybridge import InlineMedia, InvalidRequest, load_media
-from muybridge_protocol.families import FAMILIES
+from muybridge_protocol.families import FAMILIES, find_family
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.kinds import MediaKind
 
@@ -228,3 +228,14 @@ def test_paths_say_how_to_send_them() -> None:
     with pytest.raises(InvalidRequest) as caught:
         FAMILIES["imga"].parse({"model": "imga", "prompt": "-", "image_urls": ["horse.png"]})
     assert "use an http(s) URL" in str(caught.value)
+
+
+URL = "https://pictures.test/horse.png"
+
+
+@pytest.mark.parametrize("given", [[URL, b"\x89PNG"], [Path("horse.png"), URL]])
+def test_files_in_place_of_text(given: list[object]) -> None:
+    """A path or bytes among the URLs are refused, with the function that turns them into text."""
+    body = {"model": "imgb-2", "prompt": "A horse", "image_urls": given}
+    (problem,) = find_family("imgb").check(body).problems
+    assert "muybridge.load_media turns a file into one" in problem.accepted

@@ -71,7 +71,7 @@ _ALL = (
     Group(
         "rules",
         (f"{_CORE}.rules.values", f"{_CORE}.rules.relations", f"{_CORE}.families.family"),
-        ("tests/families",),
+        ("tests/families", "tests/estimates", "tests/media/test_inline.py"),
     ),
     Group(
         "media",
@@ -167,8 +167,11 @@ _ALL = (
         "journal",
         (f"{_BATCH}.sqlite_journal", f"{_BATCH}.journal_entries", f"{_BATCH}.recovery"),
         (
+            "tests/batch/test_decisions.py",
             "tests/batch/test_journal.py",
+            "tests/batch/test_journal_conformance.py",
             "tests/batch/test_journal_faults.py",
+            "tests/batch/test_old_journals.py",
             "tests/batch/test_runners.py",
         ),
     ),
@@ -504,10 +507,26 @@ EQUIVALENT: dict[_Key, str] = {
         "the number is the primary key: one item has it",
     ),
     **dict.fromkeys(
-        _swapped(
-            f"{_BATCH}.sqlite_journal",
-            "return structure(dict(zip(_COLUMNS, row, strict=True)), Entry)",
-            ("True", "False"),
+        _swapped(f"{_BATCH}.sqlite_journal", "_PAGE: Final = 500", ("500", "501"), ("500", "499")),
+        "it shows in nothing but the memory that a page takes",
+    ),
+    **dict.fromkeys(
+        _swapped(f"{_BATCH}.sqlite_journal", "last = 0", ("0", "-1")),
+        "items are numbered from 1",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_BATCH}.sqlite_journal",
+                "return structure(dict(zip(_COLUMNS, row, strict=True)), Entry)",
+                ("True", "False"),
+            ),
+            *_swapped(
+                f"{_BATCH}.sqlite_journal",
+                "return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) "
+                "for row in rows]",
+                ("True", "False"),
+            ),
         ),
         "the row has just these columns, because they were asked for",
     ),
@@ -536,14 +555,6 @@ EQUIVALENT: dict[_Key, str] = {
             ),
         ),
         _ONE_MATCH,
-    ),
-    **dict.fromkeys(
-        _swapped(
-            f"{_CORE}.rules.values",
-            "return texts[0] if len(texts) == 1 else f\"{', '.join(texts[:-1])} or {texts[-1]}\"",
-            ("texts[0]", "texts[-1]"),
-        ),
-        "of one text the first is the last",
     ),
 }
 """Mutants that behave as the original does, and why."""
