@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -137,6 +138,14 @@ class Terminal:
         """Type *text*."""
         os.write(self._device, text)
 
+    def interrupt(self, number: signal.Signals) -> None:
+        """Send a signal, as a terminal does for Ctrl-C, until the command has ended."""
+        while self._process.returncode is None:
+            # Python misses a signal that comes just before it goes back to a system call.
+            self._process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.5)
+
     def end(self) -> tuple[int, str]:
         """Return the exit code, and what was printed on stdout."""
         with contextlib.suppress(OSError):  # which is how a terminal ends on Linux
@@ -173,6 +182,11 @@ def on_terminal(invoke: Invoke, tmp_path: Path) -> Iterator[Callable[..., Termin
         yield begin
 
 
+WORDS = {
+    signal.SIGINT: "Interrupted.",
+    signal.SIGTERM: "Interrupted by SIGTERM.",
+    signal.SIGHUP: "Interrupted by SIGHUP.",
+}
 on_posix = pytest.mark.skipif(sys.platform == "win32", reason="there is no such terminal")
 
 
@@ -203,6 +217,25 @@ def test_a_no_sends_nothing(
         code, stdout = terminal.end()
         assert (code, stdout, server.requests) == (3, "", 0)
     assert b"Nothing was sent." in terminal.shown
+    assert not (tmp_path / "out").exists()
+
+
+@on_posix
+@pytest.mark.parametrize(
+    ("number", "expected"), [(signal.SIGINT, 3), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_at_the_question(
+    on_terminal: Callable[..., Terminal], tmp_path: Path, number: signal.Signals, expected: int
+) -> None:
+    """Ctrl-C, SIGTERM and SIGHUP at the question send nothing, and say so."""
+    with BillingServer() as server:
+        terminal = on_terminal(*RUN, server=server)
+        terminal.read_until(b"[y/N]")
+        terminal.interrupt(number)
+        code, stdout = terminal.end()
+        assert (code, stdout, server.requests) == (expected, "", 0)
+    last = terminal.shown.splitlines()[-1]
+    assert last == f"error: {WORDS[number]} Nothing was sent.".encode()
     assert not (tmp_path / "out").exists()
 
 

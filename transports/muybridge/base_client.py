@@ -121,7 +121,8 @@ class BaseClient(AsyncTextClient):
 
         Args:
             once: The name: any string of 1 to 200 printable characters, such as an order number.
-                Each account has its own names.
+                Each account, which is a key at a base URL, has its own names: after a change of the
+                key, the same name is another one.
             request: What to generate: a request, or the name of a family.
             fields: With a name, the request's fields by their names in Python or on the wire. A
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.

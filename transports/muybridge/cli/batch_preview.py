@@ -42,6 +42,7 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
 
     Raises:
         click.Abort: The answer is no. Nothing was sent.
+        KeyboardInterrupt: A signal took the place of the answer.
     """
     from muybridge.cli.totals import totals_table  # noqa: PLC0415  it loads the estimates
 
@@ -49,7 +50,15 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
     _say_rest(preview, prices)
     number = "1 new request" if preview.sends == 1 else f"{preview.sends} new requests"
     invocation.pays = True  # so that an interruption says that nothing was sent
-    click.confirm(f"Send {number}?", abort=True, err=True)
+    try:
+        click.confirm(f"Send {number}?", abort=True, err=True)
+    except click.Abort as error:
+        interrupt = error.__context__
+        if interrupt is not None:  # a signal or the end of the input, which leaves the line open
+            click.echo(err=True)
+        if isinstance(interrupt, KeyboardInterrupt):  # its signal decides the exit code
+            raise interrupt from None
+        raise
     invocation.pays = False
 
 

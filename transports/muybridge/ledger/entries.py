@@ -67,7 +67,8 @@ class Entry:
 
     Args:
         key: Identifies it.
-        account: Whose it is: a digest that means nothing outside this ledger.
+        account: Whose it is: a digest of the key and the base URL, which means nothing outside this
+            ledger.
         time: When it was armed last, in Unix seconds.
         family: The family of the request, "text", or "" if it is unknown.
         model: The model, or "" if it is unknown.
