@@ -269,7 +269,7 @@ def test_a_whole_answer_in_json(invoke: Invoke, settings: dict[str, str]) -> Non
     plain = invoke(*ASK, env=settings).stdout
     for words in ((), ("--no-stream",)):
         told = json.loads(invoke(*ASK, "--json", *words, env=settings).stdout)
-        assert list(told) == ["ok", "text", "finish_reason", "usage", "response"]
+        assert list(told) == ["ok", "text", "finish_reason", "usage", "response", "files", "calls"]
         assert (told["ok"], told["text"], told["finish_reason"]) == (True, plain[:-1], "STOP")
         assert told["usage"] == {
             "prompt_token_count": 6, "candidates_token_count": 55, "total_token_count": 61,

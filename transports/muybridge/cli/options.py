@@ -161,6 +161,16 @@ def output(*, required: bool = False) -> click.Option:
     return _option("-o", "--output", metavar="PATH", required=required, help=meaning)
 
 
+def text_output() -> click.Option:
+    """Return `-o` of a text request."""
+    return _option(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="Save the pictures of the answer there: a file or a folder [default: this folder].",
+    )
+
+
 JSON: click.Option = _option("--json", is_flag=True, help="Print one JSON document on stdout.")
 _LOCAL: Mapping[str, Any] = {
     "is_flag": True,

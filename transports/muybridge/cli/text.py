@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from muybridge.cli import suggestions
+from muybridge.cli.answer_parts import calls_in, report_others, save_files
 from muybridge.cli.errors import in_options
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
@@ -22,12 +26,14 @@ from muybridge.cli.options import (
     local,
     read_number,
     read_stdin,
+    text_output,
     timeout,
     unlisted,
 )
 from muybridge.cli.records import answer_record
-from muybridge.cli.results import print_document
-from muybridge.cli.terminal import answer_piece
+from muybridge.cli.results import check_output, print_document
+from muybridge.cli.terminal import answer_path, answer_piece
+from muybridge.cli.tools import read_schema, read_tools
 from muybridge.configuration import TEXT_BASE_URL_VARIABLE, find_address
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
 from muybridge_protocol.families import Unlisted
@@ -50,6 +56,7 @@ _TIMEOUT = "Seconds that the answer may take; stopping early may cost as much [d
 
 @click.command(
     params=[
+        text_output(),
         JSON,
         timeout(_TIMEOUT),
         KEY_FILE,
@@ -74,6 +81,21 @@ _TIMEOUT = "Seconds that the answer may take; stopping early may cost as much [d
 @click.option("--temperature", metavar="NUMBER", help="Randomness; lower is more deterministic.")
 @click.option("--top-p", metavar="NUMBER", help="Probability mass of nucleus sampling.")
 @click.option("--max-output-tokens", metavar="INTEGER", help="Most tokens to generate.")
+@click.option(
+    "--schema",
+    metavar="FILE|JSON",
+    shell_complete=suggestions.files,
+    help="Ask for JSON by this JSON schema.",
+)
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    metavar="FILE|JSON",
+    shell_complete=suggestions.files,
+    help="A function that the model may call, as its declaration in JSON; may be given several "
+    "times. Calls are printed, not made.",
+)
 @click.option("--unlisted-model", is_flag=True, help="Send MODEL although it is not listed.")
 @click.option("--no-stream", is_flag=True, help="Ask for the whole answer in one response.")
 @local
@@ -88,6 +110,8 @@ def text(
     temperature: str | None,
     top_p: str | None,
     max_output_tokens: str | None,
+    schema: str | None,
+    tools: tuple[str, ...],
     unlisted_model: bool,
     no_stream: bool,
 ) -> None:
@@ -101,15 +125,18 @@ def text(
 
     If PROMPT is -, it is read from stdin. `muybridge models text` shows the models.
 
-    Only the answer is on stdout. Token counts, and why an answer was cut short, go to stderr.
+    Only the answer is on stdout: its text, then a line of JSON for each function call. Pictures
+    are saved, at -o or in this folder. Their names, token counts, and why an answer was cut short,
+    go to stderr.
 
     The service is at MUYBRIDGE_TEXT_BASE_URL. That may be plain http, as the service offers it:
     the key then travels in clear text, and you are warned.
 
-    Exit codes: 0 there is a text, even if the model cut it short; 1 there is none, and why; 4 the
-    answer was cut off or lost: asking again may cost again.
+    Exit codes: 0 there is a text, a picture or a call, even if the model cut it short; 1 there is
+    none, and why; 4 the answer was cut off or lost: asking again may cost again.
 
-    With --json: {ok, text, finish_reason, usage, response: {the response's fields}}.
+    With --json: {ok, text, finish_reason, usage, response: {the response's fields}, files: [path],
+    calls: [{name, args}]}.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("text_base_url", "api_key_file")
     asked = unlisted(model) if unlisted_model else model
@@ -118,9 +145,14 @@ def text(
         prompt = read_stdin()
     settings: dict[str, Any] = {
         "system_instruction": system,
-        "generation_config": _config(temperature, top_p, max_output_tokens),
+        "generation_config": attrs.evolve(
+            _config(temperature, top_p, max_output_tokens), extra=read_schema(schema)
+        ),
     }
+    if tools:
+        settings["extra"] = {"tools": read_tools(tools)}
     _check(asked, prompt, settings)
+    check_output(invocation)
     if invocation.timeout is not None:
         settings["timeout"] = invocation.timeout
     if (
@@ -195,6 +227,8 @@ def _read(
                         put(chunk.text)
         except BaseException:
             invocation.answer = collect(stream.received())
+            with suppress(OSError):  # the reason of the end matters more
+                save_files(invocation, invocation.answer)
             raise
         return stream.collect()
 
@@ -225,16 +259,30 @@ def _report(invocation: Invocation, answer: GenerateContentResponse, *, printed:
     if not printed and not invocation.json:
         with suppress(NoText), _printer() as put:
             put(answer.text)
+    calls = calls_in(answer)
+    if not invocation.json:
+        for call in calls:
+            answer_piece(f"{json.dumps(call)}\n")
+    files = save_files(invocation, answer)
+    report_others(invocation, answer)
     counted = _counted(answer)
     if counted:
         invocation.progress.say(f"tokens: {counted}")
-    answer.text  # noqa: B018  it raises where there is none
+    try:
+        answer.text  # noqa: B018  it raises where there is none
+    except NoText:
+        if not (files or calls):
+            raise
+        if not invocation.json:
+            for path in files:  # they are the answer
+                answer_path(path)
     reason = answer.finish_reason
     if reason is not None and reason != FinishReason.STOP:
         message = answer.candidates[0].finish_message
         invocation.progress.say(f"the answer was cut: {reason}{f': {message}' if message else ''}")
     if invocation.json:
-        print_document(invocation, answer_record(answer))
+        found = {"files": [os.fspath(path) for path in files], "calls": calls}
+        print_document(invocation, answer_record(answer) | found)
 
 
 def _counted(answer: GenerateContentResponse) -> str:

@@ -19,13 +19,25 @@ SUFFIXES: Final[Mapping[str, str]] = {
     "image/jpeg": ".jpg",
     "image/webp": ".webp",
     "image/gif": ".gif",
+    "image/bmp": ".bmp",
+    "image/tiff": ".tiff",
+    "image/avif": ".avif",
+    "image/heic": ".heic",
     "video/mp4": ".mp4",
     "video/webm": ".webm",
     "video/quicktime": ".mov",
+    "audio/wav": ".wav",
+    "audio/mpeg": ".mp3",
 }
 """The suffix of each media type."""
 
-_ALIASES: Mapping[str, str] = {".jpeg": ".jpg", ".jpe": ".jpg", ".m4v": ".mp4", ".qt": ".mov"}
+_ALIASES: Mapping[str, str] = {
+    ".jpeg": ".jpg",
+    ".jpe": ".jpg",
+    ".tif": ".tiff",
+    ".m4v": ".mp4",
+    ".qt": ".mov",
+}
 """Other suffixes that are as right."""
 
 
@@ -40,13 +52,17 @@ def right_path(given: Path, start: bytes, content_type: str) -> Path:
         start: The first bytes of the content.
         content_type: What the server says it is, in case the bytes do not tell.
     """
-    suffix = _suffix_of(start) or SUFFIXES.get(content_type)
+    suffix = suffix_for(start, content_type)
     old = _ALIASES.get(given.suffix.lower(), given.suffix.lower())
     if suffix is None or old == suffix:
         return given
-    stem = given.stem if old in SUFFIXES.values() else given.name
+    return free_path(given.parent, given.stem if old in SUFFIXES.values() else given.name, suffix)
+
+
+def free_path(folder: Path, stem: str, suffix: str) -> Path:
+    """Return a path in *folder* that does not exist, with a number in its name if need be."""
     names = (f"{stem}{number}{suffix}" for number in chain([""], (f"-{n}" for n in count(2))))
-    return next(path for path in map(given.with_name, names) if not os.path.lexists(path))
+    return next(path for path in (folder / name for name in names) if not os.path.lexists(path))
 
 
 def warn_of_name(given: str | os.PathLike[str], saved: Path) -> None:
@@ -56,10 +72,10 @@ def warn_of_name(given: str | os.PathLike[str], saved: Path) -> None:
         warn_caller(f"{path.name} was saved as {saved.name}, because of its content", NameChanged)
 
 
-def _suffix_of(start: bytes) -> str | None:
-    """Return the suffix for content that begins with *start*, or None if it is not recognized."""
+def suffix_for(start: bytes, content_type: str) -> str | None:
+    """Return the suffix for content that begins with *start*, or else of its type, or None."""
     from muybridge_protocol.media.inline import CONTENT_TYPES  # noqa: PLC0415  needed only at the end
     from muybridge_protocol.media.inspect import format_of  # noqa: PLC0415  the same
 
     found, _ = format_of(start)
-    return SUFFIXES.get(CONTENT_TYPES.get(found or "", ""))
+    return SUFFIXES.get(CONTENT_TYPES.get(found or "", content_type))
