@@ -412,6 +412,12 @@ prices = [{model = "textg-2.5-pro", per_1000_tokens = 2.0}]
 """)
 
 
+TOKENS_APART = """
+currency = "EUR"
+prices = [{model = "textg-2.5-pro", per_1000_input_tokens = 2, per_1000_output_tokens = 7}]
+"""
+
+
 def generate(client: AnyClient) -> GenerateContentResponse:
     return client.generate_content("textg-2.5-pro", "hello")
 
@@ -436,6 +442,24 @@ def test_tokens_are_counted_once_they_are_reported(
     (entry,) = open_ledger(ledger).entries()
     assert entry.amounts[Measure.COST] == Decimal(usage.total_token_count) * 2 / 1000
     assert entry.state is State.ACCEPTED
+
+
+@pytest.mark.parametrize("ask", [generate, generate_in_pieces])
+def test_input_and_output_tokens_have_prices(
+    make_client: MakeClient,
+    world: World,
+    ledger: Path,
+    ask: Callable[[AnyClient], GenerateContentResponse],
+) -> None:
+    """With a price for each, a text request costs what its input and output tokens cost."""
+    prices = parse_prices(TOKENS_APART)
+    usage = ask(make_client(world, ledger=ledger, prices=prices)).usage_metadata
+    assert usage is not None
+    assert usage.prompt_token_count
+    assert usage.candidates_token_count
+    (entry,) = open_ledger(ledger).entries()
+    cost = usage.prompt_token_count * Decimal(2) + usage.candidates_token_count * Decimal(7)
+    assert entry.amounts[Measure.COST] == cost / 1000
 
 
 def test_tokens_of_a_stream_that_is_left(

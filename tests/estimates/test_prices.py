@@ -19,7 +19,9 @@ from muybridge_protocol.estimates import (
     PriceProblem,
     Quantities,
     Unit,
+    estimate_of,
     parse_prices,
+    text_quantities,
 )
 from muybridge_protocol.estimates.price_entry import read_price
 from muybridge_protocol.estimates.price_file import LARGEST_FILE
@@ -126,6 +128,26 @@ def test_the_cost_of_a_request() -> None:
         (
             '{model = "imga", per_call = 1, per_picture = 1}',
             "it has per_call and per_picture",
+        ),
+        (
+            '{model = "textg-2.5-pro", per_1000_input_tokens = 1}',
+            "per_1000_input_tokens needs per_1000_output_tokens as well",
+        ),
+        (
+            '{family = "text", per_1000_output_tokens = 1}',
+            "per_1000_output_tokens needs per_1000_input_tokens as well",
+        ),
+        (
+            '{model = "textg-2.5-pro", per_1000_input_tokens = 1, per_1000_tokens = 1}',
+            "it has per_1000_tokens and per_1000_input_tokens; give one of",
+        ),
+        (
+            '{family = "vidm", per_1000_input_tokens = 1, per_1000_output_tokens = 1}',
+            "per_1000_input_tokens and per_1000_output_tokens are for text; use per_1000_tokens",
+        ),
+        (
+            '{family = "text", per_1000_input_tokens = 1, per_1000_output_tokens = -1}',
+            "per_1000_output_tokens: a price must not be negative (got -1)",
         ),
         ('{model = "imga", per_minute = 1}', "'per_minute' is not known here; did you mean per_"),
         ('{model = "imga", price = 1}', "'price' is not known here"),
@@ -321,3 +343,52 @@ def test_any_entry_is_read_or_reported(entry: dict[str, Any]) -> None:
     """An entry of any shape becomes a price, or a list of what is wrong with it."""
     found = read_price(entry)
     assert isinstance(found, Price) or (found and all(isinstance(said, str) for said in found))
+
+
+APART = """
+currency = "USD"
+prices = [
+    {model = "textg-2.5-pro", per_1000_input_tokens = 0.001, per_1000_output_tokens = 0.004},
+    {family = "text", per_1000_tokens = 1},
+]
+"""
+
+
+@pytest.mark.parametrize(
+    ("total", "taken", "made", "cost"),
+    [
+        (1500, 1000, 500, "0.003"),
+        (1, 1, 0, "0.000001"),
+        (0, 0, 0, "0"),
+        (1500, 1000, None, None),
+        (1500, None, 500, None),
+        (None, 1000, 500, None),
+        (1600, 1000, 500, None),
+        (-500, -1000, 500, None),
+    ],
+)
+def test_input_and_output(
+    total: int | None, taken: int | None, made: int | None, cost: str | None
+) -> None:
+    """Input and output tokens cost what each costs, and nothing is known if they are not both."""
+    prices = parse_prices(APART)
+    call = text_quantities("textg-2.5-pro", total, input_tokens=taken, output_tokens=made)
+    assert estimate_of(call, prices).cost == (None if cost is None else Decimal(cost))
+    other = text_quantities("textg-9", total, input_tokens=taken, output_tokens=made)
+    known = total is not None and total >= 0
+    assert estimate_of(other, prices).cost == (Decimal(total or 0) / 1000 if known else None)
+
+
+def test_before_the_response() -> None:
+    """Before the response reports its tokens, the cost of a text call is unknown."""
+    assert estimate_of(text_quantities("textg-2.5-pro"), parse_prices(APART)).cost is None
+
+
+@pytest.mark.parametrize("amount", ["-1", "NaN"])
+def test_a_wrong_price_of_output(amount: str) -> None:
+    """A price of output tokens is money like any other, and only tokens have one."""
+    tokens = {"family": "text", "unit": Unit.THOUSAND_TOKENS, "amount": Decimal(1)}
+    with pytest.raises(ValueError, match="a price must be 0 or more"):
+        Price(**tokens, output_amount=Decimal(amount))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="input and output have prices of their own only per_1000"):
+        Price(family="text", unit=Unit.CALL, amount=Decimal(1), output_amount=Decimal(1))

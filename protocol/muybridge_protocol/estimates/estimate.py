@@ -9,7 +9,7 @@ import attrs
 from muybridge_protocol.estimates.price_list import PriceList
 from muybridge_protocol.estimates.prices import Price
 from muybridge_protocol.estimates.quantities import Quantities
-from muybridge_protocol.estimates.units import EXACT
+from muybridge_protocol.estimates.units import EXACT, TOKENS
 
 
 @attrs.frozen(kw_only=True)
@@ -31,8 +31,15 @@ class Estimate:
         """What the request costs, or None if that is not known."""
         if self.price is None:
             return None
-        count = self.quantities.count(self.price.unit)
-        return None if count is None else EXACT.multiply(count, self.price.amount)
+        output_amount = self.price.output_amount
+        if output_amount is None:
+            count = self.quantities.count(self.price.unit)
+            return None if count is None else EXACT.multiply(count, self.price.amount)
+        taken, given = self.quantities.input_tokens, self.quantities.output_tokens
+        if taken is None or given is None:
+            return None
+        money = EXACT.multiply(Decimal(taken), self.price.amount)
+        return EXACT.divide(EXACT.fma(Decimal(given), output_amount, money), TOKENS)
 
 
 def estimate_of(quantities: Quantities, prices: PriceList | None = None) -> Estimate:

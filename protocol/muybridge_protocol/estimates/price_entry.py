@@ -28,6 +28,9 @@ EXAMPLE: Final = '{model = "imgb-2", tier = "low", per_picture = 0.011}'
 
 _NAMES: Final = ("family", "model", "unlisted_model", "tier")
 _UNITS: Final = tuple(unit.value for unit in Unit)
+_APART: Final = ("per_1000_input_tokens", "per_1000_output_tokens")
+"""What `per_1000_tokens` is for a text model whose input and output have different prices."""
+_PRICES: Final = (*_UNITS, *_APART)
 
 
 @attrs.frozen
@@ -55,15 +58,16 @@ def read_price(entry: object) -> Price | list[str]:
         return [f"{shown(entry)} is not a price; write {EXAMPLE}"]
     fields = cast("dict[str, object]", entry)
     problems = [
-        f"{shown(name)} is not known here; {did_you_mean(name, (*_NAMES, *_UNITS))}"
+        f"{shown(name)} is not known here; {did_you_mean(name, (*_NAMES, *_PRICES))}"
         for name in fields
-        if name not in (*_NAMES, *_UNITS)
+        if name not in (*_NAMES, *_PRICES)
     ]
     unit: Unit | None = None
     amount: Decimal | None = None
+    output: Decimal | None = None
     target: _Target | None = None
     try:
-        unit, amount = _amount({name: fields[name] for name in _UNITS if name in fields})
+        unit, amount, output = _amounts({name: fields[name] for name in _PRICES if name in fields})
     except _Wrong as wrong:
         problems.append(str(wrong))
     names = {name: value for name, value in fields.items() if name in _NAMES}
@@ -77,7 +81,9 @@ def read_price(entry: object) -> Price | list[str]:
         problems.append(str(wrong))
     else:
         problems += _tier_problems(target, called.get("tier"))
-        if unit is not None:
+        if output is not None and target.family is not None:
+            problems.append(f"{both(_APART)} are for text; use {Unit.THOUSAND_TOKENS}")
+        elif unit is not None:
             problems += _unit_problems(target, unit)
     if problems or target is None or unit is None or amount is None:
         return problems
@@ -87,6 +93,7 @@ def read_price(entry: object) -> Price | list[str]:
         tier=called.get("tier"),
         unit=unit,
         amount=amount,
+        output_amount=output,
     )
 
 
@@ -99,16 +106,32 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {spelled[close[0]]}?" if close else advice
 
 
-def _amount(given: Mapping[str, object]) -> tuple[Unit, Decimal]:
-    """Return the only unit that is *given*, and its price.
+def _amounts(given: Mapping[str, object]) -> tuple[Unit, Decimal, Decimal | None]:
+    """Return the only unit that is *given*, its price, and that of output tokens if it is apart.
 
     Raises:
         _Wrong: There is not exactly one, or the price is not money.
     """
+    if given and given.keys() <= {*_APART}:
+        missing = [name for name in _APART if name not in given]
+        if missing:
+            (name,) = given
+            raise _Wrong(f"{name} needs {missing[0]} as well")
+        taken, made = (_amount(name, given[name]) for name in _APART)
+        return Unit.THOUSAND_TOKENS, taken, made
     if len(given) != 1:
         found = f"it has {both(list(given))}" if given else "it has no price"
         raise _Wrong(f"{found}; give one of {', '.join(_UNITS)}")
     ((name, value),) = given.items()
+    return Unit(name), _amount(name, value), None
+
+
+def _amount(name: str, value: object) -> Decimal:
+    """Return the price *value*, which the file calls *name*.
+
+    Raises:
+        _Wrong: It is not money.
+    """
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise _Wrong(f"{name}: {_written(value)} is not a number; write {name} = 0.05")
     amount = Decimal(value)
@@ -119,7 +142,7 @@ def _amount(given: Mapping[str, object]) -> tuple[Unit, Decimal]:
     exponent = amount.as_tuple().exponent
     if amount > HIGHEST or not isinstance(exponent, int) or -exponent > DECIMALS:
         raise _Wrong(f"{name}: use at most {HIGHEST:,}, with at most {DECIMALS} decimals")
-    return Unit(name), amount
+    return amount
 
 
 def _wrong_names(names: Mapping[str, object]) -> Iterator[str]:

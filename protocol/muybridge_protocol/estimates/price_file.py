@@ -8,6 +8,7 @@
         {family = "vidm", per_call = 0.40},
         {family = "vidsb", unlisted_model = "vidsb_3_0", per_second = 0.12},
         {model = "textg-2.5-pro", per_1000_tokens = 0.004},
+        {model = "textg-3.1-pro-preview", per_1000_input_tokens = 1, per_1000_output_tokens = 3},
     ]
 
 Each line names what it is a price for and then the price, whose key is its unit, so that no amount

@@ -22,9 +22,11 @@ class Price:
         tier: The quality or resolution, or None for each of them.
         unit: What the amount is for.
         amount: Money, in the currency of the list; 0 or more.
+        output_amount: Money for 1,000 output tokens, if *amount* is for input tokens alone; or None
+            if both cost the same.
 
     Raises:
-        ValueError: The amount is negative or not a number.
+        ValueError: An amount is negative or not a number, or input and output are not tokens.
     """
 
     family: str
@@ -32,10 +34,16 @@ class Price:
     tier: str | None = None
     unit: Unit
     amount: Decimal
+    output_amount: Decimal | None = None
 
     def __attrs_post_init__(self) -> None:
-        if not self.amount.is_finite() or self.amount.is_signed():
-            raise ValueError(f"a price must be 0 or more (got {self.amount})")
+        for amount in (self.amount, self.output_amount):
+            if amount is not None and (not amount.is_finite() or amount.is_signed()):
+                raise ValueError(f"a price must be 0 or more (got {amount})")
+        if self.output_amount is not None and self.unit is not Unit.THOUSAND_TOKENS:
+            raise ValueError(
+                f"input and output have prices of their own only {Unit.THOUSAND_TOKENS}"
+            )
 
     @property
     def key(self) -> Key:

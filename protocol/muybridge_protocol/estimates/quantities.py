@@ -46,6 +46,8 @@ class Quantities:
         pictures: How many pictures it makes.
         seconds: How many seconds of video it makes.
         tokens: How many tokens it takes. Only responses report them.
+        input_tokens: How many of them the request has, if the response reports them apart.
+        output_tokens: How many of them the answer has, if the response reports them apart.
         reference_images: How many reference images it has.
         reference_videos: How many reference videos it has.
         reference_sounds: How many reference sounds it has.
@@ -60,6 +62,8 @@ class Quantities:
     pictures: int | None = 0
     seconds: Decimal | None = Decimal(0)
     tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     reference_images: int = 0
     reference_videos: int = 0
     reference_sounds: int = 0
@@ -102,14 +106,38 @@ def media_quantities(family: Family, model_name: str | None, body: Body) -> Quan
     )
 
 
-def text_quantities(model: str, tokens: int | None = None) -> Quantities:
+def text_quantities(
+    model: str,
+    tokens: int | None = None,
+    *,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
+) -> Quantities:
     """Return what a text call consumes.
+
+    If the parts do not add up to the total, something else was counted, so they are not known. A
+    number below 0 is no number of tokens.
 
     Args:
         model: The model as it is sent.
         tokens: The total that the response reports, or None before it arrives.
+        input_tokens: The tokens of the request that the response reports, or None.
+        output_tokens: The tokens of the answer that the response reports, or None.
     """
-    return Quantities(family=TEXT, model=model, calls=1, tokens=tokens)
+    parts = (tokens, input_tokens, output_tokens)
+    tokens, input_tokens, output_tokens = (
+        None if count is None or count < 0 else count for count in parts
+    )
+    if input_tokens is None or output_tokens is None or input_tokens + output_tokens != tokens:
+        input_tokens = output_tokens = None
+    return Quantities(
+        family=TEXT,
+        model=model,
+        calls=1,
+        tokens=tokens,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+    )
 
 
 def tier_field(family: Family, model: Model | None) -> Field | None:

@@ -224,7 +224,12 @@ class Booking:
         if usage is None or usage.total_token_count is None:
             return None
         model = _text_model(self._operation.http_request)
-        consumed = text_quantities(model, usage.total_token_count)
+        consumed = text_quantities(
+            model,
+            usage.total_token_count,
+            input_tokens=usage.prompt_token_count,
+            output_tokens=usage.candidates_token_count,
+        )
         return estimate_of(consumed, self._books.prices).cost
 
     def _arm(self) -> None:
