@@ -110,3 +110,28 @@ def test_checks_name_the_file(invoke: Invoke) -> None:
     (medium,) = json.loads(done.stdout)["media"]
     assert (medium["source"], medium["width"]) == ("horse.png", 1280)
     assert URI[30:60] not in done.output
+
+
+def test_files_in_a_batch(invoke: Invoke, tmp_path: Path) -> None:
+    """`validate` and `estimate` read the files that items name, relative to the batch file."""
+    (tmp_path / "orders").mkdir()
+    (tmp_path / "orders" / "cow.png").write_bytes(HORSE)
+    vidg = {"family": "vidg", "model": "vidg_video3", "prompt": "-"}
+    vidr = {"family": "vidr", "model": "vidrPro", "prompt": "-", "allow_inline": True}
+    items = [
+        {**vidg, "image_urls": ["@cow.png"]},
+        {**vidg, "image_urls": ["@horse.png"]},
+        {**vidr, "image_urls": ["@cow.png"]},
+    ]
+    (tmp_path / "orders" / "batch.jsonl").write_text("\n".join(map(json.dumps, items)))
+    done = invoke("validate", "orders/batch.jsonl")
+    told = [json.loads(line)["errors"] for line in done.stdout.splitlines()]
+    assert [[error["field"] for error in errors] for errors in told] == [
+        [],
+        ["image_urls"],
+        ["image_urls"],
+    ]
+    assert "cannot be read" in told[1][0]["message"]
+    assert "720x1280 px are wanted" in told[2][0]["message"]
+    estimated = json.loads(invoke("estimate", "orders/batch.jsonl", "--json").stdout)
+    assert (estimated["total"]["requests"], estimated["invalid"]) == (1, 2)

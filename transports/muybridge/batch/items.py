@@ -2,7 +2,9 @@
 
 An item is an object with `family` and the fields as they are sent. Optional are `name`, for its
 file, `extra`, for fields that are sent unchecked, and `unlisted_model`, for a model that the tables
-do not list. The fields may be in an object of their own, `body`.
+do not list. The fields may be in an object of their own, `body`. In a field for media, a file may
+name a local file as `@PATH`, relative to itself, and Python code gives a `Path`, bytes or an open
+file; `allow_inline` is that of `load_media`.
 """
 
 from __future__ import annotations
@@ -19,15 +21,17 @@ from typing import IO, Any, Final, cast
 import attrs
 
 from muybridge.batch.journal_entries import NewItem
+from muybridge.files.inline_media import LocalMedia
 from muybridge.files.saving import safe_stem
+from muybridge.media.loading import local_media, with_files
 from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import InvalidJson, read_json
-from muybridge_protocol.rules.values import Kind, shown
+from muybridge_protocol.rules.values import Kind, Problem, shown
 
 _LONGEST_NAME: Final = 200
-_OWN: Final = ("family", "name", "extra", "unlisted_model", "body")
+_OWN: Final = ("family", "name", "extra", "unlisted_model", "allow_inline", "body")
 _CSV_LIMIT: Final = 64 * 1024 * 1024
 """Longest CSV cell in characters: it may hold a reference as base64."""
 _IN_MEMORY: Final = 1024 * 1024
@@ -151,12 +155,13 @@ def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
     problems: list[BatchProblem] = []
     used: set[str] = set()
     count = 0
+    folder = Path(source).parent if isinstance(source, str | os.PathLike) else None
     with SpooledTemporaryFile(_IN_MEMORY) as file:
         for where, value in located(source):
             try:
                 if isinstance(value, WrongItem):
                     raise value
-                name, request = read_item(value)
+                name, request = read_item(value, folder)
             except WrongItem as wrong:
                 problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
                 continue
@@ -261,6 +266,8 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
         field = family.field(name)
         if name == "extra":
             item[name] = parsed(cell)
+        elif name == "allow_inline":
+            item[name] = _as_boolean(cell)
         elif field is not None and name not in _OWN:
             item[name] = _cell_value(field, cell)
     wrong = [value for value in item.values() if isinstance(value, WrongItem)]
@@ -277,9 +284,13 @@ def _cell_value(field: Field, cell: str) -> object:
         case Kind.STRINGS:
             return _json_or(text, [text])
         case Kind.BOOLEAN:
-            return {"true": True, "false": False}.get(text.lower(), cell)
+            return _as_boolean(cell)
         case _:
             return _json_or(text, cell)
+
+
+def _as_boolean(cell: str) -> object:
+    return {"true": True, "false": False}.get(cell.strip().lower(), cell)
 
 
 def _json_or(text: str, otherwise: object) -> object:
@@ -297,25 +308,31 @@ def parsed(text: str | bytes) -> Any:
         return WrongItem(("", str(error)))
 
 
-def read_item(item: object) -> tuple[str, MediaRequest]:
+def read_item(item: object, folder: Path | None = None) -> tuple[str, MediaRequest]:
     """Return the name and the request of *item*.
+
+    Args:
+        item: A request, or an object with the keys of a file's items.
+        folder: Where the file with the item is, or None if it comes from Python code.
 
     Raises:
         WrongItem: It is not valid.
     """
     if isinstance(item, MediaRequest):
         return "", item
-    fields = read_fields(item)
+    fields = read_fields(item, folder)
     try:
         return fields.name, fields.family.parse(fields.body, extra=fields.extra)
     except InvalidRequest as error:
-        raise WrongItem(
-            *((problem.field, problem.sentence()) for problem in error.problems)
-        ) from None
+        raise WrongItem(*map(told, error.problems)) from None
 
 
-def read_fields(item: object) -> ItemFields:
+def read_fields(item: object, folder: Path | None = None) -> ItemFields:
     """Return the fields of *item*, an object with the keys of a file's items.
+
+    Args:
+        item: The object.
+        folder: Where the file with the item is, or None if it comes from Python code.
 
     Raises:
         WrongItem: It does not have the right shape.
@@ -333,7 +350,7 @@ def read_fields(item: object) -> ItemFields:
     return ItemFields(
         name=values.get("name", ""),
         family=family,
-        body=_body(values),
+        body=_with_files(family, _body(values), values, folder),
         extra=values.get("extra"),
     )
 
@@ -347,6 +364,7 @@ def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ("name", str, "a string"),
         ("unlisted_model", str, "a string"),
         ("extra", Mapping, "a JSON object"),
+        ("allow_inline", bool, "true or false"),
         ("body", Mapping, "a JSON object"),
     ):
         if name in item and not isinstance(item[name], kind):
@@ -371,6 +389,37 @@ def _body(item: Mapping[str, Any]) -> Mapping[str, object]:
         except ValueError as error:
             raise WrongItem(("unlisted_model", str(error))) from None
     return body
+
+
+def told(problem: Problem) -> tuple[str, str]:
+    """Return the field of *problem*, and what to do about it in an item."""
+    said = problem.sentence().replace("allow_inline=True sends", '"allow_inline": true sends')
+    return problem.field, said
+
+
+def _with_files(
+    family: Family, body: Mapping[str, object], item: Mapping[str, Any], folder: Path | None
+) -> Mapping[str, object]:
+    """Return *body* with the content of the files that it names.
+
+    Raises:
+        WrongItem: A file cannot be sent. Everything else that is wrong is listed, too.
+    """
+
+    def file_in(value: object) -> LocalMedia | None:
+        if folder is None:
+            return local_media(value)
+        named = isinstance(value, str) and value.startswith("@")
+        return folder / str(value)[1:] if named else None
+
+    allow_inline = item.get("allow_inline") is True
+    found, wrong = with_files(family, body, file_in, allow_inline=allow_inline)
+    if wrong:
+        blamed = {problem.field for problem in wrong}
+        others = family.check(found, extra=item.get("extra")).problems
+        wrong += [problem for problem in others if problem.field not in blamed]
+        raise WrongItem(*map(told, wrong))
+    return found
 
 
 def _unused_stem(name: str, number: int, used: set[str]) -> str:

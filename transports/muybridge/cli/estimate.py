@@ -10,7 +10,7 @@ import click
 from muybridge.cli.errors import DONE, FAILED
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, PRICES
-from muybridge.cli.request_files import items
+from muybridge.cli.request_files import folder_of, items
 from muybridge.cli.terminal import document, say, show
 from muybridge.cli.validate import findings
 from muybridge_protocol.records.json import JsonObject, as_object
@@ -99,7 +99,7 @@ def estimates_of(file: BinaryIO, prices: PriceList | None, wrong: Wrong) -> Iter
         try:
             if isinstance(item, WrongItem):
                 raise item
-            _, request = read_item(item)
+            _, request = read_item(item, folder_of(file))
         except WrongItem as error:
             wrong.add(where, item, error.problems)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
@@ -34,6 +35,11 @@ def items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
             yield {"line": line_number}, WrongItem(("", f"it has more than {_LONGEST_LINE} bytes"))
         elif line.strip():
             yield {"line": line_number}, parsed(line)
+
+
+def folder_of(file: BinaryIO) -> Path:
+    """Return the folder that the files which the items name are relative to."""
+    return Path(str(getattr(file, "name", ""))).parent
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes | None]:

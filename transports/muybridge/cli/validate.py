@@ -7,6 +7,7 @@ import sys
 import warnings as warnings_module
 from collections.abc import Iterable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
@@ -15,8 +16,9 @@ from muybridge.cli.check import checking_client
 from muybridge.cli.errors import in_options
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.options import insecure_downloads
-from muybridge.cli.request_files import items
+from muybridge.cli.request_files import folder_of, items
 from muybridge_protocol.errors import IgnoredSetting
+from muybridge_protocol.families.references import problems_of_files
 from muybridge_protocol.records.json import JsonObject, as_object
 
 if TYPE_CHECKING:
@@ -62,16 +64,16 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
     with ExitStack() as stack:
         client = stack.enter_context(checking_client(invocation_of(context))) if media else None
         for where, item in items(file):
-            told = where | _judge(item, client)
+            told = where | _judge(item, client, folder_of(file))
             sound = sound and told["ok"]
             write(json.dumps(told) + "\n")
     if not sound:
         context.exit(1)
 
 
-def _judge(item: Any, client: Client | None) -> JsonObject:
+def _judge(item: Any, client: Client | None, folder: Path) -> JsonObject:
     """Return the verdict on *item*; *client* looks at its media, if there is one."""
-    from muybridge.batch.items import WrongItem, read_fields  # noqa: PLC0415  it loads all families
+    from muybridge.batch.items import WrongItem, read_fields, told  # noqa: PLC0415  it loads all families
 
     name: object = (as_object(item) or {}).get("family")
     label = name if isinstance(name, str) else None
@@ -80,12 +82,13 @@ def _judge(item: Any, client: Client | None) -> JsonObject:
     try:
         if isinstance(item, WrongItem):
             raise item
-        fields = read_fields(item)
+        fields = read_fields(item, folder)
     except WrongItem as wrong:
         errors = list(wrong.problems)
     else:
         report = fields.family.check(fields.body, extra=fields.extra)
-        errors = [(one.field, one.sentence()) for one in report.problems]
+        problems = report.problems or problems_of_files(fields.family, fields.body)
+        errors = [*map(told, problems)]
         warnings = [(notice.field, notice.message) for notice in report.notices]
         if client is not None and not errors:
             found = _check_media(client, fields)

@@ -7,12 +7,10 @@ loaded as `load_media` does.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import cast
 
-from muybridge.files.inline_media import LocalMedia
-from muybridge.media.loading import with_files
+from muybridge.media.loading import local_media, with_files
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import find_family
 from muybridge_protocol.families.family import Family
@@ -44,7 +42,7 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
         )
     known = find_family(family)
     extra, body, doubled = _by_wire(known, cast("Fields", fields))
-    body, wrong_files = with_files(known, body, _file_in, allow_inline=False)
+    body, wrong_files = with_files(known, body, local_media, allow_inline=False)
     report = known.check(body, extra=extra)
     blamed = {problem.field for problem in wrong_files}
     found = [problem for problem in report.problems if problem.field not in blamed]
@@ -57,13 +55,7 @@ def holds_files(fields: object) -> bool:
     """Whether any of *fields* is a file, so that making the request reads it."""
     values = cast("Fields", fields).values() if isinstance(fields, Mapping) else ()
     items = (item for value in values for item in (value if is_array(value) else (value,)))
-    return any(_file_in(item) is not None for item in items)
-
-
-def _file_in(value: object) -> LocalMedia | None:
-    if isinstance(value, os.PathLike | bytes) or hasattr(value, "read"):
-        return cast("LocalMedia", value)
-    return None
+    return any(local_media(item) is not None for item in items)
 
 
 def _by_wire(

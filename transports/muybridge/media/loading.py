@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from muybridge.files.inline_media import LocalMedia, load_media
 from muybridge_protocol.families.family import Family
@@ -13,6 +14,13 @@ from muybridge_protocol.rules.values import Problem, is_array
 
 FileIn = Callable[[object], LocalMedia | None]
 """Returns the file that a value names, or None if it names none."""
+
+
+def local_media(value: object) -> LocalMedia | None:
+    """Return *value* if it is a path, bytes or an open file."""
+    if isinstance(value, os.PathLike | bytes) or hasattr(value, "read"):
+        return cast("LocalMedia", value)
+    return None
 
 
 def with_files(
