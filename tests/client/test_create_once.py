@@ -87,6 +87,27 @@ def test_another_account(make_client: MakeClient, world: World, ledger: Path) ->
     assert make_client(world, ledger=ledger).create_once("order 1", image()).id == first.id
 
 
+def test_an_account_with_a_name(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """With a name for the account, a change of the key changes nothing about its names."""
+    other = World(key="sk-another-1a2b3c4d5e6f")
+    first = make_client(world, ledger=ledger, account="studio").create_once("order 1", image())
+    again = make_client(other, ledger=ledger, account="studio").create_once("order 1", image())
+    assert (again.id, len(world.posts), len(other.posts)) == (first.id, 1, 0)
+    for account in (None, "another", other.key):
+        client = make_client(other, ledger=ledger, account=account)
+        client.create_once("order 1", image("another horse"))
+    assert len(other.posts) == 3
+
+
+@pytest.mark.parametrize("account", ["", "x" * 201, "a\nb"])
+def test_an_account_without_a_proper_name(
+    make_client: MakeClient, world: World, account: str
+) -> None:
+    """An empty, huge or unprintable name of an account is refused at once."""
+    with pytest.raises(ValueError, match="account must have 1 to 200 printable"):
+        make_client(world, account=account)
+
+
 @pytest.mark.parametrize("answer", [UNSENT, REFUSED], ids=["not sent", "refused"])
 def test_what_did_nothing_may_be_sent_again(
     make_client: MakeClient, world: World, ledger: Path, answer: HttpResponse | TransportFailure

@@ -139,3 +139,31 @@ def test_no_copies(copied: Callable[[object], object]) -> None:
     for secret in (credentials(), credentials().authorization_for(request), HiddenKey(KEY)):
         with pytest.raises(TypeError, match="not pickled or copied"):
             copied(secret)
+
+
+def test_fingerprints_tell_accounts_apart() -> None:
+    """Each key, each base URL, each name of an account and each salt has its own fingerprint."""
+    elsewhere = Service(base_url="https://api.example.org")
+    each = [
+        Credentials(KEY, SERVICE),
+        Credentials(AWKWARD, SERVICE),
+        Credentials(KEY, elsewhere),
+        Credentials(KEY, SERVICE, account="studio"),
+        Credentials(KEY, SERVICE, account=KEY),
+        Credentials(KEY, elsewhere, account="studio"),
+    ]
+    found = [one.fingerprint(b"salt") for one in each]
+    assert len({*found, *(one.fingerprint(b"other") for one in each)}) == 2 * len(each)
+    assert all(len(one) == 32 for one in found)
+    named = Credentials(AWKWARD, SERVICE, account="studio")
+    assert named.fingerprint(b"salt") == found[3]
+
+
+@pytest.mark.parametrize(("name", "fits"), [("x", True), ("x" * 200, True), ("x" * 201, False)])
+def test_the_name_of_an_account(name: str, fits: bool) -> None:  # noqa: FBT001  a parameter of the test
+    """A name of 1 to 200 characters fits."""
+    if fits:
+        Credentials(KEY, SERVICE, account=name)
+        return
+    with pytest.raises(ValueError, match="account must have 1 to 200 printable characters"):
+        Credentials(KEY, SERVICE, account=name)

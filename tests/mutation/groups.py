@@ -50,7 +50,12 @@ _ALL = (
     Group(
         "fleet",
         (f"{_CORE}.fleet.fleet",),
-        ("tests/core/test_misuse.py", "tests/core/test_fleet.py", "tests/core/test_outages.py"),
+        (
+            "tests/core/test_misuse.py",
+            "tests/core/test_fleet.py",
+            "tests/core/test_fleet_unsent.py",
+            "tests/core/test_outages.py",
+        ),
     ),
     Group("credentials", ("muybridge.credentials",), ("tests/client/test_credentials.py",)),
     Group(

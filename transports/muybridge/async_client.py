@@ -66,6 +66,9 @@ class AsyncClient(BaseClient):
             in the file `MUYBRIDGE_PRICES`, if set.
         dedupe: Whether `create` and `run` return the task of an identical earlier request, as
             `create_once` does.
+        account: A name of yours for the account that the key belongs to, so that the names of
+            `create_once` and identical requests survive a change of the key; or None for the key
+            itself. Give it from the beginning, and to no key of another account.
         transport: Sends requests, or None for the one of the event loop: `AsyncioTransport` or
             `TrioTransport`.
         wall: Returns Unix seconds. The other clock is the event loop's own.
@@ -73,7 +76,7 @@ class AsyncClient(BaseClient):
     Raises:
         InvalidKey: There is no key, or it cannot be sent as it is.
         InvalidAddress: There is no base URL, or it cannot be used.
-        ValueError: A limit of the environment cannot be read.
+        ValueError: A limit of the environment or the account's name cannot be read.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class AsyncClient(BaseClient):
         ledger: Ledger | str | os.PathLike[str] | None = None,
         prices: PriceList | None = None,
         dedupe: bool = False,
+        account: str | None = None,
         transport: AsyncTransport | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -102,6 +106,7 @@ class AsyncClient(BaseClient):
             text_base_url,
             allow_plain_http=allow_plain_http,
             allow_insecure_downloads=allow_insecure_downloads,
+            account=account,
         )
         calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
         super().__init__(calls, owns_transport=transport is None)

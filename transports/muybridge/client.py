@@ -78,13 +78,16 @@ class Client(TextClient):
             in the file `MUYBRIDGE_PRICES`, if set.
         dedupe: Whether `create` and `run` return the task of an identical earlier request, as
             `create_once` does.
+        account: A name of yours for the account that the key belongs to, so that the names of
+            `create_once` and identical requests survive a change of the key; or None for the key
+            itself. Give it from the beginning, and to no key of another account.
         transport: Sends requests, or None for `RequestsTransport`.
         clock: Tells the time, or None for this machine's.
 
     Raises:
         InvalidKey: There is no key, or it cannot be sent as it is.
         InvalidAddress: There is no base URL, or it cannot be used.
-        ValueError: A limit of the environment cannot be read.
+        ValueError: A limit of the environment or the account's name cannot be read.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class Client(TextClient):
         ledger: Ledger | str | os.PathLike[str] | None = None,
         prices: PriceList | None = None,
         dedupe: bool = False,
+        account: str | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -113,6 +117,7 @@ class Client(TextClient):
             text_base_url,
             allow_plain_http=allow_plain_http,
             allow_insecure_downloads=allow_insecure_downloads,
+            account=account,
         )
         calls = Calls(service=service, timeout=timeout, poll_interval=poll_interval)
         driver = Driver(

@@ -33,6 +33,7 @@ def read_service(
     *,
     allow_plain_http: bool,
     allow_insecure_downloads: bool,
+    account: str | None = None,
 ) -> tuple[Service, Credentials]:
     """Return the service and its credentials.
 
@@ -45,10 +46,12 @@ def read_service(
         allow_plain_http: Whether base_url may be plain http on a host other than this machine.
         allow_insecure_downloads: Whether results may be downloaded over plain http and from private
             hosts.
+        account: A name for the account that the key belongs to, or None for the key itself.
 
     Raises:
         InvalidKey: There is no key, or it contains characters that cannot be sent.
         InvalidAddress: There is no base URL, or it cannot be used.
+        ValueError: The account's name is empty, too long or not printable.
     """
     service = Service(
         base_url=find_address(base_url, BASE_URL_VARIABLE),
@@ -67,7 +70,7 @@ def read_service(
             stacklevel=3,
         )
     try:
-        return service, Credentials(key, service)
+        return service, Credentials(key, service, account=account)
     except InvalidKey as error:
         # The frames that handled the key have it in their variables.
         raise error.with_traceback(None) from None

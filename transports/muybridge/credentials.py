@@ -28,6 +28,7 @@ _SHORTEST_REDACTED = 12
 test, and may well be part of an id, which must stay intact."""
 _FINGERPRINT = 32
 """The length of a key's digest, in hexadecimal digits."""
+_LONGEST_ACCOUNT = 200
 _QUOTED = '"\\/'
 """Characters that JSON may escape with a backslash."""
 _SHORTEST_BEGINNING = 8
@@ -69,18 +70,25 @@ class Credentials:
     Args:
         key: The API key. One trailing line break is removed.
         service: Where the service is.
+        account: A name for the account that the key belongs to, or None for the key itself.
 
     Raises:
         InvalidKey: The key cannot be sent as it is.
+        ValueError: The account's name is empty, too long or not printable.
     """
 
-    __slots__ = ("_header", "_key", "_service")
+    __slots__ = ("_account", "_header", "_key", "_service")
 
-    def __init__(self, key: str, service: Service) -> None:
+    def __init__(self, key: str, service: Service, *, account: str | None = None) -> None:
+        if account is not None and not (
+            0 < len(account) <= _LONGEST_ACCOUNT and account.isprintable()
+        ):
+            raise ValueError(f"account must have 1 to {_LONGEST_ACCOUNT} printable characters")
         key = check_key(key).encode().decode()  # it may be a HiddenKey already
         self._key = HiddenKey(key)
         self._header = AuthorizationHeader("Bearer " + key)
         self._service = service
+        self._account = account
 
     def __repr__(self) -> str:
         return f"Credentials([api key], {str(self._service)!r})"
@@ -95,11 +103,13 @@ class Credentials:
         return None
 
     def fingerprint(self, salt: bytes) -> str:
-        """Return a digest of the key and the base URL, to tell accounts apart.
+        """Return a digest of the base URL and the account's name or key, to tell accounts apart.
 
         The key cannot be found from it. With another *salt*, the same account has another digest.
         """
-        said = f"{self._service.base_url or ''}\n".encode() + self._key.encode()
+        # No key begins with a line break.
+        who = self._key.encode() if self._account is None else f"\n{self._account}".encode()
+        said = f"{self._service.base_url or ''}\n".encode() + who
         return hmac.new(salt, said, "sha256").hexdigest()[:_FINGERPRINT]
 
     def redact_response(self, response: HttpResponse) -> HttpResponse:
