@@ -95,6 +95,7 @@ FIRST_DOWNLOAD = FIRST_RESULT | {
 }
 MOST_CLASSES = 78
 """Most attrs classes that a first result loads. Each of them takes up to a millisecond."""
+IMGA = "from muybridge_protocol.families.imga import ImgaRequest"
 COUNTING = """
 import attrs
 classes = {
@@ -132,6 +133,12 @@ def test_a_first_result() -> None:
 def test_the_classes_of_a_first_result() -> None:
     """No more attrs classes are made than it takes: making them is half of what we load."""
     assert len(loaded_by(SETTING + COUNTING)) <= MOST_CLASSES
+
+
+def test_a_family_without_relations() -> None:
+    """Rules between fields are loaded for the families that have some."""
+    found = loaded_by(f"import json, sys\nsys.path[:0] = {HOMES!r}\n{IMGA}\n{LISTING}")
+    assert "muybridge_protocol.rules.relations" not in found
 
 
 def test_a_first_download(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge_protocol.errors import InvalidRequest
-from muybridge_protocol.rules.relations import Alias, Ineffective, Relation
 from muybridge_protocol.rules.values import (
     Kind,
     ModelName,
@@ -36,6 +35,7 @@ from muybridge_protocol.rules.values import (
 if TYPE_CHECKING:
     from muybridge_protocol.families.request import MediaRequest
     from muybridge_protocol.rules.media import MediaRule
+    from muybridge_protocol.rules.relations import Alias, Ineffective, Relation
 
 HOUR = 3600
 DAY = 24 * HOUR

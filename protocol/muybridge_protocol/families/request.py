@@ -21,7 +21,6 @@ import attrs
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Field, Unlisted
 from muybridge_protocol.rules.media_urls import MediaUrl
-from muybridge_protocol.rules.relations import Alias
 from muybridge_protocol.rules.values import (
     Kind,
     OneOf,
@@ -33,6 +32,7 @@ from muybridge_protocol.rules.values import (
 
 if TYPE_CHECKING:
     from muybridge_protocol.estimates import Estimate, PriceList, Quantities
+    from muybridge_protocol.rules.relations import Alias
 
 
 def setting(
