@@ -90,6 +90,22 @@ def test_a_download_keeps_its_name(client: AnyClient, image: Result, tmp_path: P
     assert client.download(image, tmp_path / "horse.jpg").name == "horse.jpg"
 
 
+@pytest.mark.parametrize("folder", [".", "./", "pictures", "pictures/.."])
+def test_folders_need_no_warning(
+    client: AnyClient,
+    image: Result,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    folder: str,
+) -> None:
+    """In a folder the name is not the user's, so that no warning compares it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pictures").mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert client.save(image, folder).is_file()
+
+
 @pytest.mark.parametrize(
     ("given", "start", "content_type", "right"),
     [

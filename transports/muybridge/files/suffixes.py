@@ -68,7 +68,7 @@ def free_path(folder: Path, stem: str, suffix: str) -> Path:
 def warn_of_name(given: str | os.PathLike[str], saved: Path) -> None:
     """Warn if *saved* has another name than the file *given*, except for a suffix it lacked."""
     path = Path(given)
-    if path.parent == saved.parent and saved.name not in (path.name, f"{path.name}{saved.suffix}"):
+    if not path.is_dir() and saved.name not in (path.name, f"{path.name}{saved.suffix}"):
         warn_caller(f"{path.name} was saved as {saved.name}, because of its content", NameChanged)
 
 
