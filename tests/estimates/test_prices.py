@@ -379,6 +379,13 @@ def test_input_and_output(
     assert estimate_of(other, prices).cost == (Decimal(total or 0) / 1000 if known else None)
 
 
+@pytest.mark.parametrize("known", ["input_tokens", "output_tokens"])
+def test_one_of_the_two(known: str) -> None:
+    """With only one of the two known, the cost is unknown."""
+    call = Quantities(family="text", model="textg-2.5-pro", calls=1, **{known: 1})  # type: ignore[arg-type]
+    assert estimate_of(call, parse_prices(APART)).cost is None
+
+
 def test_before_the_response() -> None:
     """Before the response reports its tokens, the cost of a text call is unknown."""
     assert estimate_of(text_quantities("textg-2.5-pro"), parse_prices(APART)).cost is None
