@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +132,30 @@ def test_a_runner_that_was_killed(
         else:
             assert counts == {State.AMBIGUOUS: 1, State.QUEUED: 2}
         assert server.posts == 1
+
+
+def test_batches_at_the_same_time(tmp_path: Path, ledger: Ledger) -> None:
+    """Batches of several processes share the tasks of identical items, whoever sends them."""
+    drivers = ("requests", "trio", "asyncio")
+    with BillingServer() as server, ExitStack() as stack, ThreadPoolExecutor(len(drivers)) as pool:
+        forking = [stack.enter_context(Nursery("batch.runner_process")) for _ in drivers]
+        running = [
+            pool.submit(
+                one.run,
+                url=server.url,
+                folder=str(tmp_path / driver),
+                items=4,
+                copies=2,
+                ledger=ledger.place,
+                dedupe=True,
+                driver=driver,
+            )
+            for one, driver in zip(forking, drivers, strict=True)
+        ]
+        assert [one.result() for one in running] == [0, 0, 0]
+        assert server.posts == 4
+    for driver in drivers:
+        assert batch.status(tmp_path / driver).counts == {State.DOWNLOADED: 8}
 
 
 def test_the_command(server: BillingServer, tmp_path: Path, ledger: Ledger) -> None:

@@ -12,7 +12,7 @@ import trio
 from trio.lowlevel import in_trio_task
 
 from muybridge import AsyncClient, Task
-from muybridge.ledger import Budget, Ledger, Purchase, State
+from muybridge.ledger import Budget, Entry, Ledger, Purchase, State
 from muybridge.ledger.sqlite_store import SqliteStore
 
 from .in_process import AsyncFace, InProcessTransport, World
@@ -37,6 +37,12 @@ class SlowLedger(Ledger):
         self._strike("before arming")
         super().arm(purchase, budgets, wall)
         self._strike("after arming")
+
+    def named(self, account: str, once: str, digest: str) -> Entry | None:
+        self._strike("before looking")
+        entry = super().named(account, once, digest)
+        self._strike("after looking")
+        return entry
 
     def conclude(self, key: str, state: State, **facts: Any) -> None:
         self._strike("before concluding")
@@ -68,6 +74,12 @@ async def run_all(client: AsyncClient) -> None:
             pass
 
 
+async def joining(client: AsyncClient) -> None:
+    async with client.run_all([image()], dedupe=True) as outcomes:
+        async for _ in outcomes:
+            pass
+
+
 async def stream(client: AsyncClient) -> None:
     asked = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
     async with client.stream_chat_completions(asked) as chunks:
@@ -75,7 +87,13 @@ async def stream(client: AsyncClient) -> None:
             pass
 
 
-CALLS = {"create": create, "create_once": create_once, "run_all": run_all, "stream": stream}
+CALLS = {
+    "create": create,
+    "create_once": create_once,
+    "run_all": run_all,
+    "joining": joining,
+    "stream": stream,
+}
 Call = Callable[[AsyncClient], Coroutine[Any, Any, None]]
 
 
@@ -119,6 +137,16 @@ def test_while_arming(event_loop: EventLoop, tmp_path: Path, call: str, place: s
     world = cancelled_call(event_loop, CALLS[call], ledger, [])
     assert world.posts == []
     assert [entry.state for entry in ledger.entries()] == [State.RELEASED]
+
+
+@pytest.mark.parametrize("call", ["create_once", "joining"])
+@pytest.mark.parametrize("place", ["before looking", "after looking"])
+def test_while_looking(event_loop: EventLoop, tmp_path: Path, call: str, place: str) -> None:
+    """If the call is cancelled while it looks for a name, nothing is sent or recorded."""
+    ledger = SlowLedger(tmp_path / "ledger.sqlite3", place)
+    world = cancelled_call(event_loop, CALLS[call], ledger, [])
+    assert world.posts == []
+    assert [*ledger.entries()] == []
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -399,3 +399,26 @@ def test_a_wrong_price_of_output(amount: str) -> None:
         Price(**tokens, output_amount=Decimal(amount))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="input and output have prices of their own only per_1000"):
         Price(family="text", unit=Unit.CALL, amount=Decimal(1), output_amount=Decimal(1))
+
+
+@pytest.mark.parametrize(
+    ("amount", "fits"),
+    [
+        ("1000000", True),
+        ("1000000.0", True),
+        ("1000000.000000000001", False),
+        ("0.000000000001", True),
+        ("0.0000000000001", False),
+    ],
+)
+def test_the_highest_and_the_finest_price(amount: str, fits: bool) -> None:  # noqa: FBT001  a parameter of the test
+    """A price may be exactly a million, and have exactly twelve decimals."""
+    price = read_price({"family": "vidm", "per_call": Decimal(amount)})
+    assert isinstance(price, Price) == fits
+
+
+@pytest.mark.parametrize(("length", "fits"), [(256, True), (257, False)])
+def test_the_longest_name(length: int, fits: bool) -> None:  # noqa: FBT001  the same
+    """A name may have exactly 256 characters."""
+    price = read_price({"family": "vidm", "unlisted_model": "x" * length, "per_call": 1})
+    assert isinstance(price, Price) == fits
