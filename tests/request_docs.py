@@ -2,14 +2,16 @@
 
 `python -m tests.request_docs` writes them into the source, where editors read them: a class's
 docstring is shown with the class and the arguments of a call, a field's with the argument and the
-attribute. A test says where they differ from the tables.
+attribute. Those of the fields of tasks and results repeat what the class says about them. A test
+says where they differ.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from muybridge_protocol import families
@@ -18,6 +20,8 @@ from muybridge_protocol.families.docstrings import EXTRA, RAISED, class_docstrin
 
 FOLDER = Path(families.__file__).parent
 WIDTH = 100
+RECORDS = FOLDER.parent / "records" / "tasks.py"
+RECORD_CLASSES = ("Task", "Result")
 
 
 def wrapped(text: str, indent: str, *, more: str = "") -> list[str]:
@@ -72,7 +76,13 @@ def edits(tree: ast.Module, family: Family) -> Iterator[tuple[int, int, list[str
         end += 1  # the empty line after it
     yield start, end, of_class(family)
     told = {field.name: field_docstring(family, field) for field in family.fields}
-    told["extra"] = EXTRA
+    yield from edits_of_fields(node, {**told, "extra": EXTRA})
+
+
+def edits_of_fields(
+    node: ast.ClassDef, told: Mapping[str, str]
+) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield which lines of a class are to be replaced by the docstrings of its fields."""
     for statement, after in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             start = end = statement.end_lineno or 0
@@ -85,12 +95,31 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def written(family: Family, source: str) -> str:
-    """Return *source*, the module of *family*, with the docstrings that its table makes."""
+def replaced(source: str, edits: Iterable[tuple[int, int, list[str]]]) -> str:
+    """Return *source* with lines replaced."""
     lines = source.splitlines()
-    for start, end, text in reversed(list(edits(ast.parse(source), family))):
+    for start, end, text in reversed(list(edits)):
         lines[start:end] = text
     return "\n".join(lines) + "\n"
+
+
+def written(family: Family, source: str) -> str:
+    """Return *source*, the module of *family*, with the docstrings that its table makes."""
+    return replaced(source, edits(ast.parse(source), family))
+
+
+def arguments(node: ast.ClassDef) -> dict[str, str]:
+    """Return what a class's docstring says about each of its arguments."""
+    _, _, text = (ast.get_docstring(node) or "").partition("\nArgs:\n")
+    found = re.findall(r"^    (\w+): (.*(?:\n     .*)*)", text, re.MULTILINE)
+    return {name: " ".join(said.split()) for name, said in found}
+
+
+def with_arguments(source: str) -> str:
+    """Return *source* with what its record classes say about their arguments below each field."""
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    chosen = [node for node in classes if node.name in RECORD_CLASSES]
+    return replaced(source, (e for node in chosen for e in edits_of_fields(node, arguments(node))))
 
 
 def main() -> None:
@@ -98,6 +127,7 @@ def main() -> None:
     for name, family in FAMILIES.items():
         path = FOLDER / f"{name}.py"
         path.write_text(written(family, path.read_text("utf-8")), "utf-8")
+    RECORDS.write_text(with_arguments(RECORDS.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

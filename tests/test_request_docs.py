@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muybridge_protocol.families import FAMILIES
-from request_docs import FOLDER, written
+from request_docs import FOLDER, RECORDS, with_arguments, written
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -13,3 +13,10 @@ def test_docstrings_are_those_of_the_table(name: str) -> None:
     """`python -m tests.request_docs` would change nothing."""
     source = (FOLDER / f"{name}.py").read_text("utf-8")
     assert written(FAMILIES[name], source) == source
+
+
+def test_fields_of_records_say_what_their_class_says() -> None:
+    """The same holds for tasks and results, whose classes explain their arguments."""
+    source = RECORDS.read_text("utf-8")
+    assert with_arguments(source) == source
+    assert source.count("The task's identifier.") == 4

@@ -17,6 +17,7 @@ import attrs
 
 from muybridge_docs.assignments import said_of, where
 from muybridge_protocol.families import MediaRequest
+from muybridge_protocol.records.tasks import Result, Task
 
 PAGE: Final = Path(__file__).parents[1] / "api.md"
 YOUNG: Final = (
@@ -211,6 +212,8 @@ def _options(public: Public) -> Iterator[str]:
     if issubclass(kind, MediaRequest) and kind is not MediaRequest:
         # Its docstring has each field among the arguments.
         repeated += [field.name for field in kind.family.fields] + ["extra"]
+    if kind in (Task, Result):  # the same
+        repeated += [field.name for field in attrs.fields(kind)]
     if repeated:  # members of a public base class are documented there
         yield f":exclude-members: {', '.join(repeated)}"
 

@@ -12,6 +12,7 @@ SOURCE = """\
 import muybridge
 request = muybridge.VidcRequest(model="vidc_o3", prompt="A horse", duration=4)
 print(request.reference_images, request.extra)
+print(muybridge.Client().run(request).actual_duration)
 """
 
 
@@ -27,6 +28,7 @@ def test_requests_explain_themselves(environments: Environments, scratch: Path) 
             for line, words in (
                 (2, ("VidcRequest", "model", "duration")),
                 (3, ("reference_images", "extra")),
+                (4, ("actual_duration",)),
             )
             for word in words
         }
@@ -39,3 +41,4 @@ def test_requests_explain_themselves(environments: Environments, scratch: Path) 
     assert "use vidc_o3" in shown["model"]
     assert "at most 4 with reference_videos (use 1 to 7" in shown["reference_images"]
     assert "Fields that are sent unchecked" in shown["extra"]
+    assert "The video's real length in seconds." in shown["actual_duration"]

@@ -114,16 +114,30 @@ class Task:
     """
 
     id: str
+    """The task's identifier."""
     family: str | None = attrs.field(default=None, metadata=ours(optional_name))
+    """The family that it was created in, or None if only the id is known."""
     model: str | None = attrs.field(default=None, metadata=wire(optional_name))
+    """The model that the service names."""
     requested_model: str | None = attrs.field(default=None, metadata=ours(optional_name))
+    """The model that was requested, which determines the polling pace."""
     status: Status | str | None = attrs.field(default=None, metadata=wire(_optional_status))
+    """The status at creation. A status that the specification does not name is a plain string."""
     object: str | None = attrs.field(default=None, metadata=wire(optional_name))
+    """The record's `object`."""
     created: int | None = attrs.field(default=None, metadata=wire(optional_whole_time))
+    """When the service created it, Unix seconds."""
     error: str | None = attrs.field(default=None, metadata=wire(_error_text))
+    """Why it failed, or None."""
     submitted_at: float | None = attrs.field(default=None, metadata=ours(optional_time))
+    """When this library received the id, Unix seconds by this machine's clock."""
     next_poll_at: float | None = attrs.field(default=None, eq=False, metadata=ours(optional_time))
+    """The earliest time of the next poll, Unix seconds, or None for any time.
+
+    The error that ends a wait sets it, so that the next wait keeps the pace.
+    """
     raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False, metadata=ours())
+    """The unchanged record."""
 
     @property
     def known_family(self) -> Family | None:
@@ -209,21 +223,33 @@ class Result:
     """
 
     id: str
+    """The task's identifier."""
     status: Status | str = attrs.field(metadata=wire(_status))
+    """Its status. A status that the specification does not name is a plain string."""
     family: str | None = attrs.field(default=None, metadata=ours())
+    """The family that it was created in, or that its model belongs to, or None."""
     model: str | None = attrs.field(default=None, metadata=wire(optional_name))
+    """The model that the service names. It may differ from the requested one."""
     object: str | None = attrs.field(default=None, metadata=wire(optional_name))
+    """The record's `object`."""
     created: int | None = attrs.field(default=None, metadata=wire(optional_whole_time))
+    """When the service created it, Unix seconds."""
     image_url: str | None = attrs.field(default=None, repr=shown_url, metadata=wire(optional_text))
+    """Where the image is, once the task is completed."""
     video_url: str | None = attrs.field(default=None, repr=shown_url, metadata=wire(optional_text))
+    """Where the MP4 is, once the task is completed."""
     actual_duration: float | None = attrs.field(
         default=None, metadata=wire(optional_count, name="actualDuration")
     )
+    """The video's real length in seconds."""
     total_tokens: int | float | None = attrs.field(
         default=None, metadata=wire(optional_count, name="totalTokens")
     )
+    """Tokens that the task consumed."""
     error: str | None = attrs.field(default=None, metadata=wire(_error_text))
+    """Why it failed, or None."""
     raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False, metadata=ours())
+    """The unchanged record."""
 
     @property
     def is_terminal(self) -> bool:
