@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -422,3 +423,38 @@ def test_the_longest_name(length: int, fits: bool) -> None:  # noqa: FBT001  the
     """A name may have exactly 256 characters."""
     price = read_price({"family": "vidm", "unlisted_model": "x" * length, "per_call": 1})
     assert isinstance(price, Price) == fits
+
+
+def test_every_problem_is_reported() -> None:
+    """What is wrong with one price hides nothing that is wrong with those after it."""
+    wrong = '{model = "imga"}, {model = "imga", per_call = -1}, {model = "imga", per_call = 1}'
+    with pytest.raises(InvalidPrices) as caught:
+        parse_prices(f'currency = "USD"\nprices = [{wrong}, {{model = "imga", per_call = 2}}, 5]')
+    places = [problem.where for problem in caught.value.problems]
+    assert places == ["price 1 (imga)", "price 2 (imga)", "price 4 (imga)", "price 5"]
+    assert pickle.loads(pickle.dumps(caught.value)).problems == caught.value.problems  # noqa: S301  our own
+
+
+FITTING = 'currency = "USD"\nprices = [{model = "imga", per_call = 1}]\n'
+
+
+def test_the_largest_file_and_the_longest_line() -> None:
+    """A file may have exactly 262,144 characters, and a line exactly 1,000."""
+    line = f"#{'x' * 999}"
+    assert parse_prices(FITTING + line).currency == "USD"
+    with pytest.raises(InvalidPrices, match="more than 1,000 characters"):
+        parse_prices(f"{FITTING}{line}x")
+    full = FITTING + "\n" * (LARGEST_FILE - len(FITTING))
+    assert parse_prices(full).currency == "USD"
+    with pytest.raises(InvalidPrices, match="more than 262,144 characters"):
+        parse_prices(full + "\n")
+
+
+def test_a_long_number_is_shortened() -> None:
+    """A message shows the first characters of a number, and not all of it."""
+    price = read_price({"family": "vidm", "per_call": -(10**60)})
+    assert isinstance(price, list)
+    (said,) = price
+    shown = said.partition("got ")[2].rstrip(")")
+    assert len(shown) == 40
+    assert shown.startswith("-1000")
