@@ -193,6 +193,13 @@ def test_a_name_that_cannot_be_used(
     assert not ledger.exists()
 
 
+def test_the_longest_name(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """A name may have exactly 200 characters."""
+    client = make_client(world, ledger=ledger)
+    first = client.create_once("x" * 200, image())
+    assert client.create_once("x" * 200, image()).id == first.id
+
+
 def test_a_name_that_is_no_string(make_client: MakeClient, world: World, ledger: Path) -> None:
     """A number is not taken for a name, because 1 and "1" would be one name or two."""
     with pytest.raises(TypeError, match="must be a string, not int"):

@@ -121,11 +121,12 @@ def test_one_that_is_on_its_way_elsewhere(
 
 
 def test_an_unusable_ledger(make_client: MakeClient, world: World, ledger: Path) -> None:
-    """If the ledger cannot be used, nothing is sent."""
+    """If the ledger cannot be used, nothing is sent, and the notes of the error say so."""
     ledger.write_bytes(b"notes" * 1000)
-    with pytest.raises(LedgerUnusable):
+    with pytest.raises(LedgerUnusable) as caught:
         run_all(make_client(world, ledger=ledger), herd(), dedupe=True)
     assert world.posts == []
+    assert "Left early:\n6 not sent" in caught.value.__notes__
 
 
 def test_a_run_that_is_left(make_client: MakeClient, world: World, ledger: Path) -> None:

@@ -458,3 +458,16 @@ def test_a_long_number_is_shortened() -> None:
     shown = said.partition("got ")[2].rstrip(")")
     assert len(shown) == 40
     assert shown.startswith("-1000")
+
+
+def test_the_longest_currency() -> None:
+    """A currency may have exactly sixteen characters."""
+    fitting = FITTING.replace("USD", "x" * 16)
+    assert parse_prices(fitting).currency == "x" * 16
+    with pytest.raises(InvalidPrices, match="currency: use at most 16 characters"):
+        parse_prices(FITTING.replace("USD", "x" * 17))
+
+
+def test_a_list_is_shown_once() -> None:
+    """The repr of a list of prices shows each of them once."""
+    assert repr(parse_prices(FITTING)).count("Price(") == 1
