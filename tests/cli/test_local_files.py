@@ -34,6 +34,14 @@ def test_files_are_sent(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert body == {"model": "vidg_video3", "prompt": "-a", "image_urls": [URI, url, URI]}
 
 
+def test_the_home_folder(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A ~ behind the @ is the home folder, which no shell would expand there."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir("/")
+    body = sent(invoke, monkeypatch, *VIDG, "--image-urls", "@~/horse.png")
+    assert body == {"model": "vidg_video3", "prompt": "-a", "image_urls": [URI]}
+
+
 def test_files_are_sent_on_request(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the specification does not mention base64, --allow-inline sends the file."""
     body = sent(invoke, monkeypatch, *IMGA, "--image-urls", "@horse.png", "--allow-inline")

@@ -134,6 +134,9 @@ def test_files_that_cannot_be_sent(client: AnyClient, world: World, tmp_path: Pa
     assert "nothing.png" in str(caught.value)
     with pytest.raises(muybridge.InvalidRequest, match="specification does not say"):
         client.run("imgb", {**FIELDS, "image_urls": [HORSE]})
+    with pytest.raises(muybridge.InvalidRequest, match="is not a URL") as caught:
+        client.run("imga", {"model": "imga", "prompt": "-", "image_urls": ["horse.png"]})
+    assert "give a pathlib.Path in place of a URL" in caught.value.__notes__[0]
     assert world.seen == []
     allowed = muybridge.load_media(HORSE, allow_inline=True)
     client.run("imgb", {**FIELDS, "image_urls": [allowed]})

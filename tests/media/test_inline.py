@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from muybridge import InlineMedia, InvalidRequest, load_media
+from muybridge import ImgaRequest, InlineMedia, InvalidRequest, load_media
 from muybridge_protocol.families import FAMILIES, find_family
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.kinds import MediaKind
@@ -226,8 +226,14 @@ def test_paths_say_how_to_send_them() -> None:
         with pytest.raises(InvalidRequest, match=r"muybridge\.load_media"):
             FAMILIES["imga"].parse({"model": "imga", "prompt": "-", "image_urls": [value]})
     with pytest.raises(InvalidRequest) as caught:
-        FAMILIES["imga"].parse({"model": "imga", "prompt": "-", "image_urls": ["horse.png"]})
+        ImgaRequest(model="imga", prompt="-", image_urls=["horse.png"])
     assert "use an http(s) URL" in str(caught.value)
+    note = "To send a local file, give muybridge.load_media(path) in place of a URL."
+    assert caught.value.__notes__ == [note]
+    for urls in (["https://"], [load_media(FILES["PNG"][0])]):
+        with pytest.raises(InvalidRequest) as caught:
+            ImgaRequest(model="imga", prompt="-", image_urls=urls)
+        assert not hasattr(caught.value, "__notes__")
 
 
 URL = "https://pictures.test/horse.png"

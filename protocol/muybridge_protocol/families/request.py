@@ -93,7 +93,9 @@ class MediaRequest:
         report = family.check(self._body(), extra=self.extra)
         problems = report.problems or self._problems_of_files()
         if problems:
-            raise _with_hint(InvalidRequest(family.name, problems), family)
+            raise with_hint(
+                InvalidRequest(family.name, problems), family, "muybridge.load_media(path)"
+            )
         for alias in family.aliases:
             self._adopt(alias)
         body = self._body()
@@ -203,8 +205,14 @@ class MediaRequest:
             object.__setattr__(self, legacy.name, None)
 
 
-def _with_hint(error: InvalidRequest, family: Family) -> InvalidRequest:
-    """Return *error* with a note on how to send a file, if a field seems to have a file's name."""
+def with_hint(error: InvalidRequest, family: Family, file: str) -> InvalidRequest:
+    """Return *error* with a note on how to send a file, if a field seems to have a file's name.
+
+    Args:
+        error: The error.
+        family: The request's family.
+        file: What to give in place of a URL.
+    """
     for problem in error.problems:
         field = family.field(problem.field)
         rules = field.rules if field is not None else ()
@@ -212,7 +220,7 @@ def _with_hint(error: InvalidRequest, family: Family) -> InvalidRequest:
         items = problem.value if is_array(problem.value) else (problem.value,)
         names = (item for item in items if type(item) is str and "://" not in item)
         if problem.rule == "media_url" and takes_files and any(names):
-            error.add_note("To send a local file, give muybridge.load_media(path) for its URL.")
+            error.add_note(f"To send a local file, give {file} in place of a URL.")
             break
     return error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -79,7 +80,9 @@ def media_rules(field: Field) -> Iterator[MediaUrl]:
 
 def file_in(value: object) -> str | None:
     """Return the path in an option's *value* if that is `@PATH`."""
-    return value[1:] if isinstance(value, str) and value.startswith("@") else None
+    if not isinstance(value, str) or not value.startswith("@"):
+        return None
+    return os.path.expanduser(value[1:])  # noqa: PTH111  as a shell does, which skips it after @
 
 
 def read_request(family: Family, values: Mapping[str, Any]) -> MediaRequest:

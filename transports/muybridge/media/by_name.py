@@ -14,7 +14,7 @@ from muybridge.media.loading import local_media, with_files
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import find_family
 from muybridge_protocol.families.family import Family
-from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.families.request import MediaRequest, with_hint
 from muybridge_protocol.rules.values import Problem, is_array, shown
 
 Fields = Mapping[str, object]
@@ -47,7 +47,8 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
     blamed = {problem.field for problem in wrong_files}
     found = [problem for problem in report.problems if problem.field not in blamed]
     if doubled or wrong_files or found:
-        raise InvalidRequest(known.name, (*doubled, *wrong_files, *found))
+        error = InvalidRequest(known.name, (*doubled, *wrong_files, *found))
+        raise with_hint(error, known, "a pathlib.Path")
     return known.parse(body, extra=extra)
 
 
