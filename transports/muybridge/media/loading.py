@@ -45,7 +45,8 @@ def with_files(
         try:
             return load_media(file, allow_inline=allow_inline)
         except OSError as error:
-            name = readable(str(file)) if isinstance(file, str | os.PathLike) else "the open file"
+            named = isinstance(file, str | os.PathLike)
+            name = (readable(str(file)) or "an empty path") if named else "the open file"
             said = f"{name} cannot be read: {error.strerror or error}"
         except (ValueError, TypeError) as error:
             said = str(error)
