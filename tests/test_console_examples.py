@@ -24,6 +24,9 @@ PAGES = [
     if "$ muybridge " in page.read_text(encoding="utf-8")
 ]
 
+DATABASE = "postgresql://db.internal/studio"
+"""What pages call a database."""
+
 ELSEWHERE = {
     "muybridge demo": "tests/cli/test_demo.py",
     "muybridge serve --speed 20": "tests/cli/test_demo.py",
@@ -33,6 +36,13 @@ ELSEWHERE = {
     "muybridge batch run two.jsonl --out paddock": "tests/batch/test_command.py",
     "muybridge batch resolve paddock trot --adopt task-2-trot": "tests/batch/test_command.py",
     "muybridge batch run --out paddock": "tests/batch/test_command.py",
+    f"muybridge batch submit horses.jsonl --journal {DATABASE} --name horses": (
+        "tests/batch/test_worker_command.py"
+    ),
+    f"muybridge worker --journal {DATABASE} --batch horses --out horses": (
+        "tests/batch/test_worker_command.py"
+    ),
+    f"muybridge batch status --journal {DATABASE} horses": "tests/batch/test_worker_command.py",
 }
 """Commands that run until Ctrl-C, take long or need a lost response, and where they are tested."""
 

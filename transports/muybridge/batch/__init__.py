@@ -16,6 +16,8 @@ from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.opening import WrongService, status
 from muybridge.batch.preflight import Preview, preview
 from muybridge.batch.run_batch import run, run_async, run_trio
+from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
+from muybridge.batch.worker import work, work_async
 
 __all__ = [
     "BatchEvent",
@@ -27,6 +29,8 @@ __all__ = [
     "JournalUnusable",
     "Preview",
     "Report",
+    "SharedBatch",
+    "SharedReport",
     "State",
     "What",
     "WrongService",
@@ -38,5 +42,9 @@ __all__ = [
     "run",
     "run_async",
     "run_trio",
+    "shared_status",
     "status",
+    "submit",
+    "work",
+    "work_async",
 ]

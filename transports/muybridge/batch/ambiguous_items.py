@@ -5,10 +5,8 @@ If its create is in a ledger, the decision settles its entry there as well.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -17,7 +15,7 @@ from muybridge.batch.decisions import NO_REPLY, settle
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journal_errors import ClaimLost
 from muybridge.batch.port import Journal
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.shared import Place, open_journal
 from muybridge_protocol.errors import LocalError
 from muybridge_protocol.families import find_family
 from muybridge_protocol.records.json import read_object
@@ -31,13 +29,13 @@ class CannotResolve(LocalError):
     """This decision does not apply to the item."""
 
 
-def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Entry:
+def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
     """Declare that an ambiguous item was accepted as *task*. The next run waits for it.
 
     Until the task has ended, you can name another one, in case the first was wrong.
 
     Args:
-        out: The folder of the batch.
+        out: The folder of the batch, or a batch in a database.
         item: The item's number or name.
         task: The task, its token or its id.
 
@@ -48,7 +46,7 @@ def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Ent
         LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
     """
     known = as_task(task)
-    with SqliteJournal(Path(out)) as journal:
+    with open_journal(out) as journal:
         entry = _find(journal, item)
         other = journal.with_task(known.id)
         if other is not None:
@@ -71,13 +69,13 @@ def adopt(out: str | os.PathLike[str], item: int | str, task: Task | str) -> Ent
         )
 
 
-def abandon(out: str | os.PathLike[str], item: int | str) -> Entry:
+def abandon(out: Place, item: int | str) -> Entry:
     """Leave an ambiguous item as it is: it is neither waited for nor resubmitted.
 
     This also applies to an item whose task was named by `adopt`.
 
     Args:
-        out: The folder of the batch.
+        out: The folder of the batch, or a batch in a database.
         item: The item's number or name.
 
     Raises:
@@ -85,17 +83,15 @@ def abandon(out: str | os.PathLike[str], item: int | str) -> Entry:
         JournalUnusable: The journal cannot be used.
         LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
     """
-    with SqliteJournal(Path(out)) as journal:
+    with open_journal(out) as journal:
         return _decide(journal, _find(journal, item), State.ABANDONED, _abandoned)
 
 
-def resubmit(
-    out: str | os.PathLike[str], item: int | str, *, i_may_pay_twice: bool = False
-) -> Entry:
+def resubmit(out: Place, item: int | str, *, i_may_pay_twice: bool = False) -> Entry:
     """Let the next run resubmit an item.
 
     Args:
-        out: The folder of the batch.
+        out: The folder of the batch, or a batch in a database.
         item: The item's number or name.
         i_may_pay_twice: Required for an ambiguous item, which may have been charged. A refused one
             was not.
@@ -105,7 +101,7 @@ def resubmit(
         JournalUnusable: The journal cannot be used.
         LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
     """
-    with SqliteJournal(Path(out)) as journal:
+    with open_journal(out) as journal:
         entry = _find(journal, item)
         if entry.state is State.AMBIGUOUS and not i_may_pay_twice:
             raise CannotResolve(

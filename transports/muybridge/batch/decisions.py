@@ -51,11 +51,10 @@ def apply_decisions(journal: Journal) -> None:
     if not journal.counts().get(State.AMBIGUOUS):
         return
     ledgers: dict[str | None, Ledger | None] = {}
-    for entry in journal.entries():
-        if entry.state is State.AMBIGUOUS:
-            if entry.ledger not in ledgers:
-                ledgers[entry.ledger] = _ledger_of(entry)
-            _apply(journal, entry, ledgers[entry.ledger])
+    for entry in journal.entries(State.AMBIGUOUS):
+        if entry.ledger not in ledgers:
+            ledgers[entry.ledger] = _ledger_of(entry)
+        _apply(journal, entry, ledgers[entry.ledger])
 
 
 def _apply(journal: Journal, entry: Entry, ledger: Ledger | None) -> None:

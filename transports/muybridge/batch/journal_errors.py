@@ -17,6 +17,10 @@ class JournalUnusable(MuybridgeError):
     """The journal cannot be read or written, so nothing is sent. The message says why."""
 
 
+class JournalAway(JournalUnusable):
+    """The journal's database cannot be reached at the moment."""
+
+
 class JournalMissing(JournalUnusable):
     """There is no journal in the folder."""
 

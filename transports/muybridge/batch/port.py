@@ -31,14 +31,15 @@ to it since, or else as a stray. A paid id is lost in neither case.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import attrs
 
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, Unstorable
 
-__all__ = ["ClaimLost", "Journal", "NewItem", "Stray", "Unstorable"]
+__all__ = ["ClaimLost", "Journal", "NewItem", "SharedJournal", "Stray", "Unstorable"]
 
 
 @attrs.frozen(kw_only=True)
@@ -108,8 +109,8 @@ class Journal(Protocol):
         """
         ...
 
-    def entries(self) -> Iterator[Entry]:
-        """Yield every item in the order of their numbers, reading a page at a time."""
+    def entries(self, state: State | None = None) -> Iterator[Entry]:
+        """Yield every item, or those in a state, by number, reading a page at a time."""
         ...
 
     def entry(self, number: int) -> Entry:
@@ -241,3 +242,23 @@ class Journal(Protocol):
     def strays(self) -> list[Stray]:
         """Return the responses that their items could not take."""
         ...
+
+
+class SharedJournal(Journal, Protocol):
+    """A journal that workers on several machines use at the same time."""
+
+    id: str
+    """Distinguishes the batch from every other one, in any database."""
+
+    def reopen(self) -> SharedJournal:
+        """Return another journal of the same batch, which another thread may use."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...

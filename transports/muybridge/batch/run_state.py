@@ -37,6 +37,7 @@ class Settings:
     limit: int | None = None
     sidecar: bool = False
     dedupe: bool = False
+    creates: int | None = None
 
 
 @attrs.define(eq=False)
@@ -79,12 +80,17 @@ class Run:
     error: BaseException | None = None
     lock: AbstractContextManager[Any] = attrs.field(factory=nullcontext[None])
 
-    def take(self) -> Entry | None:
-        """Return the next item to work on, or None if there is none."""
+    def take(self, creating: int = 0) -> Entry | None:
+        """Return the next item to work on, or None if there is none.
+
+        Args:
+            creating: How many items are being created.
+        """
         with self.lock:
             if self.stopping:
                 return None
-            creates = self.creates and not self.at_limit
+            most = self.settings.creates
+            creates = self.creates and not self.at_limit and (most is None or creating < most)
             entry = self.journal.take(self.runner.name, creates=creates, besides=self.tried)
             self.sent += entry is not None and entry.state is State.CLAIMED
             return entry

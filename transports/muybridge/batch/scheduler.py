@@ -22,6 +22,7 @@ too; `Run.error` keeps the first one. Everything else concerns one item, which i
 from __future__ import annotations
 
 import random
+import time
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -51,7 +52,7 @@ from muybridge.drivers.runtime import Work
 from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
-from muybridge_protocol.http import HttpResponse, TransportFailure
+from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.records.tasks import Result, Task
 
@@ -157,7 +158,8 @@ class Scheduler:
     async def _take_item(self) -> None:
         """Start work on the next item of the journal, if there is one."""
         await self._driver.runtime.checkpoint()  # others run first, because this waits for the disk
-        entry = self._run.take()
+        creating = sum(work.entry.token is None for work in self._items.values())
+        entry = self._run.take(creating)
         if entry is None:
             self._may_take = False
             return
@@ -204,10 +206,24 @@ class Scheduler:
         with self._team.lock:
             if booking is None:
                 booking = self._driver.booking(self._fleet.operation_of(sent.ticket))
+            armed_at = _seconds()
             if not self._may_send(work, sent, booking):
                 return
         take = partial(self._take_end, work, sent)
-        await self._driver.pass_on(sent.request, sent.deadline, booking, take)
+        withhold = partial(self._paused_since, armed_at) if sent.request.paid else None
+        await self._driver.pass_on(sent.request, sent.deadline, booking, take, withhold)
+
+    def _paused_since(self, armed_at: float) -> TransportFailure | None:
+        """Return a failure that nothing was sent, if this process was paused after arming."""
+        paused = _seconds() - armed_at
+        if paused <= self._run.journal.send_within:
+            return None
+        return TransportFailure(
+            phase=Phase.CONNECT,
+            sent=False,
+            reason=Reason.INTERRUPTED,
+            detail=f"this process was paused for {paused:.0f} seconds before it could send",
+        )
 
     async def _join(self, work: ItemWork, sent: Dispatch[int]) -> Booking | None:
         """Return what books a create, or None if it is not sent now: an identical one was."""
@@ -291,6 +307,8 @@ class Scheduler:
             if not work.created(created, self._driver.runtime.now):
                 self._finish(work)
                 return
+            if self._run.settings.creates is not None:
+                self._may_take = True  # another create has room
         else:
             work.tracker.tell_end(events)
         if ended is not None:
@@ -408,3 +426,9 @@ class Scheduler:
             with self._team.lock:
                 self._under_way -= 1
                 self._team.notify()
+
+
+def _seconds() -> float:
+    """Return seconds that pass while the machine sleeps, too, where the system counts those."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)

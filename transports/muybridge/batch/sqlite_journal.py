@@ -237,12 +237,12 @@ class SqliteJournal:
                 )
             _insert(db, last + 1, items)
 
-    def entries(self) -> Iterator[Entry]:
-        """Yield every item in the order of their numbers, reading a page at a time."""
+    def entries(self, state: State | None = None) -> Iterator[Entry]:
+        """Yield every item, or those in a state, by number, reading a page at a time."""
         last = 0
-        while page := self._select(
-            f"{_SELECT} WHERE number > ? ORDER BY number LIMIT {_PAGE}", last
-        ):
+        which, wanted = ("", ()) if state is None else ("AND state = ? ", (state,))
+        rest = f"WHERE number > ? {which}ORDER BY number LIMIT {_PAGE}"
+        while page := self._select(f"{_SELECT} {rest}", last, *wanted):
             yield from page
             last = page[-1].number
 
@@ -276,10 +276,10 @@ class SqliteJournal:
         return found[0]
 
     def register(self, worker: str) -> None:
-        """Record nothing: *worker* holds a lock."""
+        """Do nothing: *worker* holds a lock."""
 
     def renew(self, worker: str) -> None:
-        """Record nothing: *worker* holds a lock."""
+        """Do nothing: *worker* holds a lock."""
 
     def bury(self, worker: str, *, ended: bool) -> bool:  # noqa: ARG002  its lock is the whole truth
         """Return True: who asks has found the lock of *worker* released or gone."""
@@ -338,7 +338,6 @@ class SqliteJournal:
 
         Raises:
             ClaimLost: It is not claimed, or not the runner's.
-            JournalUnusable: It could not be recorded, or a write failed earlier.
         """
         self.move(entry, State.CLAIMED, State.ARMED, by=by, attempt=attempt)
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import attrs
 import click
 
 from muybridge.batch.contact_sheet import NAME as SHEET
-from muybridge.batch.journal_entries import State
-from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
+from muybridge.batch.journal_errors import JournalMissing
 from muybridge.cli.batch_preview import confirm, show_preview
 from muybridge.cli.batch_progress import entry_record, reporting
+from muybridge.cli.batch_reports import exit_code_for, journal_errors, say_reasons, show_shared
 from muybridge.cli.errors import (
     AMBIGUOUS,
     DONE,
-    FAILED,
     NOT_SAVED,
-    NOT_SENT,
     SAFE,
     in_options,
     interrupted_code,
@@ -31,6 +28,7 @@ from muybridge.cli.invocation import LIMIT_NAMES, PERMISSIONS, Invocation, pass_
 from muybridge.cli.options import (
     CONNECTION,
     INSECURE_DOWNLOADS,
+    JOURNAL,
     JSON,
     LIMITS,
     PRICES,
@@ -43,24 +41,10 @@ from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, document, long_document, say
 from muybridge.drivers.interrupts import ignoring_signals
 from muybridge_protocol.errors import LocalError
-from muybridge_protocol.service import is_identifier, shown_id
 
 if TYPE_CHECKING:
     from muybridge.batch import Preview, Report
-    from muybridge.batch.journal_entries import Entry
     from muybridge_protocol.estimates import PriceList
-
-_EXIT_CODES = (
-    (AMBIGUOUS, (State.AMBIGUOUS,)),
-    (NOT_SAVED, (State.COMPLETED,)),
-    (SAFE, (State.QUEUED, State.CLAIMED, State.ARMED, State.SUBMITTED)),
-    (NOT_SENT, (State.REFUSED,)),
-    (FAILED, (State.FAILED,)),
-)
-"""The exit code of a batch with an item in one of the states; the first row that fits counts.
-
-Items that need a decision come first, then those that another run finishes, then the rest.
-"""
 
 
 @click.group()
@@ -158,11 +142,11 @@ def run(
         prices=invocation.read_prices(),
     )
     if dry_run:
-        with _journal_errors(context, invocation):
+        with journal_errors(context, invocation):
             show_preview(invocation, chosen.preview(), chosen.prices)
         context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
-    with _journal_errors(context, invocation), ExitStack() as ending:
+    with journal_errors(context, invocation), ExitStack() as ending:
         try:
             report = _run(chosen)
         except KeyboardInterrupt as interrupt:
@@ -274,16 +258,23 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
 
 @batch.command(params=[JSON])
 @click.argument("folder", metavar="DIR", type=click.Path())
+@click.option("--journal", metavar="URL", help=f"{JOURNAL} DIR is then the name of the batch.")
 @pass_invocation
 @click.pass_context
-def status(context: click.Context, invocation: Invocation, folder: str) -> None:
+def status(
+    context: click.Context, invocation: Invocation, folder: str, *, journal: str | None
+) -> None:
     """Show the state of the batch in DIR, and rewrite its contact sheet.
 
-    With --json: {event: summary, ok, exit_code, counts, items, sheet}.
+    With --json: {event: summary, ok, exit_code, counts, items, sheet}. With --journal, items are
+    those that need a decision, and strays replaces sheet.
     """
     from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
 
-    with _journal_errors(context, invocation):
+    with journal_errors(context, invocation):
+        if journal is not None:
+            shared = batches.shared_status(batches.SharedBatch(journal, folder))
+            show_shared(context, invocation, shared)
         report = batches.status(folder)
     _finish(context, invocation, report, again=None)
 
@@ -291,6 +282,7 @@ def status(context: click.Context, invocation: Invocation, folder: str) -> None:
 @batch.command(params=[JSON])
 @click.argument("folder", metavar="DIR", type=click.Path())
 @click.argument("item", metavar="ITEM")
+@click.option("--journal", metavar="URL", help=f"{JOURNAL} DIR is then the name of the batch.")
 @click.option("--adopt", metavar="ID", help="It was accepted, and this is the task: wait for it.")
 @click.option("--abandon", is_flag=True, help="Leave it: neither wait for it nor send it again.")
 @click.option("--resubmit", is_flag=True, help="Send it again in the next run.")
@@ -307,6 +299,7 @@ def resolve(
     folder: str,
     item: str,
     *,
+    journal: str | None,
     adopt: str | None,
     abandon: bool,
     resubmit: bool,
@@ -314,8 +307,8 @@ def resolve(
 ) -> None:
     """Decide about an ITEM of the batch in DIR, by number or name, that may have been accepted.
 
-    Nothing is sent now: the next `batch run` acts on the decision. If the request is in a ledger,
-    that entry is decided, too.
+    Nothing is sent now: the next `batch run`, or a worker, acts on the decision. If the request is
+    in a ledger, that entry is decided, too.
 
     With --json: {ok, item: {number, name, state, ...}}.
     """
@@ -323,17 +316,19 @@ def resolve(
 
     if (adopt is not None) + abandon + resubmit != 1:
         raise click.UsageError("give one of --adopt ID, --abandon and --resubmit")
-    with _journal_errors(context, invocation):
+    place = folder if journal is None else batches.SharedBatch(journal, folder)
+    with journal_errors(context, invocation):
         if adopt is not None:
-            entry = batches.adopt(folder, item, adopt)
+            entry = batches.adopt(place, item, adopt)
         elif abandon:
-            entry = batches.abandon(folder, item)
+            entry = batches.abandon(place, item)
         else:
-            entry = batches.resubmit(folder, item, i_may_pay_twice=i_may_pay_twice)
+            entry = batches.resubmit(place, item, i_may_pay_twice=i_may_pay_twice)
     if invocation.json:
         document({"ok": True, "item": entry_record(entry)})
     else:
-        say(f"{entry.label} is {entry.state} now; to resume: muybridge batch run --out {folder}")
+        again = f"muybridge batch run --out {folder}" if journal is None else "muybridge worker"
+        say(f"{entry.label} is {entry.state} now; to resume: {again}")
 
 
 def _check_file_too(file: str | None, error: LocalError) -> None:
@@ -349,24 +344,9 @@ def _check_file_too(file: str | None, error: LocalError) -> None:
         raise InvalidBatch([said, *wrong.problems]) from error
 
 
-@contextmanager
-def _journal_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
-    """Report an unusable journal as a fault of the file system, not as the end of a task."""
-    try:
-        yield
-    except JournalUnusable as error:
-        for line in (f"error: {error}", *getattr(error, "__notes__", ())):
-            say(line)
-        if invocation.json:
-            told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
-            document({"ok": False, "error": told})
-        context.exit(NOT_SAVED)
-
-
 def exit_code_of(report: Report) -> int:
     """Return the exit code for the state of a batch."""
-    found = report.counts
-    code = next((code for code, states in _EXIT_CODES if any(map(found.get, states))), DONE)
+    code = exit_code_for(report.counts)
     return NOT_SAVED if report.without_sidecar and code != AMBIGUOUS else code
 
 
@@ -392,9 +372,7 @@ def _finish(
                 "sheet": None if report.sheet is None else str(report.sheet),
             }
         )
-    for entry in report.entries:
-        if entry.reason is not None and entry.state is not State.DOWNLOADED:
-            say(f"{entry.label} is {entry.state}: {in_options(entry.reason)}{_named(entry)}")
+    say_reasons(report.entries)
     if report.ambiguous:
         say(
             f"look at the account, then decide: muybridge batch resolve {_quoted(report)} ITEM "
@@ -412,14 +390,6 @@ def _finish(
     if again is not None and unfinished:
         say(f"to resume: {again}")
     context.exit(code)
-
-
-def _named(entry: Entry) -> str:
-    """Return a note about the id that the response to an ambiguous item names, or ""."""
-    named = entry.candidate if entry.state is State.AMBIGUOUS else None
-    if named is None or not is_identifier(named):
-        return ""
-    return f"; the response names {shown_id(named)}"
 
 
 def _quoted(report: Report) -> str:

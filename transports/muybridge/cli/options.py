@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -199,6 +199,8 @@ PLAIN_HTTP_PROXY: click.Option = _option(
     is_flag=True,
     help="Send the key in clear text through the environment's proxy, if the URL is http:.",
 )
+JOURNAL: Final = "The database that has the journal: postgresql://USER@HOST/DATABASE."
+"""The help of the option that names a database."""
 SIDECAR: click.Option = _option(
     "--sidecar",
     is_flag=True,

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
+
+Withhold = Callable[[], TransportFailure | None]
+"""Returns why a request must not be sent any more, or None."""
 Stream = AbstractAsyncContextManager[AsyncStreamedReply]
 
 
@@ -108,11 +111,15 @@ class Driver:
         return outcome
 
     async def exchange(
-        self, request: HttpRequest, deadline: float, booking: Booking | None = None
+        self,
+        request: HttpRequest,
+        deadline: float,
+        booking: Booking | None = None,
+        withhold: Withhold | None = None,
     ) -> HttpResponse | TransportFailure | BrokenOff:
         """Send *request*, read the whole response, and return the outcome. Raises nothing."""
         came = await self.attempt(
-            request, deadline, lambda stream: whole(stream, paid=request.paid), booking
+            request, deadline, lambda stream: whole(stream, paid=request.paid), booking, withhold
         )
         return self.credentials.redact_response(came) if isinstance(came, HttpResponse) else came
 
@@ -122,6 +129,7 @@ class Driver:
         deadline: float,
         booking: Booking | None,
         take: Callable[[HttpResponse | TransportFailure | BrokenOff], None],
+        withhold: Withhold | None = None,
     ) -> HttpResponse | TransportFailure | BrokenOff:
         """Send *request*, pass the outcome on to *take*, and return it.
 
@@ -133,8 +141,9 @@ class Driver:
             deadline: When to give up, on the runtime's clock.
             booking: Books it in the ledger, or None.
             take: Takes the outcome.
+            withhold: Called last before the request is sent, or None.
         """
-        came = await self.exchange(request, deadline, booking)
+        came = await self.exchange(request, deadline, booking, withhold)
         try:
             take(came)
         finally:
@@ -149,6 +158,7 @@ class Driver:
         deadline: float,
         read: Callable[[Stream], Coroutine[Any, Any, T]],
         booking: Booking | None = None,
+        withhold: Withhold | None = None,
     ) -> T | TransportFailure | BrokenOff:
         """Send *request* and return the result of *read*, or how the exchange failed.
 
@@ -159,8 +169,11 @@ class Driver:
             deadline: When to give up, on the runtime's clock.
             read: Enters the exchange and reads the response.
             booking: Books it in the ledger, or None.
+            withhold: Called last before the request is sent, or None.
         """
         if booking is not None and (withheld := await booking.arm()) is not None:
+            return withheld
+        if withhold is not None and (withheld := withhold()) is not None:
             return withheld
         stream: Stream | None = None
         try:

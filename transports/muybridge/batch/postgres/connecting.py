@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
-from muybridge.batch.journal_errors import JournalUnusable, Unstorable
+from muybridge.batch.journal_errors import JournalAway, JournalUnusable, Unstorable
 from muybridge_protocol.records.json import readable
 
 try:
@@ -79,7 +79,9 @@ def telling(name: str) -> Generator[None, None, None]:
     except (psycopg.DataError, psycopg.IntegrityError) as error:
         raise Unstorable(f"{type(error).__name__}: {_said(error)}") from error
     except psycopg.Error as error:
-        raise JournalUnusable(
+        away = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        kind = JournalAway if away else JournalUnusable
+        raise kind(
             f"{name}: {_said(error)}. Nothing more is sent. Make the database reachable and "
             "writable, then run again."
         ) from error

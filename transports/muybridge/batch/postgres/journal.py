@@ -18,6 +18,7 @@ if a person has the item sent again during that very pause.
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from collections.abc import Iterable, Iterator
 from types import TracebackType
@@ -84,13 +85,15 @@ class PostgresJournal:
         self.send_within: float = min(_SEND_WITHIN, lease / 4)
         self.is_new: bool = False
         """Whether this process has just begun it."""
+        self.id: str
+        """Distinguishes the batch from every other one, in any database."""
         self._url = url
         self._seconds = lease
         self._place = named(url)
         self._db = connect(url)
         try:
             with telling(self._place):
-                self._id, self._service = self._found(self._db)
+                self._id, self.id, self._service = self._found(self._db)
         except BaseException:
             self._db.close()
             raise
@@ -121,9 +124,9 @@ class PostgresJournal:
                 db.execute(schema.TABLES)
             _check_version(db, place)
             begun = db.execute(
-                "INSERT INTO muybridge_batches (name, service) VALUES (%s, %s) "
+                "INSERT INTO muybridge_batches (uid, name, service) VALUES (%s, %s, %s) "
                 "ON CONFLICT (name) DO NOTHING RETURNING id",
-                (_text(batch), _text(service)),
+                (secrets.token_hex(8), _text(batch), _text(service)),
             ).fetchone()
             if begun is not None:
                 _insert(db, begun[0], 1, items)
@@ -152,11 +155,6 @@ class PostgresJournal:
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
-
-    @property
-    def id(self) -> int:
-        """The batch's number in the database, which is never used again."""
-        return self._id
 
     @property
     def name(self) -> str:
@@ -189,11 +187,12 @@ class PostgresJournal:
                 )
             _insert(self._db, self._id, after + 1, items)
 
-    def entries(self) -> Iterator[Entry]:
-        """Yield every item in the order of their numbers, reading a page at a time."""
+    def entries(self, state: State | None = None) -> Iterator[Entry]:
+        """Yield every item, or those in a state, by number, reading a page at a time."""
         last = 0
-        rest = f"AND number > %(last)s ORDER BY number LIMIT {_PAGE}"
-        while page := self._select(rest, last=last):
+        which = "" if state is None else "AND state = %(state)s "
+        rest = f"{which}AND number > %(last)s ORDER BY number LIMIT {_PAGE}"
+        while page := self._select(rest, last=last, state=state):
             yield from page
             last = page[-1].number
 
@@ -366,17 +365,18 @@ class PostgresJournal:
 
     # The database
 
-    def _found(self, db: Connection) -> tuple[int, str]:
-        """Return the number and the service of the batch."""
+    def _found(self, db: Connection) -> tuple[int, str, str]:
+        """Return the number, the id and the service of the batch."""
         found: tuple[Any, ...] | None = None
         if _has_tables(db):
             _check_version(db, self._place)
             found = db.execute(
-                "SELECT id, service FROM muybridge_batches WHERE name = %s", (_text(self.batch),)
+                "SELECT id, uid, service FROM muybridge_batches WHERE name = %s",
+                (_text(self.batch),),
             ).fetchone()
         if found is None:
             raise JournalMissing(f"There is no batch {self.batch!r} in {self._place}.")
-        return found[0], found[1]
+        return found[0], found[1], found[2]
 
     def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         with telling(self._place):

@@ -15,6 +15,7 @@ TABLES: Final = """
 CREATE TABLE muybridge_schema (version bigint NOT NULL);
 CREATE TABLE muybridge_batches (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    uid text NOT NULL,
     name text NOT NULL UNIQUE,
     service text NOT NULL,
     begun_at timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -61,6 +62,8 @@ CREATE TABLE muybridge_items (
 CREATE INDEX muybridge_free_items ON muybridge_items (batch, state, expires, number)
     WHERE owner IS NULL AND state IN ('queued', 'submitted', 'completed');
 CREATE INDEX muybridge_owned_items ON muybridge_items (batch, owner) WHERE owner IS NOT NULL;
+CREATE INDEX muybridge_ambiguous_items ON muybridge_items (batch, number)
+    WHERE state = 'ambiguous';
 CREATE INDEX muybridge_named_items ON muybridge_items (batch, name) WHERE name <> '';
 CREATE INDEX muybridge_tasks ON muybridge_items (batch, task) WHERE task IS NOT NULL;
 CREATE TABLE muybridge_strays (

@@ -1,0 +1,135 @@
+"""The commands for a batch in a database: `batch submit`, `worker`, `batch status`, `resolve`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from muybridge.cli.commands import muybridge
+
+from .billing import BillingServer, Fault
+from .postgres_server import Postgres
+from .runner_process import KEY, horses
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def command(server: BillingServer, postgres: Postgres, tmp_path: Path) -> Command:
+    """Run a command against the server; `URL` stands for the database, `FILE` for two horses."""
+    file = tmp_path / "horses.jsonl"
+    file.write_text("".join(f"{json.dumps(horse)}\n" for horse in horses(2)))
+    names = {"URL": postgres.fresh(), "FILE": str(file), "DIR": str(tmp_path / "out")}
+
+    def go(line: str, at: BillingServer = server) -> Result:
+        words = [names.get(word, word) for word in line.split()]
+        env = {"MUYBRIDGE_BASE_URL": at.url, "MUYBRIDGE_API_KEY": KEY}
+        return CliRunner().invoke(muybridge, words, env=env)
+
+    return go
+
+
+WORKER = "worker --journal URL --batch horses --out DIR --poll-interval 0.01"
+
+
+def test_from_file_to_results(command: Command, server: BillingServer, tmp_path: Path) -> None:
+    """A batch is submitted without a request, and a worker makes it, and says so by its code."""
+    done = command("batch submit FILE --journal URL --name horses")
+    assert (done.exit_code, done.stdout) == (0, "2 queued\n")
+    assert "to work on it, on any machine: muybridge worker --journal" in done.stderr
+    assert server.requests == 0
+    done = command("batch status --journal URL horses")
+    assert (done.exit_code, done.stdout) == (5, "2 queued\n")
+    done = command(WORKER)
+    assert (done.exit_code, done.stdout) == (0, "2 downloaded\n"), done.stderr
+    assert {path.name for path in (tmp_path / "out").glob("*.png")} == {"h1.png", "h2.png"}
+    assert server.posts == 2
+    done = command(WORKER)
+    assert (done.exit_code, server.posts) == (0, 2)
+    assert not (tmp_path / "out" / "index.html").exists()
+
+
+def test_a_person_decides(command: Command) -> None:
+    """What is ambiguous is listed, and decided about, by the name of the batch."""
+    with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
+        assert command("batch submit FILE --journal URL --name horses", server).exit_code == 0
+        done = command(WORKER, server)
+        assert (done.exit_code, done.stdout) == (4, "2 ambiguous\n")
+        assert "item 1 (h1) is ambiguous" in done.stderr
+        assert "muybridge batch resolve --journal URL horses ITEM" in done.stderr
+        (task,) = server.accepted["horse 1"]
+        done = command(f"batch resolve --journal URL horses h1 --adopt {task}", server)
+        assert (done.exit_code, done.stderr) == (
+            0,
+            "item 1 (h1) is submitted now; to resume: muybridge worker\n",
+        )
+        done = command("batch resolve --journal URL horses h2 --resubmit --i-may-pay-twice", server)
+        assert done.exit_code == 2
+        assert "may still be under way: try again in" in done.stderr
+        assert command("batch resolve --journal URL horses h2 --abandon", server).exit_code == 0
+        done = command(f"{WORKER} --json", server)
+        summary: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        assert done.exit_code == 0
+        assert summary["counts"] == {"abandoned": 1, "downloaded": 1}
+        assert (summary["items"], summary["strays"]) == ([], [])
+
+
+def test_the_page(
+    server: BillingServer, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of the page about many machines print what it shows."""
+    monkeypatch.chdir(tmp_path)
+    url = postgres.fresh()
+    settings = {"MUYBRIDGE_BASE_URL": server.url, "MUYBRIDGE_API_KEY": KEY}
+    page = (Path(__file__).parents[2] / "docs" / "many-machines.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        line, _, printed = example.partition("\n")
+        command, *words = shlex.split(line.replace("postgresql://db.internal/studio", url))
+        if command == "cat":
+            Path(words[0]).write_text(printed, encoding="utf-8")
+            continue
+        if words[0] == "worker":
+            words += ["--poll-interval", "0.01"]
+        done = CliRunner().invoke(muybridge, words, env=settings)
+        said = re.sub(r"task-\d+-A-horse-at-a-(\w+)", r"task-N-\1", done.output)
+        shown = re.sub(r"task-\d+-", "task-N-", printed)
+        assert sorted(said.split("\n")) == sorted([*shown.strip("\n").split("\n"), ""]), line
+
+
+def test_json(command: Command) -> None:
+    """Programs read the same as JSON."""
+    done = command("batch submit FILE --journal URL --name horses --json")
+    assert json.loads(done.stdout) == {"ok": True, "counts": {"queued": 2}}
+    done = command("batch status --journal URL horses --json")
+    assert json.loads(done.stdout) == {
+        "event": "summary",
+        "ok": False,
+        "exit_code": 5,
+        "counts": {"queued": 2},
+        "items": [],
+        "strays": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("batch status --journal URL mules", "There is no batch 'mules'"),
+        ("batch status --journal nonsense horses", "not the address of a database"),
+        (WORKER, "There is no batch 'horses'"),
+    ],
+)
+def test_an_unusable_journal(line: str, said: str, command: Command, server: BillingServer) -> None:
+    """A batch that is not there, and a database that cannot be used, end with 6."""
+    done = command(line)
+    assert done.exit_code == 6, done.output
+    assert said in done.stderr
+    assert server.requests == 0

@@ -1,0 +1,262 @@
+"""Workers on a shared batch, in one process: turns, leases, late responses, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from muybridge import AsyncClient, Client, batch
+from muybridge.batch import JournalMissing, SharedBatch, SharedReport, State, WrongService
+from muybridge.batch.journal_errors import JournalAway
+from muybridge.batch.recovery import UNKNOWN_END
+from muybridge_protocol.service import Service
+
+from .billing import BillingServer, Fault
+from .postgres_server import Postgres
+from .runner_process import KEY, horses
+
+Work = Callable[..., SharedReport]
+
+
+@pytest.fixture
+def shared(postgres: Postgres) -> SharedBatch:
+    return SharedBatch(postgres.fresh(), "horses")
+
+
+@pytest.fixture(params=["requests", "trio", "asyncio"])
+def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
+    """Let a worker work, under the driver under test."""
+
+    def go(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
+        with Client(KEY, server.url, poll_interval=0.005) as client:
+            return batch.work(client, shared, tmp_path / "out", **options)
+
+    async def go_async(
+        server: BillingServer, shared: SharedBatch, options: dict[str, Any]
+    ) -> SharedReport:
+        async with AsyncClient(KEY, server.url, poll_interval=0.005) as client:
+            return await batch.work_async(client, shared, tmp_path / "out", **options)
+
+    def under_trio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
+        return trio.run(go_async, server, shared, options)
+
+    def under_asyncio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
+        return asyncio.run(go_async(server, shared, options))
+
+    return {"requests": go, "trio": under_trio, "asyncio": under_asyncio}[request.param]
+
+
+def submit(server: BillingServer, shared: SharedBatch, count: int) -> SharedReport:
+    return batch.submit(shared, horses(count), Service(base_url=server.url))
+
+
+def expire(postgres: Postgres, shared: SharedBatch) -> None:
+    """Let the lease of every worker run out, and pretend that no request is under way."""
+    postgres.execute(
+        "UPDATE muybridge_workers SET lease_until = clock_timestamp() - interval '1 ms'",
+        url=shared.url,
+    )
+
+
+def test_a_worker_finishes_the_batch(
+    work: Work, server: BillingServer, shared: SharedBatch, tmp_path: Path
+) -> None:
+    """A worker takes turns until nothing is left, and saves every result."""
+    assert submit(server, shared, 6).counts == {State.QUEUED: 6}
+    report = work(server, shared)
+    assert (report.counts, report.done, report.stopped) == ({State.DOWNLOADED: 6}, True, "")
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.png")) == [
+        f"h{number}.png" for number in range(1, 7)
+    ]
+    assert (server.posts, server.doubles) == (6, [])
+    with shared.open() as journal:
+        assert not list((tmp_path / "out" / f"journal-{journal.id}").glob("r*"))
+        assert journal.owners() == []
+
+
+def test_two_workers_share_the_items(
+    server: BillingServer, shared: SharedBatch, tmp_path: Path
+) -> None:
+    """Two workers at once never send the same item."""
+    submit(server, shared, 12)
+    reports: list[SharedReport] = []
+
+    def go(name: str) -> None:
+        with Client(KEY, server.url, poll_interval=0.005) as client:
+            reports.append(batch.work(client, shared, tmp_path / name, creates=2, lease=3))
+
+    threads = [threading.Thread(target=go, args=(name,)) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [report.counts for report in reports] == [{State.DOWNLOADED: 12}] * 2
+    assert (server.posts, server.doubles) == (12, [])
+
+
+def test_creates_are_limited_apart_from_tasks(
+    work: Work, server: BillingServer, shared: SharedBatch
+) -> None:
+    """However many tasks are in progress, only so many creates are under way at once."""
+    submit(server, shared, 8)
+    under_way: list[int] = []
+
+    def look(_: str) -> None:
+        with shared.open() as journal:
+            counts = journal.counts()
+            under_way.append(counts.get(State.ARMED, 0) + counts.get(State.CLAIMED, 0))
+
+    server.on_create = look
+    assert work(server, shared, creates=2, concurrency=8).done
+    assert max(under_way) <= 2
+
+
+def test_what_is_ambiguous_is_left_to_a_person(work: Work, shared: SharedBatch) -> None:
+    """A create whose response is lost is never resent, and a person decides about it."""
+    with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
+        submit(server, shared, 2)
+        report = work(server, shared)
+        assert report.counts == {State.AMBIGUOUS: 2}
+        assert [entry.number for entry in report.ambiguous] == [1, 2]
+        assert server.posts == 2
+        with pytest.raises(batch.CannotResolve, match="may still be under way"):
+            batch.resubmit(shared, "h1", i_may_pay_twice=True)
+        assert batch.adopt(shared, "h1", server.accepted["horse 1"][0]).state is State.SUBMITTED
+        assert batch.abandon(shared, "h2").state is State.ABANDONED
+        assert work(server, shared).counts == {State.ABANDONED: 1, State.DOWNLOADED: 1}
+
+
+def test_a_late_response_belongs_to_its_item(
+    work: Work, server: BillingServer, shared: SharedBatch, postgres: Postgres
+) -> None:
+    """A worker that is declared dead while its create is under way still records the id."""
+    submit(server, shared, 1)
+    states: list[State] = []
+
+    def declare_dead(_: str) -> None:
+        with shared.open() as journal:
+            (owner,) = journal.owners()
+            expire(postgres, shared)
+            assert journal.bury(owner, ended=False)
+            entry = journal.entry(1)
+            journal.move(
+                entry, State.ARMED, State.AMBIGUOUS, by=owner, owner=None, reason=UNKNOWN_END
+            )
+            states.append(journal.entry(1).state)
+
+    server.on_create = declare_dead
+    report = work(server, shared)
+    assert states == [State.AMBIGUOUS]
+    assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
+    assert (server.posts, server.doubles) == (1, [])
+
+
+def test_a_late_response_that_nobody_waits_for_is_kept(
+    work: Work, server: BillingServer, shared: SharedBatch
+) -> None:
+    """If a person has abandoned the item meanwhile, the id is a stray, and it is not lost."""
+    submit(server, shared, 1)
+
+    def declare_dead(_: str) -> None:
+        with shared.open() as journal:
+            (owner,) = journal.owners()
+            journal.bury(owner, ended=True)
+            entry = journal.entry(1)
+            journal.move(entry, State.ARMED, State.AMBIGUOUS, by=owner, owner=None)
+        batch.abandon(shared, 1)
+
+    server.on_create = declare_dead
+    report = work(server, shared)
+    assert report.counts == {State.ABANDONED: 1}
+    (stray,) = report.strays
+    assert (stray.number, stray.attempt, stray.state) == (1, 1, State.SUBMITTED)
+    assert server.accepted["horse 1"][0] in (stray.token or "")
+
+
+def test_a_worker_that_was_paused_does_not_send(
+    work: Work, server: BillingServer, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A create that was armed too long ago is armed anew, and sent once."""
+    from muybridge.batch import scheduler  # noqa: PLC0415  for this test alone
+
+    submit(server, shared, 1)
+    moments = iter([0.0, 5.1])  # armed, and about to send; then the clock stands still
+    monkeypatch.setattr(scheduler, "_seconds", lambda: next(moments, 7.0))
+    report = work(server, shared)
+    assert report.counts == {State.DOWNLOADED: 1}
+    assert report.entries[0].attempt == 2
+    assert (server.posts, server.doubles) == (1, [])
+
+
+@pytest.mark.parametrize("method", ["move", "report_late"])
+def test_a_response_waits_on_the_disk_while_the_database_is_away(
+    method: str,
+    work: Work,
+    server: BillingServer,
+    shared: SharedBatch,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The id of a create that is accepted while the database is away is recorded afterwards."""
+    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  needs the extra
+
+    submit(server, shared, 1)
+    original = getattr(PostgresJournal, method)
+    failed: list[State] = []
+
+    def away(journal: Any, *arguments: Any, **facts: Any) -> Any:
+        if "reply" in facts and facts["reply"] is not None and not failed:
+            failed.append(journal.entry(1).state)
+            raise JournalAway("the database is away")
+        return original(journal, *arguments, **facts)
+
+    def declare_dead(_: str) -> None:
+        with shared.open() as journal:
+            (owner,) = journal.owners()
+            journal.bury(owner, ended=True)
+            entry = journal.entry(1)
+            journal.move(entry, State.ARMED, State.AMBIGUOUS, by=owner, owner=None)
+
+    if method == "report_late":
+        server.on_create = declare_dead
+    monkeypatch.setattr(PostgresJournal, method, away)
+    report = work(server, shared)
+    assert failed == [State.ARMED if method == "move" else State.AMBIGUOUS]
+    assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
+    assert (server.posts, server.doubles) == (1, [])
+
+
+def test_another_batch_or_service_is_refused(
+    work: Work, server: BillingServer, shared: SharedBatch
+) -> None:
+    """A worker sends nothing for a batch that is not there, or whose tasks are elsewhere."""
+    with pytest.raises(JournalMissing):
+        work(server, shared)
+    batch.submit(shared, horses(1), Service(base_url="https://service.test"))
+    with pytest.raises(WrongService, match=r"begun at https://service\.test"):
+        work(server, shared)
+    with pytest.raises(WrongService):
+        submit(server, shared, 1)
+    assert server.requests == 0
+
+
+def test_items_are_appended(server: BillingServer, shared: SharedBatch) -> None:
+    """Submitting again adds what is new, and refuses what differs."""
+    submit(server, shared, 2)
+    assert submit(server, shared, 3).counts == {State.QUEUED: 3}
+    assert submit(server, shared, 3).counts == {State.QUEUED: 3}
+    with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
+        batch.submit(shared, horses(3, first=2), Service(base_url=server.url))
+    with pytest.raises(batch.InvalidBatch, match="3 items are in"):
+        submit(server, shared, 2)
+    assert [entry.name for entry in batch.shared_status(shared).entries] == ["h1", "h2", "h3"]
+
+
+def test_the_address_is_not_shown() -> None:
+    """The address of a database may hold a password, and no repr shows it."""
+    assert "hush" not in repr(SharedBatch("postgresql://u:hush@host/x", "horses"))

@@ -1,0 +1,136 @@
+"""Batches in a journal that several machines share: begin one, and look at it from anywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import attrs
+
+from muybridge.batch.entries import Entries
+from muybridge.batch.events import SETTLED
+from muybridge.batch.items import Source, checked_items
+from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.opening import add_new, check_service
+from muybridge.batch.port import Journal, SharedJournal, Stray
+from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge_protocol.service import Service
+
+
+@attrs.frozen
+class SharedBatch:
+    """A batch in a database.
+
+    Args:
+        url: The database: `postgresql://USER@HOST/DATABASE`. Keep the password in a `.pgpass` file,
+            or in `PGPASSWORD`.
+        name: The batch's name.
+    """
+
+    url: str = attrs.field(repr=False)
+    name: str
+
+    def open(self, *, lease: float | None = None) -> SharedJournal:
+        """Open its journal.
+
+        Args:
+            lease: Seconds after which a worker that has fallen silent is declared dead, or None for
+                the default.
+
+        Raises:
+            JournalMissing: There is no such batch.
+            JournalUnusable: The database cannot be used.
+        """
+        from muybridge.batch.postgres import LEASE, PostgresJournal  # noqa: PLC0415  an extra
+
+        return PostgresJournal(self.url, self.name, lease=LEASE if lease is None else lease)
+
+
+Place = str | os.PathLike[str] | SharedBatch
+"""The folder of a batch, or a batch in a database."""
+
+
+@attrs.frozen(kw_only=True)
+class SharedReport:
+    """The progress of a batch in a database.
+
+    Args:
+        batch: The batch.
+        counts: How many items are in each state, without empty states.
+        entries: Its items, read from the journal on access.
+        strays: Responses that arrived when their items could not take them any more. One that names
+            a task was paid for.
+        stopped: Why a worker stopped early, or "".
+    """
+
+    batch: SharedBatch
+    counts: Mapping[State, int]
+    entries: Sequence[Entry] = attrs.field(repr=False)
+    strays: tuple[Stray, ...] = ()
+    stopped: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do, neither for a worker nor for a person."""
+        return SETTLED.issuperset(self.counts)
+
+    @property
+    def ambiguous(self) -> tuple[Entry, ...]:
+        """The items that need a person's decision."""
+        if State.AMBIGUOUS not in self.counts:
+            return ()
+        with self.batch.open() as journal:
+            return tuple(journal.entries(State.AMBIGUOUS))
+
+
+def submit(batch: SharedBatch, source: Source, service: Service) -> SharedReport:
+    """Begin *batch*, or add items to it. Nothing is sent: workers do that.
+
+    Submitting the same items again changes nothing; items may be appended to them.
+
+    Args:
+        batch: The batch.
+        source: A file (`.jsonl`, `.json` or `.csv`), requests, or objects with the keys of a file's
+            items.
+        service: Where its tasks will be: `client.service`.
+
+    Raises:
+        InvalidBatch: Some items are not valid, or differ from those that the batch has.
+        JournalUnusable: The database cannot be used; `WrongService` if its tasks are elsewhere.
+        OSError: The file cannot be read.
+    """
+    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
+
+    named = service.require_base_url()
+    with (
+        checked_items(source) as items,
+        PostgresJournal.create(batch.url, batch.name, named, items) as journal,
+    ):
+        check_service(journal, named)
+        if not journal.is_new:
+            add_new(journal, items)
+        return report_of(batch, journal)
+
+
+def shared_status(batch: SharedBatch) -> SharedReport:
+    """Return the progress of *batch*.
+
+    Raises:
+        JournalUnusable: The database cannot be used, or there is no such batch.
+    """
+    with batch.open() as journal:
+        return report_of(batch, journal)
+
+
+def report_of(batch: SharedBatch, journal: Journal) -> SharedReport:
+    """Return the progress of *batch* as *journal* has it."""
+    counts = journal.counts()
+    entries = Entries(partial(batch.open), sum(counts.values()))
+    return SharedReport(batch=batch, counts=counts, entries=entries, strays=tuple(journal.strays()))
+
+
+def open_journal(place: Place) -> SqliteJournal | SharedJournal:
+    """Open the journal of a batch, wherever it is."""
+    return place.open() if isinstance(place, SharedBatch) else SqliteJournal(Path(place))

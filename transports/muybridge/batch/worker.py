@@ -1,0 +1,245 @@
+"""`work` and `work_async`: one of several machines at work on a batch in a database.
+
+A worker takes turns. In a turn it is one incarnation of a worker: it registers under a fresh id,
+works on free items until it can do nothing more, and gives back what it has not finished. Between
+two turns it keeps nothing but the files of responses that the database could not take; the next
+turn records those first. So whatever ends a turn (a database that is away, a lease that has run
+out, a kill) ends no more than that turn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from muybridge.base_client import BaseClient
+from muybridge.batch.events import BatchEvent
+from muybridge.batch.journal_entries import State
+from muybridge.batch.journal_errors import ClaimLost, JournalAway
+from muybridge.batch.lease import Lease
+from muybridge.batch.opening import at_work, check_service
+from muybridge.batch.recovery import recover
+from muybridge.batch.run_state import Run, Settings
+from muybridge.batch.runner_files import Runner
+from muybridge.batch.scheduler import Scheduler
+from muybridge.batch.shared import SharedBatch, SharedReport, report_of
+from muybridge.client import Client
+from muybridge.drivers import blocking
+from muybridge.drivers.calls import check_wait
+from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
+from muybridge_protocol.operations.poll import WAIT_TIMEOUT
+
+if TYPE_CHECKING:
+    from muybridge.async_client import AsyncClient
+
+CREATES: Final = 4
+"""Most creates under way at once: a crash leaves that many ambiguous items at most."""
+CONCURRENCY: Final = 32
+"""Most tasks in progress at once."""
+PATIENCE: Final = 600.0
+"""Seconds to wait for a database that is away."""
+_FRUITLESS: Final = 3
+"""Turns without any progress after which nobody can do anything more."""
+_SHORTEST_PAUSE: Final = 0.25
+_LONGEST_PAUSE: Final = 10.0
+_UNFINISHED: Final = (
+    State.QUEUED,
+    State.CLAIMED,
+    State.ARMED,
+    State.SUBMITTED,
+    State.COMPLETED,
+)
+
+
+def work(
+    client: Client,
+    batch: SharedBatch,
+    out: str | os.PathLike[str],
+    *,
+    creates: int = CREATES,
+    concurrency: int = CONCURRENCY,
+    timeout: float | None = WAIT_TIMEOUT,
+    download_timeout: float = DOWNLOAD_TIMEOUT,
+    on_event: Callable[[BatchEvent], None] | None = None,
+    patience: float = PATIENCE,
+    lease: float | None = None,
+) -> SharedReport:
+    """Work on *batch*, together with every other worker, until nothing is left to do.
+
+    No two workers work on the same item, and a create that may have been accepted is never resent.
+    If a worker dies or is cut off, the others take over its items once its lease has run out.
+
+    Ctrl-C stops this worker: it waits for the responses to paid requests in flight, gives
+    everything back, and is raised again.
+
+    Args:
+        client: The client to use.
+        batch: The batch.
+        out: The folder on this machine for results, and for responses while the database is away.
+        creates: Most creates under way at once.
+        concurrency: Most tasks in progress at once.
+        timeout: Seconds to wait for a task, or None for no limit. Another turn waits again.
+        download_timeout: Seconds that a download may take.
+        on_event: Called with each event of this worker, by one thread at a time.
+        patience: Seconds to wait for a database that is away, once it has been reached.
+        lease: Seconds after which a worker that has fallen silent is declared dead, or None for the
+            default. Every worker of a batch should have the same.
+
+    Raises:
+        JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
+            elsewhere. Nothing is sent that it could not record.
+        ValueError: The concurrency, or the number of creates, is below 1.
+        OSError: The folder cannot be made.
+    """
+    settings = _settings(
+        creates, concurrency, timeout, download_timeout, on_event, patience=patience
+    )
+    face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
+    return blocking.run(_work, face, batch, Path(out), settings, lease)
+
+
+async def work_async(
+    client: AsyncClient,
+    batch: SharedBatch,
+    out: str | os.PathLike[str],
+    *,
+    creates: int = CREATES,
+    concurrency: int = CONCURRENCY,
+    timeout: float | None = WAIT_TIMEOUT,  # noqa: ASYNC109  of each task, not of this call
+    download_timeout: float = DOWNLOAD_TIMEOUT,
+    on_event: Callable[[BatchEvent], None] | None = None,
+    patience: float = PATIENCE,
+    lease: float | None = None,
+) -> SharedReport:
+    """Do under asyncio or trio what `work` does, with the same arguments and errors.
+
+    The database is written in this thread, because nothing may come between a response and its
+    record. This takes some milliseconds each time.
+
+    Args:
+        client: The client to use.
+        batch: The batch.
+        out: The folder on this machine for results, and for responses while the database is away.
+        creates: Most creates under way at once.
+        concurrency: Most tasks in progress at once.
+        timeout: Seconds to wait for a task, or None for no limit. Another turn waits again.
+        download_timeout: Seconds that a download may take.
+        on_event: Called with each event of this worker.
+        patience: Seconds to wait for a database that is away, once it has been reached.
+        lease: Seconds after which a worker that has fallen silent is declared dead, or None for the
+            default.
+
+    Raises:
+        JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
+            elsewhere.
+        ValueError: The concurrency, or the number of creates, is below 1.
+        OSError: The folder cannot be made.
+    """
+    settings = _settings(
+        creates, concurrency, timeout, download_timeout, on_event, patience=patience
+    )
+    return await _work(client, batch, Path(out), settings, lease)
+
+
+def _settings(
+    creates: int,
+    concurrency: int,
+    timeout: float | None,
+    download_timeout: float,
+    on_event: Callable[[BatchEvent], None] | None,
+    *,
+    patience: float,
+) -> Settings:
+    if concurrency < 1:
+        raise ValueError(f"{concurrency} tasks at once are too few; use 1 or more")
+    if creates < 1:
+        raise ValueError(f"{creates} creates at once are too few; use 1 or more")
+    check_wait(timeout)
+    return Settings(
+        concurrency=concurrency,
+        timeout=timeout,
+        download_timeout=download_timeout,
+        on_event=on_event,
+        local=False,
+        patience=patience,
+        creates=creates,
+    )
+
+
+@attrs.frozen(kw_only=True)
+class _Turn:
+    """How a turn ended.
+
+    Args:
+        report: The progress of the batch.
+        others: Whether other workers own items.
+        lease: Seconds after which one that has fallen silent is declared dead.
+    """
+
+    report: SharedReport
+    others: bool
+    lease: float
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether workers can do more."""
+        return any(map(self.report.counts.get, _UNFINISHED))
+
+
+async def _work(
+    client: BaseClient, batch: SharedBatch, out: Path, settings: Settings, lease: float | None
+) -> SharedReport:
+    driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as the client does
+    runtime = driver.runtime
+    with batch.open(lease=lease) as journal:
+        check_service(journal, client.service.require_base_url())
+    fruitless, reached, before = 0, runtime.now(), None
+    while True:
+        pause = min(_SHORTEST_PAUSE * 2.0**fruitless, _LONGEST_PAUSE)
+        try:
+            turn = await _turn(client, batch, out, settings, lease)
+        except ClaimLost:
+            pause = 0.0  # declared dead: the next incarnation continues
+        except JournalAway:
+            if runtime.now() - reached > settings.patience:
+                raise
+            pause = 1.0
+        else:
+            reached = runtime.now()
+            if turn.report.stopped or not turn.unfinished:
+                return turn.report
+            progress = turn.others or turn.report.counts != before
+            fruitless, before = (0 if progress else fruitless + 1), turn.report.counts
+            if fruitless >= _FRUITLESS:
+                return turn.report
+            if turn.others:  # they finish their items, or their leases run out
+                pause = min(turn.lease / 4, _LONGEST_PAUSE)
+        await runtime.sleep_until(runtime.now() + pause)
+
+
+async def _turn(
+    client: BaseClient, batch: SharedBatch, out: Path, settings: Settings, lease: float | None
+) -> _Turn:
+    """Work on free items until this worker can do nothing more."""
+    calls = client._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as the client does
+    driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the same
+    driver.runtime.now()  # raises where the client cannot be used
+    service = client.service
+    with batch.open(lease=lease) as journal:
+        check_service(journal, service.require_base_url())
+        place = out / f"journal-{journal.id}"
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with Runner(place) as runner:
+            journal.register(runner.name)
+            run = Run(journal=journal, folder=out, place=place, runner=runner, settings=settings)
+            again = partial(recover, service=service, place=place, but=runner.name)
+            with Lease(journal, runner.name, again, run.fail), at_work(service, run):
+                await Scheduler(calls, driver, run).work()
+        await driver.runtime.checkpoint()
+        report = attrs.evolve(report_of(batch, journal), stopped=run.stopped)
+        return _Turn(report=report, others=bool(journal.owners()), lease=journal.lease or 0)

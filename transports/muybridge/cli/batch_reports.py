@@ -1,0 +1,128 @@
+"""How the commands for batches end: exit codes, reasons, and what a database says about a batch."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from muybridge.batch.journal_entries import State
+from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.cli.batch_progress import entry_record
+from muybridge.cli.errors import (
+    AMBIGUOUS,
+    DONE,
+    FAILED,
+    NOT_SAVED,
+    NOT_SENT,
+    SAFE,
+    in_options,
+    interrupted_code,
+)
+from muybridge.cli.invocation import Invocation
+from muybridge.cli.terminal import answer, document, long_document, say
+from muybridge_protocol.service import is_identifier, shown_id
+
+if TYPE_CHECKING:
+    from muybridge.batch import SharedReport
+    from muybridge.batch.journal_entries import Entry
+
+_EXIT_CODES = (
+    (AMBIGUOUS, (State.AMBIGUOUS,)),
+    (NOT_SAVED, (State.COMPLETED,)),
+    (SAFE, (State.QUEUED, State.CLAIMED, State.ARMED, State.SUBMITTED)),
+    (NOT_SENT, (State.REFUSED,)),
+    (FAILED, (State.FAILED,)),
+)
+"""The exit code of a batch with an item in one of the states; the first row that fits counts.
+
+Items that need a decision come first, then those that another run finishes, then the rest.
+"""
+
+
+def exit_code_for(found: Mapping[State, int]) -> int:
+    """Return the exit code for a batch, given how many items are in each state."""
+    return next((code for code, states in _EXIT_CODES if any(map(found.get, states))), DONE)
+
+
+@contextmanager
+def journal_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
+    """Report an unusable journal as a fault of the file system, not as the end of a task."""
+    try:
+        yield
+    except JournalUnusable as error:
+        for line in (f"error: {error}", *getattr(error, "__notes__", ())):
+            say(line)
+        if invocation.json:
+            told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
+            document({"ok": False, "error": told})
+        context.exit(NOT_SAVED)
+
+
+def say_reasons(entries: Iterable[Entry]) -> None:
+    """Say why items are in their states."""
+    for entry in entries:
+        if entry.reason is not None and entry.state is not State.DOWNLOADED:
+            say(f"{entry.label} is {entry.state}: {in_options(entry.reason)}{_named(entry)}")
+
+
+def counted(counts: Mapping[State, int]) -> str:
+    """Return how many items are in each state, in words."""
+    return ", ".join(f"{count} {state}" for state, count in counts.items())
+
+
+def show_shared(
+    context: click.Context,
+    invocation: Invocation,
+    report: SharedReport,
+    *,
+    interrupted: KeyboardInterrupt | None = None,
+) -> None:
+    """Report the state of a batch in a database, and exit with the code for it."""
+    state = exit_code_for(report.counts)
+    code = state if interrupted is None else interrupted_code(interrupted, state)
+    ambiguous = report.ambiguous
+    if invocation.json:
+        strays = [
+            {"number": stray.number, "attempt": stray.attempt, "state": str(stray.state),
+             "token": stray.token}
+            for stray in report.strays
+        ]  # fmt: skip
+        long_document(
+            {
+                "event": "summary",
+                "ok": code == DONE,
+                "exit_code": code,
+                "counts": dict(report.counts),
+                "items": map(entry_record, ambiguous),
+                "strays": strays,
+            }
+        )
+    say_reasons(ambiguous)
+    if ambiguous:
+        say(
+            "look at the account, then decide: muybridge batch resolve --journal URL "
+            f"{shlex.quote(report.batch.name)} ITEM --adopt ID | --abandon | --resubmit "
+            "--i-may-pay-twice"
+        )
+    for stray in report.strays:
+        say(
+            f"item {stray.number}: the response to create {stray.attempt} came too late for it, "
+            f"and would have made it {stray.state}: {stray.token or 'no task'}"
+        )
+    if report.stopped:
+        say(f"stopped: {report.stopped}")
+    if not invocation.json:
+        answer(counted(report.counts))
+    context.exit(code)
+
+
+def _named(entry: Entry) -> str:
+    """Return a note about the id that the response to an ambiguous item names, or ""."""
+    named = entry.candidate if entry.state is State.AMBIGUOUS else None
+    if named is None or not is_identifier(named):
+        return ""
+    return f"; the response names {shown_id(named)}"
