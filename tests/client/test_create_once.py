@@ -244,6 +244,7 @@ def test_a_process_that_died(make_client: MakeClient, world: World, ledger: Path
     with pytest.raises(CreateAmbiguous, match="the process was stopped"):
         client.create_once("order 1", image())
     assert world.posts == []
+    assert [entry.state for entry in SqliteStore(ledger).entries()] == [State.AMBIGUOUS]
     open_ledger(ledger).release(the_entry(ledger))
     client.create_once("order 1", image())
 

@@ -161,6 +161,8 @@ def test_a_text_call() -> None:
     assert quantities == text_quantities("textg-2.5-pro")
     assert (quantities.creates, quantities.calls, quantities.tokens) == (0, 1, None)
     assert (quantities.pictures, quantities.seconds) == (0, 0)
+    references = (quantities.reference_images, quantities.reference_videos)
+    assert (*references, quantities.reference_sounds, quantities.reference_seconds) == (0, 0, 0, 0)
     assert request.estimate().cost is None
 
 

@@ -241,6 +241,9 @@ _ONE_COLUMN = "the row has one column, which is its first and its last"
 _NEVER_LESS = "no wait is below nothing, so that at least -1 s is at least 0 s"
 _ONE_MATCH = "there is at most one, or the best of them comes first"
 
+_SPELLED = (
+    "close = get_close_matches(name.lower(), spelled, n=1) if len(name) <= LONGEST_NAME else []"
+)
 _CLOSER_LOOK = "it looks more closely where that is not needed, and comes to the same"
 _CREDENTIALS = "muybridge.credentials"
 
@@ -593,8 +596,25 @@ EQUIVALENT: dict[_Key, str] = {
                 "return plain[close[0]] if close else None",
                 ("[0]", "[-1]"),
             ),
+            *_swapped(f"{_CORE}.estimates.price_entry", _SPELLED, ("n=1", "n=2")),
         ),
         _ONE_MATCH,
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.estimates.price_entry",
+            _SPELLED,
+            ("if len(name) <= LONGEST_NAME else", "if (len(name) < LONGEST_NAME) else"),
+        ),
+        "no name of that length is close to a known one",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_CORE}.estimates.price_list",
+            "_by_key: Mapping[Key, Price] = attrs.field(init=False, repr=False, eq=False)",
+            ("eq=False", "eq=True"),
+        ),
+        "it is made from the prices, which are compared",
     ),
 }
 """Mutants that behave as the original does, and why."""
