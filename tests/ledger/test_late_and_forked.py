@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from batch.billing import BillingServer
-from muybridge import Client, ImgbRequest
+from muybridge import Client, ImgbRequest, Task
 from muybridge.ledger import (
     Entry,
     Ledger,
@@ -79,6 +79,54 @@ def test_a_late_response_after_a_decision(
     ledger.conclude("k", State.ACCEPTED)
     states = {entry.key: entry.state in SPENT for entry in ledger.entries()}
     assert states == {"k": True, "l": True}
+
+
+@pytest.mark.parametrize("decision", [Ledger.release, Ledger.resubmit, Ledger.abandon])
+def test_a_late_id_after_a_decision(
+    tmp_path: Path, decision: Callable[[Ledger, str], Entry]
+) -> None:
+    """The id of a task is recorded, whatever a person has decided before its response came."""
+    ledger = open_ledger(tmp_path / "ledger")
+    held = Purchase(key="k", account="a", family="imgb", model="imgb-2", amounts=AMOUNTS)
+    ledger.arm(held, (), 0.0)
+    shutil.rmtree(tmp_path / "ledger.owners")
+    decision(open_ledger(tmp_path / "ledger"), "k")
+    ledger.conclude("k", State.ACCEPTED, token=Task(id="task-1").to_token())
+    (entry,) = ledger.entries()
+    assert entry.state in SPENT
+    assert entry.task is not None
+    assert entry.task.id == "task-1"
+
+
+def test_a_late_id_after_a_person_named_another(tmp_path: Path) -> None:
+    """A task that a person has named stays, because they have looked at the account."""
+    ledger = open_ledger(tmp_path / "ledger")
+    held = Purchase(key="k", account="a", family="imgb", model="imgb-2", amounts=AMOUNTS)
+    ledger.arm(held, (), 0.0)
+    shutil.rmtree(tmp_path / "ledger.owners")
+    open_ledger(tmp_path / "ledger").adopt("k", "task-9")
+    ledger.conclude("k", State.ACCEPTED, token=Task(id="task-1").to_token())
+    (entry,) = ledger.entries()
+    assert entry.task is not None
+    assert entry.task.id == "task-9"
+
+
+def test_what_could_not_be_recorded_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever lists the entries records first what could not be recorded before."""
+    ledger = open_ledger(tmp_path / "ledger")
+    held = Purchase(key="k", account="a", family="imgb", model="imgb-2", amounts=AMOUNTS)
+    ledger.arm(held, (), 0.0)
+
+    def full(_: SqliteStore) -> AbstractContextManager[Rows]:
+        raise LedgerUnusable("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStore, "writing", full)
+        with pytest.raises(LedgerUnusable):
+            ledger.conclude("k", State.RELEASED)
+    assert [entry.state for entry in ledger.entries()] == [State.RELEASED]
 
 
 def test_an_outcome_that_could_not_be_recorded_is_recorded_later(

@@ -283,7 +283,10 @@ class _Conclusion:
     cost: Decimal | None
 
     def after(self, entry: Entry) -> Entry:
-        """Return *entry* with this outcome, unless a person has decided otherwise about it."""
+        """Return *entry* with this outcome, unless a person has decided otherwise about it.
+
+        Even then the id of a task is recorded, if the person has named none.
+        """
         if self.cost is not None:
             entry = attrs.evolve(entry, amounts={**entry.amounts, Measure.COST: self.cost})
         known = attrs.evolve(
@@ -297,7 +300,7 @@ class _Conclusion:
             return known
         if entry.state is State.RELEASED and self.state is State.ACCEPTED:
             return attrs.evolve(known, once=None)  # another request may have the name
-        return entry
+        return attrs.evolve(entry, token=self.token if entry.token is None else entry.token)
 
 
 def _ambiguous(entry: Entry) -> Entry:
