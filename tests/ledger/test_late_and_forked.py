@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from decimal import Decimal
 from functools import partial
@@ -109,6 +109,35 @@ def test_a_late_id_after_a_person_named_another(tmp_path: Path) -> None:
     (entry,) = ledger.entries()
     assert entry.task is not None
     assert entry.task.id == "task-9"
+
+
+class Interleaved(SqliteStore):
+    """A store in which something happens whenever the armed entries have been listed.
+
+    Args:
+        path: The file.
+        between: What happens.
+    """
+
+    def __init__(self, path: Path, between: Callable[[], object]) -> None:
+        super().__init__(path)
+        self._between = between
+
+    def entries(self, *states: State) -> Iterator[Entry]:
+        found = list(super().entries(*states))
+        if states == (State.ARMED,):
+            self._between()
+        yield from found
+
+
+def test_an_outcome_that_comes_in_between(tmp_path: Path) -> None:
+    """What is accepted while another process believes its sender dead does not become ambiguous."""
+    ledger = open_ledger(tmp_path / "ledger")
+    held = Purchase(key="k", account="a", family="imgb", model="imgb-2", amounts=AMOUNTS)
+    ledger.arm(held, (), 0.0)
+    shutil.rmtree(tmp_path / "ledger.owners")
+    store = Interleaved(tmp_path / "ledger", lambda: ledger.conclude("k", State.ACCEPTED))
+    assert [entry.state for entry in Ledger(store).entries()] == [State.ACCEPTED]
 
 
 def test_what_could_not_be_recorded_is_shown(
