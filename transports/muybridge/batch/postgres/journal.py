@@ -284,7 +284,10 @@ class PostgresJournal:
             besides: Numbers of items to skip.
         """
         passed = [*besides]
-        for state in (State.COMPLETED, State.SUBMITTED, *([State.QUEUED] if creates else [])):
+        free = [State(row[1]) for row in sorted(self._rows(schema.FREE, besides=passed))]
+        for state in free:
+            if state is State.QUEUED and not creates:
+                continue
             after = State.CLAIMED if state is State.QUEUED else state
             steps = {"owner": owner, "state": state, "after": after, "besides": passed}
             if (number := self._value(schema.TAKE, **steps)) is not None:

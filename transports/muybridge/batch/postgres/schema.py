@@ -114,6 +114,14 @@ IS_BURIED: Final = """
 SELECT buried_at IS NOT NULL FROM muybridge_workers WHERE id = %(worker)s AND batch = %(batch)s
 """
 
+FREE: Final = "\nUNION ALL ".join(
+    f"SELECT {urgency} AS urgency, '{state}' WHERE EXISTS (SELECT 1 FROM muybridge_items "  # noqa: S608  our own names
+    f"WHERE batch = %(batch)s AND state = '{state}' AND owner IS NULL "
+    "AND number <> ALL (%(besides)s::bigint[]))"
+    for urgency, state in enumerate(("completed", "submitted", "queued"))
+)
+"""Which states have free items. It writes nothing, unlike a `TAKE` that finds none."""
+
 TAKE: Final = f"""
 WITH {_ALIVE},
     picked AS MATERIALIZED (
