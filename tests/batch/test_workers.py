@@ -18,7 +18,7 @@ from muybridge.batch.recovery import UNKNOWN_END
 from muybridge_protocol.service import Service
 
 from .billing import BillingServer, Fault
-from .postgres_server import Postgres
+from .postgres_server import Postgres, running
 from .runner_process import KEY, horses
 
 Work = Callable[..., SharedReport]
@@ -229,6 +229,28 @@ def test_a_response_waits_on_the_disk_while_the_database_is_away(
     assert failed == [State.ARMED if method == "move" else State.AMBIGUOUS]
     assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])
+
+
+@pytest.mark.nightly
+def test_the_database_is_restarted_with_responses_in_hand(
+    work: Work, server: BillingServer
+) -> None:
+    """A worker waits for a database that is stopped meanwhile, and loses no id."""
+    with running() as stopping:
+        shared = SharedBatch(stopping.fresh(), "horses")
+        submit(server, shared, 6)
+        created: list[str] = []
+
+        def stop(prompt: str) -> None:
+            created.append(prompt)
+            if len(created) == 3:
+                stopping.server.stop()
+                threading.Timer(1.0, stopping.server.ensure_postgres_running).start()
+
+        server.on_create = stop
+        report = work(server, shared, creates=3, lease=5)
+    assert (report.counts, report.strays) == ({State.DOWNLOADED: 6}, ())
+    assert (server.posts, server.doubles) == (6, [])
 
 
 def test_another_batch_or_service_is_refused(
