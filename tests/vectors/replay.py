@@ -104,9 +104,10 @@ def _media_request(case: Json) -> Any:
     arguments = {names[wire]: value for wire, value in case["input"].items()}
     if case.get("unlisted_model"):
         arguments["model"] = Unlisted(arguments["model"])
+    arguments["extra"] = case.get("extra", {})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        request = family.request(**arguments, extra=case.get("extra", {}))
+        request = family.request(**arguments)
     fields = [str(warning.message).partition(":")[0] for warning in caught]
     assert fields == case["without_effect"]
     return request

@@ -70,14 +70,14 @@ def invalid_cases() -> list[Told]:
 
 def _created(family: Family, body: Told, *, unlisted: bool = False, **extra: object) -> Told:
     notices = [notice.field for notice in family.check(body, keep_unknown=True).notices]
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = {"extra": extra}
     for wire, value in body.items():
         field = family.field(wire)
         assert field is not None
         arguments[field.name] = Unlisted(str(value)) if unlisted and wire == "model" else value
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        request = family.request(**arguments, extra=extra)
+        request = family.request(**arguments)
     name = _name(family, {**body, **extra})
     case: Told = {"name": name, "kind": "create", "family": family.name, "input": body}
     if unlisted:
