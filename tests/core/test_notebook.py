@@ -401,7 +401,7 @@ def test_requests_as_rich_prints_them() -> None:
     """Of a request, rich prints what was set."""
     request = ImgbRequest(model="imgb-2", prompt="a horse", extra={"seed": 7})
     assert printed(request).strip() == (
-        "ImgbRequest(extra={'seed': 7}, model='imgb-2', prompt='a horse')"
+        "ImgbRequest(model='imgb-2', prompt='a horse', extra={'seed': 7})"
     )
     silent = VidsbRequest(model="vidsb_2_0_pro", prompt="a horse", generate_audio=False)
     assert "generate_audio=False" in printed(silent)

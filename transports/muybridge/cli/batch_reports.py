@@ -24,6 +24,7 @@ from muybridge.cli.errors import (
 )
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import answer, document, long_document, say
+from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.service import is_identifier, shown_id
 
 if TYPE_CHECKING:
@@ -86,11 +87,6 @@ def show_shared(
     code = state if interrupted is None else interrupted_code(interrupted, state)
     ambiguous = report.ambiguous
     if invocation.json:
-        strays = [
-            {"number": stray.number, "attempt": stray.attempt, "state": str(stray.state),
-             "token": stray.token}
-            for stray in report.strays
-        ]  # fmt: skip
         long_document(
             {
                 "event": "summary",
@@ -98,7 +94,10 @@ def show_shared(
                 "exit_code": code,
                 "counts": dict(report.counts),
                 "items": map(entry_record, ambiguous),
-                "strays": strays,
+                "strays": [
+                    attributes(stray, "number", "attempt", "state", "token")
+                    for stray in report.strays
+                ],
             }
         )
     say_reasons(ambiguous)
