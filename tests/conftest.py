@@ -37,13 +37,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return how many workers `-n auto` starts: tests wait for other processes half the time."""
-    return (os.cpu_count() or 1) + 2
-
-
 _SETTINGS = (
     "MUYBRIDGE_API_KEY",
     "MUYBRIDGE_BASE_URL",

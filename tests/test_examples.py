@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
 import re
 from collections.abc import Iterator
 from inspect import signature
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from sybil import Example, Sybil
@@ -75,7 +77,8 @@ def test_examples_run(
     def printed_at_last(example: Example) -> None:
         assert capsys.readouterr().out.endswith(str(example.parsed))
 
-    with asyncio.Runner() as runner:
+    # An example may set variables, too.
+    with patch.dict(os.environ), asyncio.Runner() as runner:
         cells = CodeBlockParser("python", Cells(runner))
         document = Sybil([cells, CodeBlockParser("text", printed_at_last)]).parse(page)
         for example in document.examples():
