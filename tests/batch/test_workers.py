@@ -15,6 +15,8 @@ from muybridge import AsyncClient, Client, batch
 from muybridge.batch import JournalMissing, SharedBatch, SharedReport, State, WrongService
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.recovery import UNKNOWN_END
+from muybridge.ledger import State as Spent
+from muybridge.ledger import open_ledger
 from muybridge_protocol.service import Service
 
 from .billing import BillingServer, Fault
@@ -130,6 +132,23 @@ def test_what_is_ambiguous_is_left_to_a_person(work: Work, shared: SharedBatch) 
         assert batch.adopt(shared, "h1", server.accepted["horse 1"][0]).state is State.SUBMITTED
         assert batch.abandon(shared, "h2").state is State.ABANDONED
         assert work(server, shared).counts == {State.ABANDONED: 1, State.DOWNLOADED: 1}
+
+
+def test_a_refused_decision_changes_nothing(
+    work: Work, shared: SharedBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a create may be under way, `resubmit` does not release it in the ledger either."""
+    path = tmp_path / "ledger.sqlite3"
+    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(path))
+    ledger = open_ledger(path)
+    with BillingServer(lambda _: Fault.ACCEPTED_RESET) as server:
+        submit(server, shared, 1)
+        work(server, shared)
+        with pytest.raises(batch.CannotResolve, match="may still be under way"):
+            batch.resubmit(shared, "h1", i_may_pay_twice=True)
+        assert [entry.state for entry in ledger.entries()] == [Spent.AMBIGUOUS]
+        assert work(server, shared).counts == {State.AMBIGUOUS: 1}
+        assert server.posts == 1
 
 
 def test_a_late_response_belongs_to_its_item(

@@ -131,8 +131,10 @@ def _decide(
         raise CannotResolve(f"{entry.label} is {entry.state}: there is nothing to decide about it")
     if after is not State.ABANDONED:
         facts = {**NO_REPLY, **facts}
-    settle(entry, in_ledger)
     try:
+        if after is State.QUEUED:
+            journal.check_ended(entry)  # first: what the ledger is told reaches the item later
+        settle(entry, in_ledger)
         journal.move(entry, entry.state, after, by=None, **facts)
     except ClaimLost as error:
         raise CannotResolve(str(error)) from None

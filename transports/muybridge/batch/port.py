@@ -218,6 +218,14 @@ class Journal(Protocol):
         """
         ...
 
+    def check_ended(self, entry: Entry) -> None:
+        """Check that the last create of an item has certainly ended, so that it may be sent again.
+
+        Raises:
+            StillSending: It may still be under way.
+        """
+        ...
+
     def report_late(
         self, number: int, attempt: int, after: State, *, by: str, **facts: Any
     ) -> bool:

@@ -372,6 +372,9 @@ class SqliteJournal:
             if changed.rowcount != 1:
                 raise ClaimLost(f"{entry.label} is not {before} any more: another one moved it.")
 
+    def check_ended(self, entry: Entry) -> None:
+        """Do nothing: only an item whose runner has ended its create is free."""
+
     def report_late(
         self, number: int, attempt: int, after: State, *, by: str, **facts: Any
     ) -> bool:

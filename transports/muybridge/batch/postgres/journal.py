@@ -330,13 +330,22 @@ class PostgresJournal:
         step = {"number": entry.number, "before": before, "after": after, "by": by}
         if self._change(schema.MOVE.format(facts=names), **step, **values):
             return
+        if (before, after, by) == (State.AMBIGUOUS, State.QUEUED, None):
+            self.check_ended(entry)
+        raise ClaimLost(f"{entry.label} is not {before} any more: another one moved it.")
+
+    def check_ended(self, entry: Entry) -> None:
+        """Check that the last create of an ambiguous item has certainly ended.
+
+        Raises:
+            StillSending: It may still be under way.
+        """
         left = self._value(schema.STILL_SENDING, number=entry.number)
-        if left is not None and (before, after, by) == (State.AMBIGUOUS, State.QUEUED, None):
+        if left is not None:
             raise StillSending(
                 f"the request of {entry.label} may still be under way: try again in "
                 f"{int(cast('float', left)) + 1} seconds."
             )
-        raise ClaimLost(f"{entry.label} is not {before} any more: another one moved it.")
 
     def report_late(
         self, number: int, attempt: int, after: State, *, by: str, **facts: Any
