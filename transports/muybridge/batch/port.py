@@ -37,9 +37,17 @@ from typing import Any, Protocol, Self
 import attrs
 
 from muybridge.batch.journal_entries import Entry, NewItem, State
-from muybridge.batch.journal_errors import ClaimLost, Unstorable
+from muybridge.batch.journal_errors import ClaimLost, StillSending, Unstorable
 
-__all__ = ["ClaimLost", "Journal", "NewItem", "SharedJournal", "Stray", "Unstorable"]
+__all__ = [
+    "ClaimLost",
+    "Journal",
+    "NewItem",
+    "SharedJournal",
+    "StillSending",
+    "Stray",
+    "Unstorable",
+]
 
 
 @attrs.frozen(kw_only=True)
