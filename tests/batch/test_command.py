@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 from muybridge import batch
 from muybridge.batch import Report, State
 from muybridge.cli.batch import exit_code_of
+from muybridge.cli.batch_progress import line
 from muybridge.cli.commands import muybridge
 from processes import environment
 
@@ -378,6 +379,19 @@ def test_a_signal_before_the_batch_is_begun(
     assert process.returncode == 128 + number
     by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
     assert stderr == f"error: Interrupted{by}. Nothing was sent.\n"
+
+
+def test_a_retry_is_told_once() -> None:
+    """The line of a retry is the item and the sentence, without another word for it."""
+    event = batch.BatchEvent(
+        what=batch.What.RETRY,
+        item=1,
+        name="h1",
+        detail="retrying create in 1 s: status 503",
+        finished=0,
+        total=1,
+    )
+    assert line(event) == "item 1 (h1): retrying create in 1 s: status 503"
 
 
 @posix

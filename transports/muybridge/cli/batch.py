@@ -14,7 +14,15 @@ from muybridge.batch.contact_sheet import NAME as SHEET
 from muybridge.batch.journal_errors import JournalMissing
 from muybridge.cli.batch_preview import confirm, show_preview
 from muybridge.cli.batch_progress import entry_record, reporting
-from muybridge.cli.batch_reports import exit_code_for, journal_errors, say_reasons, show_shared
+from muybridge.cli.batch_reports import (
+    counted,
+    exit_code_for,
+    journal_errors,
+    say_how_to_decide,
+    say_reasons,
+    show_shared,
+    summary_record,
+)
 from muybridge.cli.errors import (
     AMBIGUOUS,
     DONE,
@@ -362,26 +370,15 @@ def _finish(
     state = exit_code_of(report)
     code = state if interrupted is None else interrupted_code(interrupted, state)
     if invocation.json:
-        long_document(
-            {
-                "event": "summary",
-                "ok": code == DONE,
-                "exit_code": code,
-                "counts": dict(report.counts),
-                "items": map(entry_record, report.entries),
-                "sheet": None if report.sheet is None else str(report.sheet),
-            }
-        )
+        sheet = None if report.sheet is None else str(report.sheet)
+        long_document({**summary_record(code, report.counts, report.entries), "sheet": sheet})
     say_reasons(report.entries)
     if report.ambiguous:
-        say(
-            f"look at the account, then decide: muybridge batch resolve {_quoted(report)} ITEM "
-            "--adopt ID | --abandon | --resubmit --i-may-pay-twice"
-        )
+        say_how_to_decide(shlex.quote(str(report.folder)))
     if report.stopped:
         say(f"stopped: {in_options(report.stopped)}")
     if not invocation.json:
-        answer(", ".join(f"{count} {state}" for state, count in report.counts.items()))
+        answer(counted(report.counts))
         if report.sheet is not None:
             answer(str(report.sheet))
     if report.sheet is not None and report.sheet.name != SHEET:
@@ -390,10 +387,6 @@ def _finish(
     if again is not None and unfinished:
         say(f"to resume: {again}")
     context.exit(code)
-
-
-def _quoted(report: Report) -> str:
-    return shlex.quote(str(report.folder))
 
 
 def _command(chosen: _Chosen) -> str:

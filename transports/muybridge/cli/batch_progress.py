@@ -107,7 +107,8 @@ def reporting(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, No
 def line(event: BatchEvent) -> str:
     """Return *event* as a line for people."""
     label = f"item {event.item} ({event.name})" if event.name else f"item {event.item}"
-    parts = [event.what, event.task if event.what is What.SUBMITTED else None, event.detail]
+    said = None if event.what is What.RETRY else event.what  # the detail is a sentence
+    parts = [said, event.task if event.what is What.SUBMITTED else None, event.detail]
     return readable(f"{label}: {' '.join(filter(None, parts))}", _LONGEST_LINE)
 
 

@@ -75,6 +75,31 @@ def counted(counts: Mapping[State, int]) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
+def summary_record(
+    code: int, counts: Mapping[State, int], entries: Iterable[Entry]
+) -> dict[str, object]:
+    """Return what a batch's last JSON object has, wherever its journal is."""
+    return {
+        "event": "summary",
+        "ok": code == DONE,
+        "exit_code": code,
+        "counts": dict(counts),
+        "items": map(entry_record, entries),
+    }
+
+
+def say_how_to_decide(batch: str) -> None:
+    """Say how a person decides about ambiguous items.
+
+    Args:
+        batch: The batch, as words of the command.
+    """
+    say(
+        f"look at the account, then decide: muybridge batch resolve {batch} ITEM "
+        "--adopt ID | --abandon | --resubmit --i-may-pay-twice"
+    )
+
+
 def show_shared(
     context: click.Context,
     invocation: Invocation,
@@ -87,26 +112,13 @@ def show_shared(
     code = state if interrupted is None else interrupted_code(interrupted, state)
     ambiguous = report.ambiguous
     if invocation.json:
-        long_document(
-            {
-                "event": "summary",
-                "ok": code == DONE,
-                "exit_code": code,
-                "counts": dict(report.counts),
-                "items": map(entry_record, ambiguous),
-                "strays": [
-                    attributes(stray, "number", "attempt", "state", "token")
-                    for stray in report.strays
-                ],
-            }
-        )
+        strays = [
+            attributes(stray, "number", "attempt", "state", "token") for stray in report.strays
+        ]
+        long_document({**summary_record(code, report.counts, ambiguous), "strays": strays})
     say_reasons(ambiguous)
     if ambiguous:
-        say(
-            "look at the account, then decide: muybridge batch resolve --journal URL "
-            f"{shlex.quote(report.batch.name)} ITEM --adopt ID | --abandon | --resubmit "
-            "--i-may-pay-twice"
-        )
+        say_how_to_decide(f"--journal URL {shlex.quote(report.batch.name)}")
     for stray in report.strays:
         say(
             f"item {stray.number}: the response to create {stray.attempt} came too late for it, "
