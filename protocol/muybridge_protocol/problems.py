@@ -10,16 +10,17 @@ from muybridge_protocol.records.json import readable
 _SHOWN_PROBLEMS: Final = 50
 
 
-def list_problems(problems: Sequence[object], where: str) -> str:
+def list_problems(problems: Sequence[object], where: str, undone: str = "nothing was sent") -> str:
     """Return the message of an error that lists everything that is wrong.
 
     Args:
         problems: All that was found. The first 50 are listed.
         where: What they were found in.
+        undone: What was not done because of them.
     """
     count = len(problems)
     lines = [f"  {readable(str(problem), 1000)}" for problem in problems[:_SHOWN_PROBLEMS]]
     if count > _SHOWN_PROBLEMS:
         lines.append(f"  ... and {count - _SHOWN_PROBLEMS} more")
-    heading = f"{count} problem{'s' if count != 1 else ''} in {where} (nothing was sent):"
+    heading = f"{count} problem{'s' if count != 1 else ''} in {where} ({undone}):"
     return "\n".join([heading, *lines])

@@ -117,7 +117,7 @@ _ALL = (
             "muybridge.ledger.owners",
             "muybridge.ledger.spent",
             "muybridge.ledger.sqlite_store",
-            "muybridge.batch.decisions",
+            "muybridge.batch.decisions.in_ledger",
         ),
         (
             "tests/batch/test_decisions.py",

@@ -8,7 +8,14 @@ with Client() as client:
 
 from __future__ import annotations
 
-from muybridge.batch.ambiguous_items import CannotResolve, abandon, adopt, resubmit
+from muybridge.batch.decisions.items import CannotResolve, Choice, abandon, adopt, resubmit
+from muybridge.batch.decisions.table import (
+    Decision,
+    InvalidDecisions,
+    ambiguous,
+    decision_table,
+    resolve_all,
+)
 from muybridge.batch.events import BatchEvent, Report, What
 from muybridge.batch.items import BatchProblem, InvalidBatch, read_items
 from muybridge.batch.journal_entries import Entry, State
@@ -23,8 +30,11 @@ __all__ = [
     "BatchEvent",
     "BatchProblem",
     "CannotResolve",
+    "Choice",
+    "Decision",
     "Entry",
     "InvalidBatch",
+    "InvalidDecisions",
     "JournalMissing",
     "JournalUnusable",
     "Preview",
@@ -36,8 +46,11 @@ __all__ = [
     "WrongService",
     "abandon",
     "adopt",
+    "ambiguous",
+    "decision_table",
     "preview",
     "read_items",
+    "resolve_all",
     "resubmit",
     "run",
     "run_async",

@@ -8,6 +8,7 @@ as its lock can be had: nobody has to wait for a lease, and a dead runner sends 
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
@@ -255,7 +256,11 @@ class SqliteJournal:
 
     def with_task(self, task_id: str) -> Entry | None:
         """Return the item whose task has this id, or None."""
-        return next((entry for entry in self.entries() if entry.task_id == task_id), None)
+        written = json.dumps(storable(task_id, str))[1:-1]
+        found = self._select(
+            f"{_SELECT} WHERE instr(token, ?) OR instr(token, ?) ORDER BY number", task_id, written
+        )
+        return next((entry for entry in found if entry.task_id == task_id), None)
 
     def counts(self) -> dict[State, int]:
         """Return how many items are in each state, without empty states."""

@@ -13,7 +13,7 @@ import click
 from muybridge.batch.contact_sheet import NAME as SHEET
 from muybridge.batch.journal_errors import JournalMissing
 from muybridge.cli.batch_preview import confirm, show_preview
-from muybridge.cli.batch_progress import entry_record, reporting
+from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import (
     counted,
     exit_code_for,
@@ -46,7 +46,7 @@ from muybridge.cli.options import (
     timeout,
 )
 from muybridge.cli.suggestions import files
-from muybridge.cli.terminal import answer, document, long_document, say
+from muybridge.cli.terminal import answer, long_document, say
 from muybridge.drivers.interrupts import ignoring_signals
 from muybridge_protocol.errors import LocalError
 
@@ -285,58 +285,6 @@ def status(
             show_shared(context, invocation, shared)
         report = batches.status(folder)
     _finish(context, invocation, report, again=None)
-
-
-@batch.command(params=[JSON])
-@click.argument("folder", metavar="DIR", type=click.Path())
-@click.argument("item", metavar="ITEM")
-@click.option("--journal", metavar="URL", help=f"{JOURNAL} DIR is then the name of the batch.")
-@click.option("--adopt", metavar="ID", help="It was accepted, and this is the task: wait for it.")
-@click.option("--abandon", is_flag=True, help="Leave it: neither wait for it nor send it again.")
-@click.option("--resubmit", is_flag=True, help="Send it again in the next run.")
-@click.option(
-    "--i-may-pay-twice",
-    is_flag=True,
-    help="Required with --resubmit, unless the item was refused.",
-)
-@pass_invocation
-@click.pass_context
-def resolve(
-    context: click.Context,
-    invocation: Invocation,
-    folder: str,
-    item: str,
-    *,
-    journal: str | None,
-    adopt: str | None,
-    abandon: bool,
-    resubmit: bool,
-    i_may_pay_twice: bool,
-) -> None:
-    """Decide about an ITEM of the batch in DIR, by number or name, that may have been accepted.
-
-    Nothing is sent now: the next `batch run`, or a worker, acts on the decision. If the request is
-    in a ledger, that entry is decided, too.
-
-    With --json: {ok, item: {number, name, state, ...}}.
-    """
-    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
-
-    if (adopt is not None) + abandon + resubmit != 1:
-        raise click.UsageError("give one of --adopt ID, --abandon and --resubmit")
-    place = folder if journal is None else batches.SharedBatch(journal, folder)
-    with journal_errors(context, invocation):
-        if adopt is not None:
-            entry = batches.adopt(place, item, adopt)
-        elif abandon:
-            entry = batches.abandon(place, item)
-        else:
-            entry = batches.resubmit(place, item, i_may_pay_twice=i_may_pay_twice)
-    if invocation.json:
-        document({"ok": True, "item": entry_record(entry)})
-    else:
-        again = f"muybridge batch run --out {folder}" if journal is None else "muybridge worker"
-        say(f"{entry.label} is {entry.state} now; to resume: {again}")
 
 
 def _check_file_too(file: str | None, error: LocalError) -> None:

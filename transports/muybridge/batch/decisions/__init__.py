@@ -1,0 +1,1 @@
+"""What a person decides about items that may have been accepted."""

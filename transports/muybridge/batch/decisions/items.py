@@ -1,0 +1,232 @@
+"""Let a person decide about an item that may have been accepted.
+
+If its create is in a ledger, the decision settles its entry there as well. `step_of` finds out
+whether a decision applies and changes nothing, so that a whole table of decisions can be checked
+before the first one is applied by `apply`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from muybridge.batch.decisions.in_ledger import NO_REPLY, settle
+from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.journal_errors import ClaimLost
+from muybridge.batch.port import Journal
+from muybridge.batch.shared import Place, open_journal
+from muybridge_protocol.errors import LocalError
+from muybridge_protocol.families import find_family
+from muybridge_protocol.records.json import read_object
+from muybridge_protocol.records.tasks import Task, as_task
+
+if TYPE_CHECKING:
+    from muybridge.ledger import Ledger
+
+
+class CannotResolve(LocalError):
+    """This decision does not apply to the item."""
+
+
+class Choice(StrEnum):
+    """What a person may decide about an item."""
+
+    ADOPT = "adopt"
+    """It was accepted, and this is its task."""
+    ABANDON = "abandon"
+    """It is neither waited for nor sent again."""
+    RESUBMIT = "resubmit"
+    """It is sent again. If it was accepted before, it is paid for twice."""
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """What a decision does.
+
+    Args:
+        entry: The item.
+        after: Its next state.
+        facts: Columns to set.
+        in_ledger: Records it in the ledger, given the key of the entry there.
+    """
+
+    entry: Entry
+    after: State
+    facts: Mapping[str, Any]
+    in_ledger: Callable[[Ledger, str], object]
+
+
+def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
+    """Declare that an ambiguous item was accepted as *task*. The next run waits for it.
+
+    Until the task has ended, you can name another one, in case the first was wrong.
+
+    Args:
+        out: The folder of the batch, or a batch in a database.
+        item: The item's number or name.
+        task: The task, its token or its id.
+
+    Raises:
+        CannotResolve: The item is not ambiguous, or an item has this task already.
+        InvalidIdentifier: The id cannot be one.
+        JournalUnusable: The journal cannot be used.
+        LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
+    """
+    known = as_task(task)
+    with open_journal(out) as journal:
+        return apply(journal, step_of(journal, find(journal, item), Choice.ADOPT, known))
+
+
+def abandon(out: Place, item: int | str) -> Entry:
+    """Leave an ambiguous item as it is: it is neither waited for nor resubmitted.
+
+    This also applies to an item whose task was named by `adopt`.
+
+    Args:
+        out: The folder of the batch, or a batch in a database.
+        item: The item's number or name.
+
+    Raises:
+        CannotResolve: The item is not ambiguous.
+        JournalUnusable: The journal cannot be used.
+        LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
+    """
+    with open_journal(out) as journal:
+        return apply(journal, step_of(journal, find(journal, item), Choice.ABANDON))
+
+
+def resubmit(out: Place, item: int | str, *, i_may_pay_twice: bool = False) -> Entry:
+    """Let the next run resubmit an item.
+
+    Args:
+        out: The folder of the batch, or a batch in a database.
+        item: The item's number or name.
+        i_may_pay_twice: Required for an ambiguous item, which may have been charged. A refused one
+            was not.
+
+    Raises:
+        CannotResolve: The item is neither ambiguous nor refused, or the word is missing.
+        JournalUnusable: The journal cannot be used.
+        LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
+    """
+    with open_journal(out) as journal:
+        entry = find(journal, item)
+        step = step_of(journal, entry, Choice.RESUBMIT, i_may_pay_twice=i_may_pay_twice)
+        return apply(journal, step)
+
+
+def step_of(
+    journal: Journal,
+    entry: Entry,
+    choice: Choice,
+    task: Task | None = None,
+    *,
+    i_may_pay_twice: bool = False,
+) -> Step:
+    """Return what a decision does, and change nothing.
+
+    Args:
+        journal: The batch's journal.
+        entry: The item.
+        choice: The decision.
+        task: The task to adopt.
+        i_may_pay_twice: Whether an ambiguous item may be sent again.
+
+    Raises:
+        CannotResolve: The decision does not apply to the item.
+    """
+    facts: dict[str, Any] = {}
+    match choice:
+        case Choice.ADOPT:
+            if task is None:
+                raise CannotResolve(f"the task of {entry.label} is missing")
+            after, in_ledger, facts = _adopted(journal, entry, task)
+        case Choice.ABANDON:
+            after, in_ledger = State.ABANDONED, _abandoned
+        case Choice.RESUBMIT:
+            after, in_ledger, facts = State.QUEUED, _resubmitted, {"candidate": None}
+            if entry.state is State.AMBIGUOUS and not i_may_pay_twice:
+                raise CannotResolve(
+                    f"{entry.label} may have been accepted and charged: say that you may pay "
+                    "twice (--i-may-pay-twice)"
+                )
+    other = entry.state is State.REFUSED if after is State.QUEUED else _was_adopted(entry)
+    if entry.state is not State.AMBIGUOUS and not other:
+        raise CannotResolve(f"{entry.label} is {entry.state}: there is nothing to decide about it")
+    if after is not State.ABANDONED:
+        facts = {**NO_REPLY, **facts}
+    if after is State.QUEUED:
+        try:
+            journal.check_ended(entry)
+        except ClaimLost as error:
+            raise CannotResolve(str(error)) from None
+    return Step(entry=entry, after=after, facts=facts, in_ledger=in_ledger)
+
+
+def apply(journal: Journal, step: Step) -> Entry:
+    """Record a decision in the ledger and in the journal, and return the item as it is then.
+
+    Raises:
+        CannotResolve: Another process has moved the item since the step was checked.
+        LedgerUnusable: The ledger cannot be used. Nothing was decided.
+    """
+    entry = step.entry
+    try:
+        settle(entry, step.in_ledger)
+        journal.move(entry, entry.state, step.after, by=None, **step.facts)
+    except ClaimLost as error:
+        raise CannotResolve(str(error)) from None
+    return journal.entry(entry.number)
+
+
+def find(journal: Journal, item: int | str) -> Entry:
+    """Return the item with this name or number.
+
+    Raises:
+        CannotResolve: There is none, or there are several.
+    """
+    found = journal.called(str(item))
+    if len(found) != 1:
+        many = f"{len(found)} items are called {str(item)!r}; give the number"
+        raise CannotResolve(many if found else f"there is no item {str(item)!r} in the batch")
+    return found[0]
+
+
+def _adopted(
+    journal: Journal, entry: Entry, task: Task
+) -> tuple[State, Callable[[Ledger, str], object], dict[str, Any]]:
+    other = journal.with_task(task.id)
+    if other is not None:
+        raise CannotResolve(f"task {task.id} is {other.label} already")
+    model = read_object(entry.body).get("model")
+    adopted = attrs.evolve(
+        task,
+        family=find_family(entry.family).name,
+        requested_model=model if isinstance(model, str) else None,
+        submitted_at=task.submitted_at,
+    )
+    facts = {
+        "token": adopted.to_token(),
+        "candidate": task.id,
+        "began": time.time() if adopted.began_at is None else adopted.began_at,
+    }
+    return State.SUBMITTED, lambda ledger, key: ledger.adopt(key, adopted), facts
+
+
+def _abandoned(ledger: Ledger, key: str) -> None:
+    ledger.abandon(key)
+
+
+def _resubmitted(ledger: Ledger, key: str) -> None:
+    ledger.resubmit(key)
+
+
+def _was_adopted(entry: Entry) -> bool:
+    """Whether a person named the task. A task that the service named cannot be changed."""
+    if entry.state is not State.SUBMITTED or entry.token is None:
+        return False
+    return entry.task_id == entry.candidate

@@ -1,0 +1,300 @@
+"""Many decisions at once, in a CSV table that a person fills in.
+
+`decision_table` lists the ambiguous items. A person looks at the account, fills in the columns
+`decision` and `task`, and `resolve_all` reads the table back. Such a table is edited by hand, in a
+spreadsheet, and may be sorted, cut or that of another batch. So every line is checked before the
+first decision is applied, and every problem is reported with its line.
+
+The names and prompts of a batch may come from anybody, and a spreadsheet computes cells that begin
+like formulas. Such cells get an apostrophe in front, which spreadsheets hide.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from muybridge.batch.decisions.items import CannotResolve, Choice, Step, apply, find, step_of
+from muybridge.batch.items import BatchProblem
+from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.port import Journal
+from muybridge.batch.shared import Place, open_journal
+from muybridge_protocol.errors import LocalError
+from muybridge_protocol.problems import list_problems
+from muybridge_protocol.records.json import read_object, readable
+from muybridge_protocol.records.tasks import as_task
+
+COLUMNS: Final = (
+    "item", "name", "family", "model", "prompt", "candidate", "reason", "decision", "task",
+)  # fmt: skip
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a cell begins with that a spreadsheet computes."""
+_SHOWN: Final = 200
+"""Characters of a prompt in the table."""
+
+
+@attrs.frozen(kw_only=True)
+class Decision:
+    """A decision about an item.
+
+    Args:
+        item: The item's number or name.
+        choice: `adopt`, `abandon` or `resubmit`.
+        task: The id or the token of the task to adopt, or None.
+        name: What the item must be called, or None to accept any name.
+        where: Where the decision was read, for messages, or "".
+    """
+
+    item: int | str
+    choice: Choice = attrs.field(converter=Choice)
+    task: str | None = None
+    name: str | None = None
+    where: str = ""
+
+
+class InvalidDecisions(LocalError):
+    """Some decisions do not apply, so none was recorded.
+
+    Args:
+        problems: Every problem found.
+    """
+
+    def __init__(self, problems: Iterable[BatchProblem]) -> None:
+        self.problems: tuple[BatchProblem, ...] = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return list_problems(self.problems, "the decisions", "nothing was decided")
+
+
+def ambiguous(out: Place) -> tuple[Entry, ...]:
+    """Return the items that need a person's decision.
+
+    Args:
+        out: The folder of the batch, or a batch in a database.
+
+    Raises:
+        JournalUnusable: The journal cannot be used.
+    """
+    with open_journal(out) as journal:
+        return tuple(journal.entries(State.AMBIGUOUS))
+
+
+def decision_table(out: Place) -> str:
+    """Return the ambiguous items as CSV, with empty columns `decision` and `task` to fill in.
+
+    Args:
+        out: The folder of the batch, or a batch in a database.
+
+    Raises:
+        JournalUnusable: The journal cannot be used.
+    """
+    table = io.StringIO()
+    rows = csv.writer(table, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    with open_journal(out) as journal:
+        for entry in journal.entries(State.AMBIGUOUS):
+            rows.writerow(map(_cell, _described(entry)))
+    return table.getvalue()
+
+
+def resolve_all(
+    out: Place,
+    decisions: str | os.PathLike[str] | Iterable[Decision],
+    *,
+    i_may_pay_twice: bool = False,
+) -> tuple[Entry, ...]:
+    """Apply many decisions, all of them or, if one does not apply, none.
+
+    A decision that the item already has changes nothing, so a table that was applied in part
+    can be applied again.
+
+    Args:
+        out: The folder of the batch, or a batch in a database.
+        decisions: A CSV file with the columns `item`, `decision` and `task`, such as
+            `decision_table` returns, or decisions. Lines without a decision are left out.
+        i_may_pay_twice: Required to resubmit ambiguous items.
+
+    Returns:
+        The items that were decided about, as they are then.
+
+    Raises:
+        InvalidDecisions: Some decisions do not apply; all problems are listed.
+        CannotResolve: Another process has moved an item in the meantime. The decisions before it
+            are recorded.
+        JournalUnusable: The journal cannot be used.
+        LedgerUnusable: The ledger that has a create cannot be used.
+        OSError: The file cannot be read.
+    """
+    given = (
+        list(_read(Path(decisions)))
+        if isinstance(decisions, str | os.PathLike)
+        else [
+            decision if decision.where else attrs.evolve(decision, where=f"decision {number}")
+            for number, decision in enumerate(decisions, start=1)
+        ]
+    )
+    with open_journal(out) as journal:
+        checks = _Checks(journal, i_may_pay_twice=i_may_pay_twice)
+        steps: list[Step] = []
+        problems: list[BatchProblem] = []
+        for one in given:
+            if isinstance(one, BatchProblem):
+                problems.append(one)
+                continue
+            try:
+                step = checks.step(one)
+            except LocalError as error:
+                problems.append(BatchProblem(one.where, "", str(error)))
+                continue
+            steps += [] if step is None else [step]
+        if problems:
+            raise InvalidDecisions(problems)
+        return tuple(apply(journal, step) for step in steps)
+
+
+class _Checks:
+    """The checks of a table, whose lines must agree with each other, too.
+
+    Args:
+        journal: The batch's journal.
+        i_may_pay_twice: Whether ambiguous items may be sent again.
+    """
+
+    def __init__(self, journal: Journal, *, i_may_pay_twice: bool) -> None:
+        self._journal = journal
+        self._i_may_pay_twice = i_may_pay_twice
+        self._items: dict[int, str] = {}
+        self._tasks: dict[str, str] = {}
+
+    def step(self, decision: Decision) -> Step | None:
+        """Return what *decision* does, or None if the item already has it.
+
+        Raises:
+            LocalError: It does not apply.
+        """
+        entry = self._entry(decision)
+        where = self._items.setdefault(entry.number, decision.where)
+        if where != decision.where:
+            raise CannotResolve(f"{entry.label} stands in {where} already")
+        task = None
+        if decision.choice is Choice.ADOPT:
+            if not decision.task:
+                raise CannotResolve(f"to adopt {entry.label}, fill in its task")
+            task = as_task(decision.task)
+            where = self._tasks.setdefault(task.id, decision.where)
+            if where != decision.where:
+                raise CannotResolve(f"task {task.id} stands in {where} already")
+            if entry.task_id == task.id:
+                return None
+        elif decision.task:
+            raise CannotResolve(f"a task is given, but the decision is {decision.choice}")
+        if decision.choice is Choice.ABANDON and entry.state is State.ABANDONED:
+            return None
+        return step_of(
+            self._journal, entry, decision.choice, task, i_may_pay_twice=self._i_may_pay_twice
+        )
+
+    def _entry(self, decision: Decision) -> Entry:
+        try:
+            if isinstance(decision.item, int):
+                entry = self._journal.entry(decision.item)
+            else:
+                entry = find(self._journal, decision.item)
+        except LookupError:
+            raise CannotResolve(f"there is no item {decision.item} in the batch") from None
+        if decision.name is not None and decision.name not in (entry.name, _cell(entry.name)):
+            raise CannotResolve(
+                f"item {entry.number} is called {entry.name!r} in this batch, and "
+                f"{decision.name!r} here. If this is the right batch, remove the column name"
+            )
+        return entry
+
+
+def _read(path: Path) -> Iterator[Decision | BatchProblem]:
+    """Yield the decisions of a table, or what is wrong with a line."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = bytes(error.object[: error.start]).count(b"\n") + 1
+        yield BatchProblem(f"line {line}", "", "it is not UTF-8: save the table as CSV UTF-8")
+        return
+    heading = text.partition("\n")[0]
+    # Where a comma separates decimals, spreadsheets separate cells by semicolons.
+    delimiter = max(",;\t", key=heading.count)
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    start = 1
+    try:
+        names = [name.strip().lower() for name in next(rows, list[str]())]
+        missing = {"item", "decision"} - {*names}
+        doubled = {name for name in names if name in COLUMNS and names.count(name) > 1}
+        if missing or doubled:
+            said = "is missing" if missing else "stands twice"
+            for name in sorted(missing or doubled):
+                yield BatchProblem("line 1", "", f"the column {name} {said}")
+            return
+        start = rows.line_num + 1
+        for row in rows:
+            where, start = f"line {start}", rows.line_num + 1
+            if len(row) > len(names):
+                said = f"it has {len(row)} cells, and line 1 has {len(names)}"
+                yield BatchProblem(where, "", said)
+            elif (read := _decision(dict(zip(names, row, strict=False)), where)) is not None:
+                yield read
+    except csv.Error as error:
+        yield BatchProblem(f"line {start}", "", f"it is not CSV: {error}")
+
+
+def _decision(row: dict[str, str], where: str) -> Decision | BatchProblem | None:
+    """Return the decision of a line, what is wrong with it, or None if it has none."""
+    item, said = row["item"].strip(), row.get("decision", "").strip()
+    task = _plain(row.get("task", "").strip())
+    if not said:
+        if not task:
+            return None
+        problem = f"task {task} is given without a decision: write {Choice.ADOPT}, or remove it"
+        return BatchProblem(where, "", problem)
+    if not item:
+        return BatchProblem(where, "", "the item is missing")
+    try:
+        choice = Choice(said.lower())
+    except ValueError:
+        return BatchProblem(where, "", f"{said!r} is not one of {', '.join(Choice)}")
+    is_number = item.isascii() and item.isdigit() and len(item) < 19  # noqa: PLR2004  of 64 bits
+    return Decision(
+        item=int(item) if is_number else item,
+        choice=choice,
+        task=task or None,
+        name=row.get("name"),
+        where=where,
+    )
+
+
+def _described(entry: Entry) -> Iterator[str]:
+    """Yield the cells of an item."""
+    request = read_object(entry.body)
+    yield str(entry.number)
+    yield entry.name
+    yield entry.family
+    for name in ("model", "prompt"):
+        value = request.get(name)
+        yield readable(value, _SHOWN) if isinstance(value, str) else ""
+    yield entry.candidate or ""
+    yield entry.reason or ""
+    yield ""
+    yield ""
+
+
+def _cell(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _plain(cell: str) -> str:
+    """Return a cell without the apostrophe that kept a spreadsheet from computing it."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell

@@ -1,0 +1,153 @@
+"""`batch ambiguous` and `batch resolve`: decide about items that may have been accepted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from muybridge.cli.batch import batch
+from muybridge.cli.batch_progress import entry_record
+from muybridge.cli.batch_reports import journal_errors, say_reasons
+from muybridge.cli.invocation import Invocation, pass_invocation
+from muybridge.cli.options import JOURNAL, JSON
+from muybridge.cli.suggestions import files
+from muybridge.cli.terminal import answer, document, say
+from muybridge_protocol.records.json import read_object
+
+__all__ = ["ambiguous", "batch", "resolve"]
+
+if TYPE_CHECKING:
+    from muybridge.batch import Entry
+    from muybridge.batch.shared import Place
+
+_DATABASE = f"{JOURNAL} DIR is then the name of the batch."
+
+
+@batch.command(params=[JSON])
+@click.argument("folder", metavar="DIR", type=click.Path())
+@click.option("--journal", metavar="URL", help=_DATABASE)
+@click.option("--csv", is_flag=True, help="Print a table to fill in, for resolve --from.")
+@pass_invocation
+@click.pass_context
+def ambiguous(
+    context: click.Context, invocation: Invocation, folder: str, *, journal: str | None, csv: bool
+) -> None:
+    """List the items of the batch in DIR that may have been accepted, and need your decision.
+
+    With --csv, a table with empty columns decision (adopt, abandon or resubmit) and task. Fill them
+    in, then run `batch resolve DIR --from FILE`.
+
+    With --json: for each item, one JSON object a line {number, name, family, state, candidate_id,
+    reason, request}.
+    """
+    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+
+    if csv and invocation.json:
+        raise click.UsageError("give one of --csv and --json")
+    place = _place(folder, journal)
+    with journal_errors(context, invocation):
+        if csv:
+            click.echo(batches.decision_table(place).encode(), nl=False)
+            return
+        found = batches.ambiguous(place)
+    for entry in found:
+        if invocation.json:
+            document({**entry_record(entry), "request": read_object(entry.body)})
+        else:
+            answer(entry.label)
+    if not invocation.json:
+        say_reasons(found)
+
+
+@batch.command(params=[JSON])
+@click.argument("folder", metavar="DIR", type=click.Path())
+@click.argument("item", metavar="[ITEM]", required=False)
+@click.option("--journal", metavar="URL", help=_DATABASE)
+@click.option("--adopt", metavar="ID", help="It was accepted, and this is the task: wait for it.")
+@click.option("--abandon", is_flag=True, help="Leave it: neither wait for it nor send it again.")
+@click.option("--resubmit", is_flag=True, help="Send it again in the next run.")
+@click.option(
+    "--from",
+    "table",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    shell_complete=files,
+    help="Read the decisions from a table that ambiguous --csv has printed, instead of ITEM.",
+)
+@click.option(
+    "--i-may-pay-twice",
+    is_flag=True,
+    help="Required with --resubmit, unless the item was refused.",
+)
+@pass_invocation
+@click.pass_context
+def resolve(
+    context: click.Context,
+    invocation: Invocation,
+    folder: str,
+    item: str | None,
+    *,
+    journal: str | None,
+    adopt: str | None,
+    abandon: bool,
+    resubmit: bool,
+    table: str | None,
+    i_may_pay_twice: bool,
+) -> None:
+    """Decide about an ITEM of the batch in DIR, by number or name, that may have been accepted.
+
+    Nothing is sent now: the next `batch run`, or a worker, acts on the decision. If the request is
+    in a ledger, that entry is decided, too.
+
+    With --from, decide about many items at once. Every line is checked before the first decision is
+    recorded. Lines without a decision are left out.
+
+    With --json: {ok, item: {number, name, state, ...}}, or with --from {ok, items: [...]}.
+    """
+    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+
+    single = (adopt is not None) + abandon + resubmit
+    if table is not None and (item is not None or single):
+        raise click.UsageError("give either --from FILE or an ITEM with a decision")
+    if table is None and item is None:
+        raise click.UsageError("give an ITEM with a decision, or --from FILE")
+    if table is None and single != 1:
+        raise click.UsageError("give one of --adopt ID, --abandon and --resubmit")
+    place = _place(folder, journal)
+    with journal_errors(context, invocation):
+        if table is not None:
+            decided = batches.resolve_all(place, table, i_may_pay_twice=i_may_pay_twice)
+        else:
+            assert item is not None  # noqa: S101  checked above
+            if adopt is not None:
+                entry = batches.adopt(place, item, adopt)
+            elif abandon:
+                entry = batches.abandon(place, item)
+            else:
+                entry = batches.resubmit(place, item, i_may_pay_twice=i_may_pay_twice)
+            decided = (entry,)
+    _show(invocation, decided, folder, single=table is None, shared=journal is not None)
+
+
+def _place(folder: str, journal: str | None) -> Place:
+    from muybridge.batch import SharedBatch  # noqa: PLC0415  it loads the HTTP libraries
+
+    return folder if journal is None else SharedBatch(journal, folder)
+
+
+def _show(
+    invocation: Invocation, decided: tuple[Entry, ...], folder: str, *, single: bool, shared: bool
+) -> None:
+    """Report what was decided, and the command that acts on it."""
+    records = [entry_record(entry) for entry in decided]
+    if invocation.json:
+        document({"ok": True, "item": records[0]} if single else {"ok": True, "items": records})
+        return
+    again = "muybridge worker" if shared else f"muybridge batch run --out {folder}"
+    for entry in decided if single else ():
+        say(f"{entry.label} is {entry.state} now; to resume: {again}")
+    if not single:
+        for entry in decided:
+            say(f"{entry.label} is {entry.state} now")
+        say(f"decisions recorded: {len(decided)}; to resume: {again}")
