@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muybridge.local.drawing.caption import UNDRAWABLE
+from muybridge.local.drawing.caption import drawable
 from muybridge.local.drawing.dimensions import dimensions
 from muybridge.local.drawing.image import Picture
 from muybridge.local.drawing.soundtrack import SAMPLE_RATE
@@ -192,7 +192,8 @@ def test_media() -> None:
     for resolution, edge in re.findall(r"(\d+) px for `(\dk)`", choice("size of an image")):
         body = {"model": "imga-pro", "resolution": edge}
         assert dimensions(FAMILIES["imga"], body).width == int(resolution)
-    assert f"`{UNDRAWABLE}` stands for" in choice("the caption")
+    hint = drawable("\N{HORSE}")
+    assert f"`{hint}` stands for" in choice("the caption")
     assert f"{SAMPLE_RATE // 1000} kHz" in choice("formats")
     told = choice("frames per second")
     assert told == "24; 12 above 2560x1440 pixels and 9 above 4096x2304"
@@ -202,7 +203,9 @@ def test_media() -> None:
         (4096, 2304, 12),
         (4098, 2304, 9),
     ):
-        picture = Picture(width=width, height=height, prompt="", model="", settings=(), seed=0)
+        picture = Picture(
+            width=width, height=height, prompt="", family="", model="", settings=(), seed=0
+        )
         assert Film(picture=picture, duration=1, sound=False).fps == rate
 
 

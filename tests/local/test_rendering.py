@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import av
@@ -20,8 +21,11 @@ from PIL import Image, ImageChops, ImageStat
 from muybridge.local.drawing.caption import drawable
 from muybridge.local.drawing.gallop import STANCE, STRIDE, gallop
 from muybridge.local.drawing.image import Picture, render_png
+from muybridge.local.drawing.look import Backdrop
+from muybridge.local.drawing.photograph import Scene
 from muybridge.local.drawing.soundtrack import Soundtrack
 from muybridge.local.drawing.video import Film, render_mp4
+from muybridge_protocol.families import FAMILIES
 
 WEIRD_PROMPTS = {
     "empty": "",
@@ -44,12 +48,19 @@ def picture(
     height: int = 240,
     *,
     prompt: str = "A horse at full gallop",
-    model: str = "imga",
+    family: str = "imgb",
+    model: str = "imgb-2",
     settings: tuple[tuple[str, str], ...] = (("resolution", "1k"), ("ratio", "4:3")),
     seed: int = 7,
 ) -> Picture:
     return Picture(
-        width=width, height=height, prompt=prompt, model=model, settings=settings, seed=seed
+        width=width,
+        height=height,
+        prompt=prompt,
+        family=family,
+        model=model,
+        settings=settings,
+        seed=seed,
     )
 
 
@@ -144,7 +155,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path):
     "other",
     [
         picture(prompt="Another prompt"),
-        picture(model="imgb"),
+        picture(model="imgb-2-r"),
         picture(settings=(("resolution", "2k"),)),
     ],
     ids=["prompt", "model", "settings"],
@@ -181,16 +192,48 @@ def test_drawable_text_is_one_line_of_plain_characters():
 @pytest.mark.parametrize(
     ("text", "drawn"),
     [
-        ("一匹奔跑的马", "[?]"),
-        ("حصان يعدو", "[?]"),
-        ("the word 马 and \U0001f40e\U0001f3fd runs", "the word [?] and [?] runs"),
-        ("лошадь, a horse", "[?], a horse"),
+        ("一匹奔跑的马", "[CJK XXXX]"),
+        ("حصان يعدو", "[Arabic XXXX]"),
+        ("달리는 말", "[Hangul XXXX]"),
+        ("the word 马 and \U0001f40e\U0001f3fd runs", "the word [CJK XXXX] and [horse] runs"),
+        ("\U0001f40e\U0001f3fd\u200d\u2642\ufe0f", "[horse]"),
+        ("лошадь, a horse", "[Cyrillic XXXX], a horse"),
         ("100 % [?] of A-Z", "100 % [?] of A-Z"),
     ],
 )
 def test_a_text_in_another_script_is_not_drawn_as_boxes(text: str, drawn: str):
-    """Characters that the font lacks are replaced by a mark, one for each stretch of them."""
-    assert drawable(text) == drawn
+    """A stretch of characters that the font lacks becomes the name of its script or symbol."""
+    assert re.sub(r"(?<= )[0-9a-f]{4}(?=\])", "XXXX", drawable(text)) == drawn
+
+
+def test_two_texts_in_a_script_that_the_font_lacks_can_be_told_apart():
+    """The hint at another script has a digest of the words that it stands for."""
+    assert drawable("一匹奔跑的马") != drawable("一匹站着的马")
+
+
+def test_each_family_looks_different(tmp_path: Path):
+    """The colours of a picture alone show its family, whatever the seed."""
+    colours: list[list[float]] = []
+    for number, family in enumerate(FAMILIES):
+        render_png(picture(family=family, seed=number), tmp_path / family)
+        colours.append(ImageStat.Stat(opened(tmp_path / family)).mean)
+    for one, other in combinations(colours, 2):
+        assert math.dist(one, other) > 20
+
+
+@pytest.mark.parametrize("backdrop", Backdrop)
+def test_the_backdrop_repeats_itself_after_a_stride(backdrop: Backdrop):
+    """A film's wall passes without a jump where the next stride begins."""
+    scene = Scene(width=300, height=200, coat=30, backdrop=backdrop)
+    step = difference(scene.photograph(0.5), scene.photograph(0.51))
+    assert difference(scene.photograph(0.9999), scene.photograph(0.0)) < step / 2
+
+
+def test_a_family_without_a_look_of_its_own_has_one(tmp_path: Path):
+    """A family that was added without a look gets one of the others."""
+    path = tmp_path / "plate.png"
+    render_png(picture(family="vidx"), path)
+    assert opened(path).size == (320, 240)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def _render(task: EmulatedTask, path: Path) -> Path:
         width=size.width,
         height=size.height,
         prompt=task.prompt,
+        family=task.family.name,
         model=task.model,
         settings=task.settings,
         seed=zlib.crc32(task.id.encode()),

@@ -1,7 +1,12 @@
-"""Text that fits: wrapped, shortened, and made of characters that can be drawn."""
+"""Text that fits: wrapped, shortened, and made of characters that can be drawn.
+
+The font has Latin letters only. A caption in another script would be a row of boxes, so it names
+the script instead, with a digest that tells two texts in it apart. An emoji has a name of its own.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from bisect import bisect_right
@@ -13,10 +18,9 @@ Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 ELLIPSIS = "…"
 
-UNDRAWABLE = "[?]"
-"""Stands for characters that the font does not have."""
-
-_STRETCH = re.compile(r"\[\?\](?: ?\[\?\])+")
+_LACKING = "\0"
+_STRETCH = re.compile(f"{_LACKING}(?:[{_LACKING} ]*{_LACKING})?")
+_LONGEST_NAME = 24
 _PROBE_SIZE = 16
 _NO_CHARACTER = "\U0010ffff"
 
@@ -35,15 +39,27 @@ _LOOKALIKES = str.maketrans(
 def drawable(text: str) -> str:
     """Return *text* on one line, with the nearest characters that Pillow's own font has.
 
-    Accents are dropped, because the font has none. `UNDRAWABLE` stands for each stretch of
-    characters that it lacks, such as Chinese or emoji.
+    Accents are dropped, because the font has none. A stretch of characters that it lacks becomes
+    a hint in brackets: `[Arabic 5d1c]`, `[CJK 0f3e]`, or `[horse]` for an emoji.
     """
-    bare = "".join(
-        char if char.isspace() or _in_font(char) else UNDRAWABLE
+    printable = "".join(
+        char
         for char in unicodedata.normalize("NFKD", text).translate(_LOOKALIKES)
-        if not unicodedata.combining(char) and (char.isprintable() or char.isspace())
+        if char.isspace() or (char.isprintable() and unicodedata.category(char)[0] != "M")
     )
-    return _STRETCH.sub(UNDRAWABLE, " ".join(bare.split()))
+    line = " ".join(printable.split())
+    marks = "".join(char if _in_font(char) else _LACKING for char in line)
+    return _STRETCH.sub(lambda stretch: _hint(line[stretch.start() : stretch.end()]), marks)
+
+
+def _hint(text: str) -> str:
+    """Return the name of the script of *text* with a digest, or the name of its first symbol."""
+    letter = next((char for char in text if char.isalnum()), None)
+    if letter is None:
+        return f"[{unicodedata.name(text[0], 'symbol').lower()[:_LONGEST_NAME].rstrip()}]"
+    script = unicodedata.name(letter, "text").split()[0]
+    digest = hashlib.shake_128(text.encode()).hexdigest(2)
+    return f"[{script if script == 'CJK' else script.capitalize()} {digest}]"
 
 
 @lru_cache(maxsize=1024)

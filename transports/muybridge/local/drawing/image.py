@@ -12,20 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
-from PIL import Image, ImageDraw, ImageFont, ImageOps
+from PIL import Image, ImageDraw, ImageFont
 
 from muybridge.local.drawing.card import Mount
+from muybridge.local.drawing.look import Look, look_of
 from muybridge.local.drawing.photograph import VIEW_HEIGHT, VIEW_WIDTH, Scene
-
-Toning = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
-"""The colours that black, mid-grey and white become: a warm brown, as in an albumen print."""
-
-_TONINGS: tuple[Toning, ...] = (
-    ((38, 24, 16), (152, 116, 82), (247, 236, 214)),  # sepia
-    ((44, 22, 18), (158, 110, 84), (248, 232, 214)),  # red chalk
-    ((32, 26, 20), (140, 122, 92), (244, 238, 218)),  # olive
-    ((36, 26, 28), (146, 118, 104), (246, 236, 224)),  # selenium
-)
 
 _GRIDS = ((1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1), (2, 8), (4, 4), (8, 2))
 """Columns and rows that the photographs of a plate may stand in."""
@@ -42,18 +33,24 @@ class Picture:
         width: Width in pixels.
         height: Height in pixels.
         prompt: The text that the picture was asked for with.
+        family: The family's name, which decides the colours and the backdrop.
         model: The model's name.
         settings: Names and values of the request's other settings.
-        seed: Varies the horse, where in its stride it is and the print's colour. The same seed
-            gives the same picture.
+        seed: Varies the horse, and where in its stride it is. The same seed gives the same picture.
     """
 
     width: int
     height: int
     prompt: str
+    family: str
     model: str
     settings: tuple[tuple[str, str], ...]
     seed: int
+
+    @property
+    def look(self) -> Look:
+        """The colours and the backdrop."""
+        return look_of(self.family)
 
     @property
     def details(self) -> str:
@@ -68,23 +65,16 @@ class Likeness:
     Args:
         coat: Shade of the horse's flank, 0 (black) to 255.
         start: Phase of the stride in the first photograph.
-        toning: The print's colours.
     """
 
     coat: int
     start: float
-    toning: Toning
 
     @classmethod
     def from_seed(cls, seed: int) -> Likeness:
         """Return the likeness that *seed* decides."""
-        coat, start, toning = hashlib.shake_128(str(seed).encode()).digest(3)
-        return cls(coat=24 + coat % 22, start=start / 256, toning=_TONINGS[toning % len(_TONINGS)])
-
-    def toned(self, grey: Image.Image) -> Image.Image:
-        """Return *grey* in the print's colours."""
-        black, mid, white = self.toning
-        return ImageOps.colorize(grey, black, white, mid)
+        coat, start = hashlib.shake_128(str(seed).encode()).digest(2)
+        return cls(coat=24 + coat % 22, start=start / 256)
 
 
 def render_png(picture: Picture, path: Path) -> None:
@@ -95,7 +85,7 @@ def render_png(picture: Picture, path: Path) -> None:
         path: Where to write it. It appears only when it is complete.
     """
     likeness = Likeness.from_seed(picture.seed)
-    plate = likeness.toned(_plate(picture, likeness))
+    plate = picture.look.toned(_plate(picture, likeness))
     with written_whole(path) as unfinished:
         plate.save(unfinished, format="PNG", compress_level=4)
 
@@ -120,7 +110,7 @@ def _plate(picture: Picture, likeness: Likeness) -> Image.Image:
     columns, rows, width, height = _best_grid(mount.room, gutter)
     block = (columns * (width + gutter) + gutter, rows * (height + gutter) + gutter)
     card, (left, top) = mount.card(block)
-    scene = Scene(width=width, height=height, coat=likeness.coat)
+    scene = Scene(width=width, height=height, coat=likeness.coat, backdrop=picture.look.backdrop)
     for number in range(columns * rows):
         row, column = divmod(number, columns)
         photograph = scene.photograph(likeness.start + number / (columns * rows))

@@ -9,8 +9,10 @@ from itertools import count, takewhile
 import attrs
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
 
+from muybridge.local.drawing.backdrops import Wall
 from muybridge.local.drawing.gallop import STRIDE, gallop
 from muybridge.local.drawing.horse import Outline, silhouette
+from muybridge.local.drawing.look import Backdrop
 
 VIEW_WIDTH, VIEW_HEIGHT = 2.46, 1.76
 """The part of the world, in withers, that a photograph shows at least."""
@@ -32,11 +34,13 @@ class Scene:
         width: Width of a photograph in pixels.
         height: Height of a photograph in pixels.
         coat: Shade of the horse's flank, 0 (black) to 255.
+        backdrop: What is drawn on the wall.
     """
 
     width: int
     height: int
     coat: int
+    backdrop: Backdrop
 
     @cached_property
     def _scale(self) -> float:
@@ -116,6 +120,8 @@ class Scene:
         strip.paste(_shaded(width, foot - board, 214, 196), (0, board))
         strip.paste(_shaded(width, self.height - foot, 180, 132), (0, foot))
         draw = ImageDraw.Draw(strip)
+        wall = Wall(draw, width=strip.width, stride=self._stride, foot=board, scale=self._scale)
+        wall.paint(self.backdrop)
         self._rule_wall(draw, board)
         self._strew_tufts(draw)
         return strip

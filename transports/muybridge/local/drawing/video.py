@@ -139,12 +139,18 @@ def _frames(film: Film, likeness: Likeness) -> Iterator[VideoFrame]:
     block = (width, min(height, round(_TALLEST * width)))
     card, (left, upper) = mount.card(block)
     gutter = mount.gutter
-    scene = Scene(width=block[0] - 2 * gutter, height=block[1] - 2 * gutter, coat=likeness.coat)
+    look = film.picture.look
+    scene = Scene(
+        width=block[0] - 2 * gutter,
+        height=block[1] - 2 * gutter,
+        coat=likeness.coat,
+        backdrop=look.backdrop,
+    )
     stride: list[Image.Image] = []
     for part in range(int(STRIDE_SECONDS * film.fps)):
         phase = likeness.start + part / int(STRIDE_SECONDS * film.fps)
         card.paste(scene.photograph(phase), (left + gutter, upper + gutter))
-        stride.append(likeness.toned(card))
+        stride.append(look.toned(card))
     aside = mount.aside_place(block)
     blank = card.crop(aside)
     for number in range(film.frame_count):
@@ -157,7 +163,7 @@ def _frames(film: Film, likeness: Likeness) -> Iterator[VideoFrame]:
             anchor="ra",
         )
         image = stride[number % len(stride)]
-        image.paste(likeness.toned(counter), aside[:2])
+        image.paste(look.toned(counter), aside[:2])
         frame = VideoFrame.from_image(image)  # type: ignore[no-untyped-call]  # in av's stubs
         yield frame.reformat(
             format="yuv420p", dst_colorspace=Colorspace.ITU709, dst_color_range=ColorRange.MPEG
