@@ -26,7 +26,13 @@ def _result(family: Family) -> tuple[str, ...]:
     if size.seconds is None:
         return pixels, "", "", ""
     picture = Picture(
-        width=size.width, height=size.height, prompt="", model="", settings=(), seed=0
+        width=size.width,
+        height=size.height,
+        prompt="",
+        family=family.name,
+        model="",
+        settings=(),
+        seed=0,
     )
     film = Film(picture=picture, duration=size.seconds, sound=size.sound)
     field = family.field("duration")
