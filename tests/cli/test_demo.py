@@ -137,6 +137,22 @@ def test_serve_can_be_strict(start: Start) -> None:
         assert creating.returncode == code
 
 
+def test_wrong_scripted_answers_are_reported(invoke: Invoke, tmp_path: Path) -> None:
+    """`serve --answers` refuses a file that it cannot use before it starts, with each problem."""
+    (tmp_path / "a.jsonl").write_text('"Neigh."\n{"txt": 1}\n{}\n')
+    for name, complaints in {
+        "none.jsonl": ["--answers none.jsonl: No such file or directory."],
+        "a.jsonl": [
+            "--answers a.jsonl is not valid:",
+            "line 2: answer has an unknown field 'txt'; did you mean text?",
+            "line 3: answer says nothing;",
+        ],
+    }.items():
+        ended = invoke("serve", "--port", "0", "--answers", name)
+        assert (ended.exit_code, ended.stdout) == (2, "")
+        assert all(complaint in ended.stderr for complaint in complaints)
+
+
 def test_it_is_said_that_every_picture_is_a_horse(invoke: Invoke) -> None:
     """Whoever starts the service of their own machine learns that it draws horses alone."""
     for command in ("serve", "demo"):

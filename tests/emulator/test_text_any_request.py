@@ -39,7 +39,11 @@ texts = sometimes(any_text | st.sampled_from(STREAM_MARKERS))
 data = sometimes(st.binary(max_size=40).map(lambda raw: base64.urlsafe_b64encode(raw).decode()))
 urls = sometimes(data.map(lambda value: f"data:image/png;base64,{value}") | any_text)
 numbers = sometimes(st.integers(-1, 40) | st.floats())
-kinds = sometimes(st.sampled_from(["text", "image_url", "image", "base64", "url", "tool_use"]))
+kinds = sometimes(
+    st.sampled_from(
+        ["text", "image_url", "image", "base64", "url", "tool_use", "function", "json_schema"]
+    )
+)
 roles = sometimes(st.sampled_from(["user", "model", "assistant", "system", "tool"]))
 inline = some_of(mimeType=texts, mime_type=texts, data=data)
 parts = some_of(text=texts, inlineData=inline, inline_data=inline, fileData=some_of(fileUri=texts))
@@ -53,10 +57,26 @@ blocks = some_of(
     source=some_of(type=kinds, media_type=texts, data=data, url=texts),
 )
 spoken = sometimes(texts | st.lists(blocks, max_size=3))
-config = some_of(temperature=numbers, topP=numbers, top_p=numbers, maxOutputTokens=numbers)
+schemas = some_of(type=sometimes(st.sampled_from(["object", "STRING"])), enum=json_values)
+config = some_of(
+    temperature=numbers,
+    topP=numbers,
+    top_p=numbers,
+    maxOutputTokens=numbers,
+    candidateCount=numbers,
+    responseMimeType=sometimes(st.just("application/json")),
+    responseSchema=schemas,
+)
+functions = some_of(name=texts, parameters=schemas, input_schema=schemas)
 native_bodies = st.fixed_dictionaries(
     {"contents": turns},
-    optional={"generationConfig": config, "systemInstruction": texts | some_of(parts=parts)},
+    optional={
+        "generationConfig": config,
+        "systemInstruction": texts | some_of(parts=parts),
+        "tools": st.lists(
+            some_of(functionDeclarations=st.lists(functions, max_size=2)), max_size=2
+        ),
+    },
 )
 other_bodies = st.fixed_dictionaries(
     {
@@ -69,6 +89,10 @@ other_bodies = st.fixed_dictionaries(
         "stream_options": some_of(include_usage=sometimes(st.booleans())),
         "system": spoken,
         "temperature": numbers,
+        "n": numbers,
+        "tools": st.lists(functions | some_of(type=kinds, function=functions), max_size=2),
+        "tool_choice": sometimes(st.sampled_from(["required", "none"]) | some_of(type=kinds)),
+        "response_format": some_of(type=kinds, json_schema=some_of(schema=schemas)),
     },
 )
 

@@ -222,3 +222,13 @@ def test_nothing_is_sent_to_a_reader_who_left(leaves_after: float, sent: bytes) 
     assert b"".join(body for _, body, _ in exchange.pieces) == sent
     assert all(more for *_, more in exchange.pieces)
     assert exchange.ended == leaves_after
+
+
+def test_answers_are_scripted() -> None:
+    """The service says what it was given, and checks that before it starts."""
+    with LocalService(speed=1000, answers=["Neigh."]) as service:
+        for expected in ("Neigh.", "caf\u00e9"):
+            record = json.loads(whole(service, PLAIN, NATIVE))
+            assert expected in record["candidates"][0]["content"]["parts"][0]["text"]
+    with pytest.raises(ValueError, match=r"answers\[0\]: answer has an unknown field 'txt'"):
+        LocalService(answers=[{"txt": "Neigh."}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import Any
 from urllib.parse import unquote
 
 from muybridge_protocol.emulator.accounts import (
@@ -22,7 +23,7 @@ from muybridge_protocol.emulator.responses import (
     task_record,
 )
 from muybridge_protocol.emulator.tasks import EmulatedTask, MediaState, Timing, accept, reject
-from muybridge_protocol.emulator.text import answer_text, text_protocol
+from muybridge_protocol.emulator.text import Script, answer_text, read_answers, text_protocol
 from muybridge_protocol.families import FAMILIES, IMGB, VIDSA, Family
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.rules.values import Problem
@@ -47,6 +48,11 @@ class Emulator:
         strict: Whether fields and models that the specification does not list are refused. By
             default the service takes them: it ignores the fields, and holds the models to the
             rules of the family alone.
+        answers: What the text endpoints say, in order: strings, or mappings with the fields that
+            `muybridge.local.load_answers` describes.
+
+    Raises:
+        InvalidScript: The answers cannot be used.
     """
 
     def __init__(
@@ -57,8 +63,10 @@ class Emulator:
         timing: Timing | None = None,
         assets: Iterable[str] = (),
         strict: bool = False,
+        answers: Iterable[str | Mapping[str, Any]] = (),
     ) -> None:
         self._strict = strict
+        self._script = Script(read_answers(answers))
         self._keys = dict(keys)
         self._public_url = public_url.rstrip("/")
         self._timing = timing if timing is not None else Timing()
@@ -138,6 +146,7 @@ class Emulator:
                 access,
                 timing=self._timing,
                 strict=self._strict,
+                script=self._script,
                 now=now,
                 new_id=new_id,
             )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from muybridge.cli import suggestions
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON
 from muybridge.cli.standard_streams import Unprinted
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 @click.option(
     "--strict", is_flag=True, help="Refuse fields and models that the specification does not list."
 )
+@click.option(
+    "--answers", metavar="FILE", shell_complete=suggestions.files,
+    help="What the text endpoints say, in order: JSON lines, or TOML.",
+)  # fmt: skip
 @pass_invocation
 def serve(
     invocation: Invocation,
@@ -50,6 +55,7 @@ def serve(
     api_key_file: str | None,
     *,
     strict: bool,
+    answers: str | None,
 ) -> None:
     """Run the whole service on this machine until Ctrl-C, with real PNG and MP4 files.
 
@@ -92,10 +98,33 @@ def serve(
 
     try:
         keys = None if given is None else {check_key(given): Access()}
-        service = local.LocalService(host=host, port=port, speed=speed, keys=keys, strict=strict)
+        service = local.LocalService(
+            host=host, port=port, speed=speed, keys=keys, strict=strict, answers=_read(answers)
+        )
         local.serve(service, on_ready=ready)
     except Unprinted:
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise click.UsageError(reason or str(error)) from None
+
+
+def _read(answers: str | None) -> tuple[Any, ...]:
+    """Return the scripted answers in the file *answers*.
+
+    Raises:
+        click.UsageError: It cannot be read, or is wrong.
+    """
+    from muybridge import local  # noqa: PLC0415  an extra of its own
+    from muybridge_protocol.emulator import InvalidScript  # noqa: PLC0415  no other command needs it
+
+    if answers is None:
+        return ()
+    try:
+        return local.load_answers(answers)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise click.UsageError(f"--answers {answers}: {reason}.") from None
+    except InvalidScript as error:
+        listed = "".join(f"\n  {problem}" for problem in error.problems)
+        raise click.UsageError(f"--answers {answers} is not valid:{listed}") from None

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from muybridge.lazy_names import Home, LazyNames
 
 if TYPE_CHECKING:
+    from muybridge.local.answers import load_answers
     from muybridge.local.service import LocalService, serve
 
-__all__ = ["LocalService", "serve"]
+__all__ = ["LocalService", "load_answers", "serve"]
 # As in `muybridge.batch`: everything here needs the extra.
 _LAZY: Final = LazyNames(
     __name__,
@@ -25,7 +26,8 @@ _LAZY: Final = LazyNames(
             extra="local",
             needs="PIL av hypercorn trio",
             user="muybridge.local",
-        )
+        ),
+        "muybridge.local.answers": Home("load_answers"),
     },
     globals().pop("__all__"),
 )

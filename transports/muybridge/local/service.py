@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from muybridge.drivers.interrupts import terminating_on_signals
 from muybridge.local.application import LocalApplication
@@ -18,6 +18,7 @@ from muybridge.local.pages import service_pages
 from muybridge.local.result_files import ResultFiles
 from muybridge.local.server import ServerThread
 from muybridge_protocol.emulator import Access, Emulator, Timing
+from muybridge_protocol.emulator.text import read_answers
 
 SEEDED_ASSETS = ("asset-1", "asset-2", "asset-3")
 """The assets that the library has when a service starts."""
@@ -37,9 +38,11 @@ class LocalService:
         public_url: Where clients reach the service, if not at the address that it listens on.
             The URLs of its results begin with it.
         strict: Whether to refuse fields and models that the specification does not list.
+        answers: What the text endpoints say, in order: strings, mappings with the fields that
+            `load_answers` describes, or what that returns.
 
     Raises:
-        ValueError: The port, the speed or the keys cannot be used.
+        ValueError: The port, the speed, the keys or the answers cannot be used.
         OSError: On entering, when the address cannot be listened on.
     """
 
@@ -53,6 +56,7 @@ class LocalService:
         assets: Iterable[str] = SEEDED_ASSETS,
         public_url: str | None = None,
         strict: bool = False,
+        answers: Iterable[str | Mapping[str, Any]] = (),
     ) -> None:
         if not 0 <= port <= 65535:  # noqa: PLR2004  the range of ports
             raise ValueError(f"{port} is not a port; use 0 to 65535")
@@ -65,6 +69,8 @@ class LocalService:
         self._assets = tuple(assets)
         self._public_url = public_url
         self._strict = strict
+        self._answers = tuple(answers)
+        read_answers(self._answers)
         self._epoch = time.time() - time.monotonic()
         self._running: contextlib.ExitStack | None = None
         self._thread: ServerThread
@@ -112,6 +118,7 @@ class LocalService:
                 timing=self._timing,
                 assets=self._assets,
                 strict=self._strict,
+                answers=self._answers,
             )
             live = Live(
                 self.emulator,

@@ -1,14 +1,29 @@
-"""The answer to a text request: honest, and the same for the same request."""
+"""The answer to a text request: honest, and the same for the same request.
+
+An answer has candidates, as many as were asked for. A candidate is a text or calls functions. What
+it says is a `Draft`, before any limit: the emulator composes it from the request, or a script has
+it. The protocols then write the candidates, whole or in chunks.
+
+The emulator composes the first of these that applies:
+
+1. A call of a function, if the request declares some; `functions.py` says of which.
+2. JSON, if the request asks for it: a value that satisfies the schema.
+3. A text that says that no model has answered, and restates the request.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from enum import Enum
+from itertools import zip_longest
+from typing import Any
 
 import attrs
 
 from muybridge_protocol.emulator.text import word_pieces
 from muybridge_protocol.emulator.text.files import describe
+from muybridge_protocol.emulator.text.functions import make_value
 from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.prompt import Inline, Linked, Prompt
 from muybridge_protocol.http import without_query
@@ -40,18 +55,114 @@ class Ending(Enum):
 
 
 @attrs.frozen
-class Chunk:
-    """A piece of a streamed answer.
+class Call:
+    """A function call.
+
+    Args:
+        name: The function's name.
+        arguments: Its arguments.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+
+    @property
+    def written(self) -> str:
+        """The arguments as JSON."""
+        return json.dumps(self.arguments)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the call."""
+        return word_pieces.count(f"{self.name}{self.written}")
+
+
+@attrs.frozen(kw_only=True)
+class Draft:
+    """What a candidate says, before any limit.
 
     Args:
         text: Its text.
-        tokens: Tokens of the answer so far.
-        last: Whether it ends the answer.
+        calls: The functions that it calls.
+        ending: Why it ends.
+    """
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    ending: Ending = Ending.STOP
+
+
+@attrs.frozen
+class Chunk:
+    """A piece of a streamed candidate: some of its text, or one of its calls.
+
+    Args:
+        text: Its text.
+        tokens: Tokens of the candidate so far.
+        last: Whether it ends the candidate.
+        call: The call, or None.
     """
 
     text: str
     tokens: int
     last: bool
+    call: Call | None = None
+
+
+@attrs.frozen
+class Candidate:
+    """One answer.
+
+    Args:
+        pieces: Its text in word pieces.
+        calls: The functions that it calls.
+        ending: The reason why it ends.
+    """
+
+    pieces: tuple[str, ...] = ()
+    calls: tuple[Call, ...] = ()
+    ending: Ending = Ending.STOP
+
+    @classmethod
+    def of(cls, draft: Draft, most_tokens: int | None) -> Candidate:
+        """Return the candidate for *draft*, with no more than *most_tokens*, or any for None.
+
+        A call that the limit would cut is left out.
+        """
+        whole = word_pieces.split(draft.text)
+        pieces = whole[:most_tokens]
+        tokens = len(whole) + sum(call.tokens for call in draft.calls)
+        if most_tokens is not None and tokens > most_tokens:
+            return cls(pieces, (), Ending.MAX_TOKENS)
+        return cls(pieces, draft.calls, draft.ending)
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        return "".join(self.pieces)
+
+    @property
+    def tokens(self) -> int:
+        """Its tokens."""
+        return len(self.pieces) + sum(call.tokens for call in self.calls)
+
+    @property
+    def ends_in_calls(self) -> bool:
+        """Whether it waits for the results of calls."""
+        return bool(self.calls) and self.ending is Ending.STOP
+
+    def chunks(self) -> list[Chunk]:
+        """Return the chunks of its stream, at least one."""
+        found: list[Chunk] = []
+        for start in range(0, len(self.pieces), CHUNK):
+            end = min(start + CHUNK, len(self.pieces))
+            found.append(Chunk("".join(self.pieces[start:end]), end, last=False))
+        tokens = len(self.pieces)
+        for call in self.calls:
+            tokens += call.tokens
+            found.append(Chunk("", tokens, last=False, call=call))
+        found = found or [Chunk("", 0, last=False)]
+        return [*found[:-1], attrs.evolve(found[-1], last=True)]
 
 
 @attrs.frozen(kw_only=True)
@@ -63,8 +174,7 @@ class Answer:
         created: When it was made, Unix seconds.
         prompt: The request.
         prompt_tokens: Tokens of the prompt.
-        pieces: Its text in word pieces.
-        ending: The reason why it ends.
+        candidates: The answers, at least one.
         interruption: The marker that ends its stream early, or None.
     """
 
@@ -72,61 +182,97 @@ class Answer:
     created: int
     prompt: Prompt
     prompt_tokens: int
-    pieces: tuple[str, ...]
-    ending: Ending
+    candidates: tuple[Candidate, ...]
     interruption: TextMarker | None = None
 
     @property
-    def text(self) -> str:
-        """Its text."""
-        return "".join(self.pieces)
+    def first(self) -> Candidate:
+        """The first candidate, for a protocol that has no others."""
+        return self.candidates[0]
 
     @property
     def tokens(self) -> int:
-        """Tokens of the text."""
-        return len(self.pieces)
+        """Tokens of all candidates."""
+        return sum(candidate.tokens for candidate in self.candidates)
 
-    def chunks(self) -> tuple[Chunk, ...]:
-        """Return the chunks of its stream, at least one. An interrupted stream has half of them."""
-        starts = range(0, max(1, self.tokens), CHUNK)
-        chunks = [
-            Chunk(
-                "".join(self.pieces[start : start + CHUNK]),
-                min(start + CHUNK, self.tokens),
-                last=start == starts[-1] and self.interruption is None,
-            )
-            for start in starts
+    def rounds(self) -> list[list[tuple[int, Chunk]]]:
+        """Return the chunks of its stream, with the numbers of their candidates.
+
+        A round has one chunk of each candidate that is not at its end. An interrupted stream has
+        half of the rounds, and does not end.
+        """
+        several = zip_longest(*(candidate.chunks() for candidate in self.candidates))
+        rounds = [
+            [(number, chunk) for number, chunk in enumerate(chunks) if chunk is not None]
+            for chunks in several
         ]
-        return tuple(chunks if self.interruption is None else chunks[: -(-len(chunks) // 2)])
+        if self.interruption is None:
+            return rounds
+        return [
+            [(number, attrs.evolve(chunk, last=False)) for number, chunk in chunks]
+            for chunks in rounds[: -(-len(rounds) // 2)]
+        ]
 
 
-def answer(prompt: Prompt, marker: TextMarker | None, *, answer_id: str, now: float) -> Answer:
+def answer(
+    prompt: Prompt,
+    marker: TextMarker | None,
+    script: Sequence[Draft] = (),
+    *,
+    answer_id: str,
+    now: float,
+) -> Answer:
     """Return the answer to *prompt*.
 
     Args:
         prompt: The request.
         marker: The marker in the prompt, or None.
+        script: What the candidates say, or nothing if the emulator is to compose it. If more
+            candidates are wanted, they say the same again.
         answer_id: The stem of the answer's identifier.
         now: Unix seconds.
+
+    Raises:
+        Refused: No value was found for a schema of the request.
     """
-    pieces: tuple[str, ...] = ()
-    if marker is TextMarker.BLOCKED:
-        ending = Ending.BLOCKED
-    elif marker is TextMarker.SAFETY:
-        ending = Ending.SAFETY
+    wanted = range(prompt.candidates)
+    if marker in _WITHHELD:
+        drafts = [Draft(ending=_WITHHELD[marker]) for _ in wanted]
+    elif script:
+        drafts = [script[number % len(script)] for number in wanted]
     else:
-        whole = word_pieces.split(compose(prompt))
-        pieces = whole[: prompt.most_tokens]
-        ending = Ending.STOP if len(pieces) == len(whole) else Ending.MAX_TOKENS
+        drafts = [draft(prompt, number) for number in wanted]
     return Answer(
         id=answer_id,
         created=int(now),
         prompt=prompt,
         prompt_tokens=prompt.tokens(),
-        pieces=pieces,
-        ending=ending,
+        candidates=tuple(Candidate.of(one, prompt.most_tokens) for one in drafts),
         interruption=marker if marker in (TextMarker.CUT, TextMarker.STREAM_ERROR) else None,
     )
+
+
+_WITHHELD: Mapping[TextMarker | None, Ending] = {
+    TextMarker.BLOCKED: Ending.BLOCKED,
+    TextMarker.SAFETY: Ending.SAFETY,
+}
+
+
+def draft(prompt: Prompt, number: int) -> Draft:
+    """Return what the candidate with *number* says to *prompt*.
+
+    Raises:
+        Refused: No value was found for a schema of the request.
+    """
+    function = prompt.functions.next(prompt.called)
+    if function is not None:
+        return Draft(calls=(Call(function.name, function.arguments()),))
+    if prompt.json_schema is not None:
+        return Draft(text=json.dumps(make_value(prompt.json_schema)))
+    text = compose(prompt)
+    if prompt.candidates > 1:
+        text += f"\nCandidate: {number + 1} of {prompt.candidates}."
+    return Draft(text=json.dumps({"answer": text}) if prompt.json_wanted else text)
 
 
 def compose(prompt: Prompt) -> str:
@@ -146,6 +292,9 @@ def compose(prompt: Prompt) -> str:
     others = [readable(part, _SHORT) for part in prompt.other_parts]
     if others:
         lines.append(f"Other parts: {_listed(others)}.")
+    results = [f"{result.name} {json.dumps(result.value)}".strip() for result in prompt.results]
+    if results:
+        lines.append(f"Function results: {_listed([readable(one, _QUOTED) for one in results])}.")
     if prompt.settings:
         settings = [f"{name} {_number(value)}" for name, value in prompt.settings]
         lines.append(f"Settings: {_listed(settings)}.")

@@ -10,10 +10,30 @@ from collections.abc import Mapping
 import attrs
 
 from muybridge_protocol.emulator.refused import Refused
-from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending
+from muybridge_protocol.emulator.text import word_pieces
+from muybridge_protocol.emulator.text.answer import (
+    CHUNK,
+    INTERRUPTION,
+    Answer,
+    Call,
+    Candidate,
+    Ending,
+)
+from muybridge_protocol.emulator.text.functions import Function, Functions
 from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.node import Node
-from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
+from muybridge_protocol.emulator.text.prompt import (
+    MOST_CANDIDATES,
+    USER,
+    Called,
+    Inline,
+    Linked,
+    Other,
+    Part,
+    Prompt,
+    Returned,
+    Turn,
+)
 from muybridge_protocol.emulator.text.wire import TextProtocol, write
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.values import either
@@ -52,6 +72,10 @@ class Chat(TextProtocol):
         counts = [(node.name, node.count()) for node in limits if node is not None]
         turns = [_turn(node) for node in root.required("messages").elements()]
         options = root.field("stream_options")
+        wanted = root.field("n")
+        form = root.field("response_format")
+        kind = "" if form is None else form.text_of("type")
+        schema = form.required(kind) if form is not None and kind == "json_schema" else None
         return Prompt(
             model=self.model(body),
             turns=tuple(turn for turn in turns if turn.role not in _SYSTEM_ROLES),
@@ -60,29 +84,53 @@ class Chat(TextProtocol):
             most_tokens=min((count for _, count in counts), default=None),
             streaming=root.is_set("stream"),
             usage_wanted=options is not None and options.is_set("include_usage"),
+            candidates=1 if wanted is None else wanted.count(MOST_CANDIDATES),
+            functions=_functions(root),
+            json_wanted=kind == "json_object",
+            json_schema=None if schema is None else schema.required("schema"),
         )
 
     def reply(self, answer: Answer) -> JsonObject:
         """Return *answer* as a whole response."""
-        message = {"role": "assistant", "content": answer.text or None, "refusal": None}
-        choice = {
-            "index": 0,
-            "message": message,
-            "logprobs": None,
-            "finish_reason": _FINISH_REASONS[answer.ending],
-        }
-        return {**_record(answer, "chat.completion", [choice]), "usage": _usage(answer)}
+        choices: list[JsonObject] = []
+        for number, candidate in enumerate(answer.candidates):
+            message = {"role": "assistant", "content": candidate.text or None, "refusal": None}
+            calls = [
+                {"id": _call_id(answer, number, at), "type": "function", "function": _called(call)}
+                for at, call in enumerate(candidate.calls)
+            ]
+            choices.append(
+                {
+                    "index": number,
+                    "message": {**message, **({"tool_calls": calls} if calls else {})},
+                    "logprobs": None,
+                    "finish_reason": _finish_reason(candidate),
+                }
+            )
+        return {**_record(answer, "chat.completion", choices), "usage": _usage(answer)}
 
     def stream(self, answer: Answer) -> tuple[bytes, ...]:
         """Return *answer* as the pieces of a streamed response."""
-        deltas: list[JsonObject] = [{"role": "assistant", "content": ""}]
-        deltas += [{"content": chunk.text} for chunk in answer.chunks() if chunk.text]
-        records = [_delta(answer, delta) for delta in deltas]
+        numbers = range(len(answer.candidates))
+        begin: JsonObject = {"role": "assistant", "content": ""}
+        records = [_delta(answer, number, begin) for number in numbers]
+        calls = dict.fromkeys(numbers, 0)
+        for chunks in answer.rounds():
+            for number, chunk in chunks:
+                if chunk.text:
+                    records.append(_delta(answer, number, {"content": chunk.text}))
+                if chunk.call is not None:
+                    at = calls[number]
+                    identifier = _call_id(answer, number, at)
+                    deltas = _call_deltas(chunk.call, at, identifier)
+                    records += [_delta(answer, number, {"tool_calls": [one]}) for one in deltas]
+                    calls[number] += 1
         if answer.interruption is TextMarker.STREAM_ERROR:
             records.append(self.error(Refused(503, INTERRUPTION)))
         if answer.interruption is not None:
             return tuple(_event(record) for record in records)
-        records.append(_delta(answer, {}, _FINISH_REASONS[answer.ending]))
+        for number, candidate in enumerate(answer.candidates):
+            records.append(_delta(answer, number, {}, _finish_reason(candidate)))
         if answer.prompt.usage_wanted:
             records = [{**record, "usage": None} for record in records]
             last = _record(answer, "chat.completion.chunk", [])
@@ -102,17 +150,54 @@ class Chat(TextProtocol):
         }
 
 
+def _functions(root: Node) -> Functions:
+    tools = [tool for tool in root.items_of("tools") if tool.text_of("type") == "function"]
+    declared = [tool.required("function") for tool in tools]
+    functions = Functions(
+        tuple(Function(one.required("name").text(), one.field("parameters")) for one in declared)
+    )
+    choice = root.field("tool_choice")
+    if choice is None:
+        return functions
+    if isinstance(choice.value, str):
+        return _chosen(functions, choice.value)
+    if choice.text_of("type") == "allowed_tools":
+        allowed = choice.required("allowed_tools")
+        names = [
+            tool.required("function").required("name") for tool in allowed.required("tools").items()
+        ]
+        return _chosen(functions.only(names), allowed.text_of("mode"))
+    return functions.only([choice.required("function").required("name")]).demand()
+
+
+def _chosen(functions: Functions, mode: str) -> Functions:
+    if mode == "none":
+        return Functions()
+    return functions.demand() if mode == "required" else functions
+
+
 def _turn(node: Node) -> Turn:
     role = node.required("role")
     if role.text() not in _ROLES:
         raise role.refused(f"must be {either(_ROLES)}")
     content = node.field("content")
+    if role.text() == "tool" and content is not None:
+        texts = [part for part in content.text_or(_part) if isinstance(part, str)]
+        result = Returned("tool", id=node.text_of("tool_call_id"), value="\n".join(texts))
+        return Turn(role.text(), (result,))
+    calls = tuple(_call(call) for call in node.items_of("tool_calls"))
     if content is None:
         # A turn of the assistant that only calls functions has no content.
         if role.text() != "assistant":
             raise node.refused("must have content")
-        return Turn(role.text(), ())
-    return Turn(role.text(), content.text_or(_part))
+        return Turn(role.text(), calls)
+    return Turn(role.text(), (*content.text_or(_part), *calls))
+
+
+def _call(node: Node) -> Called:
+    function = node.field("function")
+    name = "" if function is None else function.text_of("name")
+    return Called("tool_calls", name, node.text_of("id"))
 
 
 def _part(node: Node) -> Part:
@@ -136,8 +221,33 @@ def _picture(node: Node) -> Inline | Linked:
     return Inline(media_type, node.decoded(data))
 
 
-def _delta(answer: Answer, delta: JsonObject, finish_reason: str | None = None) -> JsonObject:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+def _called(call: Call) -> JsonObject:
+    return {"name": call.name, "arguments": call.written}
+
+
+def _call_id(answer: Answer, candidate: int, number: int) -> str:
+    return f"call_{answer.id}_{candidate}_{number}"
+
+
+def _call_deltas(call: Call, number: int, identifier: str) -> list[JsonObject]:
+    """Return the deltas of a call: its beginning, and its arguments piece by piece."""
+    begin = {"name": call.name, "arguments": ""}
+    pieces = word_pieces.split(call.written)
+    texts = ["".join(pieces[at : at + CHUNK]) for at in range(0, len(pieces), CHUNK)]
+    return [
+        {"index": number, "id": identifier, "type": "function", "function": begin},
+        *({"index": number, "function": {"arguments": text}} for text in texts),
+    ]
+
+
+def _finish_reason(candidate: Candidate) -> str:
+    return "tool_calls" if candidate.ends_in_calls else _FINISH_REASONS[candidate.ending]
+
+
+def _delta(
+    answer: Answer, number: int, delta: JsonObject, finish_reason: str | None = None
+) -> JsonObject:
+    choice = {"index": number, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
     return _record(answer, "chat.completion.chunk", [choice])
 
 

@@ -14,6 +14,7 @@ from muybridge_protocol.emulator.text.chat import Chat
 from muybridge_protocol.emulator.text.markers import TextMarker, read_marker
 from muybridge_protocol.emulator.text.messages import Messages
 from muybridge_protocol.emulator.text.native import Native
+from muybridge_protocol.emulator.text.script import Script
 from muybridge_protocol.emulator.text.wire import JSON_TYPE, TextProtocol, write
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.rules.values import ModelName, either, shown
@@ -44,6 +45,7 @@ def answer_text(
     *,
     timing: Timing,
     strict: bool,
+    script: Script,
     now: float,
     new_id: str,
 ) -> HttpResponse:
@@ -55,6 +57,7 @@ def answer_text(
         access: What its key may use.
         timing: How fast text streams.
         strict: Whether models that the specification does not list are refused.
+        script: The scripted answers, of which one is taken if it fits the request.
         now: Unix seconds.
         new_id: The stem of the answer's identifier.
 
@@ -80,7 +83,8 @@ def answer_text(
         raise Refused(500, f"the marker {marker} asks for this error")
     if marker is TextMarker.THROTTLED:
         raise Refused(429, f"the marker {marker} asks for this", headers=(("Retry-After", "1"),))
-    made = answer(prompt, marker, answer_id=new_id.removeprefix("task-"), now=now)
+    answer_id = new_id.removeprefix("task-")
+    made = answer(prompt, marker, script.take(prompt), answer_id=answer_id, now=now)
     if not prompt.streaming:
         return HttpResponse(200, (("Content-Type", JSON_TYPE),), write(protocol.reply(made)))
     return StreamedResponse.of(

@@ -10,16 +10,38 @@ from collections.abc import Mapping
 import attrs
 
 from muybridge_protocol.emulator.refused import Refused
-from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending
+from muybridge_protocol.emulator.text import word_pieces
+from muybridge_protocol.emulator.text.answer import (
+    CHUNK,
+    INTERRUPTION,
+    Answer,
+    Call,
+    Candidate,
+    Ending,
+)
+from muybridge_protocol.emulator.text.functions import Function, Functions
 from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.node import Node
-from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
+from muybridge_protocol.emulator.text.prompt import (
+    USER,
+    Called,
+    Inline,
+    Linked,
+    Other,
+    Part,
+    Prompt,
+    Returned,
+    Turn,
+)
 from muybridge_protocol.emulator.text.wire import TextProtocol, write
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.values import either
 
 _ROLES = (USER, "assistant")
 _FILES = ("image", "document")
+
+# Tools of other types run at the service.
+_FUNCTION_TYPES = ("", "custom")
 
 _SETTINGS = (("temperature",), ("top_p",))
 _MOST_TOKENS = "max_tokens"
@@ -50,6 +72,8 @@ class Messages(TextProtocol):
         root = Node(body)
         most_tokens = root.required(_MOST_TOKENS).count()
         system = root.field("system")
+        config = root.field("output_config")
+        form = None if config is None else config.field("format")
         return Prompt(
             model=self.model(body),
             turns=tuple(_turn(node) for node in root.required("messages").elements()),
@@ -57,41 +81,59 @@ class Messages(TextProtocol):
             settings=(*root.numbers(*_SETTINGS), (_MOST_TOKENS, most_tokens)),
             most_tokens=most_tokens,
             streaming=root.is_set("stream"),
+            functions=_functions(root),
+            json_schema=None if form is None else form.required("schema"),
         )
 
     def reply(self, answer: Answer) -> JsonObject:
         """Return *answer* as a whole response."""
-        content = [{"type": "text", "text": answer.text}] if answer.text else []
-        return _message(answer, content, _STOP_REASONS[answer.ending], answer.tokens)
+        candidate = answer.first
+        blocks: list[JsonObject] = []
+        if candidate.text:
+            blocks.append({"type": "text", "text": candidate.text})
+        for number, call in enumerate(candidate.calls):
+            blocks.append(_call_block(answer, number, call, call.arguments))
+        return _message(answer, blocks, _stop_reason(candidate), candidate.tokens)
 
     def stream(self, answer: Answer) -> tuple[bytes, ...]:
         """Return *answer* as the pieces of a streamed response."""
-        start = {"type": "message_start", "message": _message(answer, [], None, 0)}
-        pieces = [_event(start)]
-        texts = [chunk.text for chunk in answer.chunks() if chunk.text]
-        if texts:
-            block = {"type": "text", "text": ""}
-            begin = {"type": "content_block_start", "index": 0, "content_block": block}
-            pieces.append(_event(begin))
-        pieces.append(_event({"type": "ping"}))
-        for text in texts:
-            delta = {"type": "text_delta", "text": text}
-            pieces.append(_event({"type": "content_block_delta", "index": 0, "delta": delta}))
+        candidate = answer.first
+        events: list[JsonObject] = [
+            {"type": "message_start", "message": _message(answer, [], None, 0)}
+        ]
+        blocks = _streamed_blocks(answer)
+        for index, (block, deltas) in enumerate(blocks):
+            ended = answer.interruption is None or index < len(blocks) - 1
+            events += _block_events(index, block, deltas, ended=ended)
+        if not blocks:
+            events.append({"type": "ping"})
         if answer.interruption is TextMarker.STREAM_ERROR:
-            pieces.append(_event(self.error(Refused(503, INTERRUPTION))))
-        if answer.interruption is not None:
-            return tuple(pieces)
-        if texts:
-            pieces.append(_event({"type": "content_block_stop", "index": 0}))
-        end = {"stop_reason": _STOP_REASONS[answer.ending], "stop_sequence": None}
-        usage = {"output_tokens": answer.tokens}
-        pieces.append(_event({"type": "message_delta", "delta": end, "usage": usage}))
-        return (*pieces, _event({"type": "message_stop"}))
+            events.append(self.error(Refused(503, INTERRUPTION)))
+        if answer.interruption is None:
+            delta = {"stop_reason": _stop_reason(candidate), "stop_sequence": None}
+            usage = {"output_tokens": candidate.tokens}
+            events.append({"type": "message_delta", "delta": delta, "usage": usage})
+            events.append({"type": "message_stop"})
+        return tuple(_event(event) for event in events)
 
     def error(self, refused: Refused) -> JsonObject:
         """Return the body of the response that refuses a request."""
         kind = _ERROR_TYPES.get(refused.status, "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": str(refused)}}
+
+
+def _functions(root: Node) -> Functions:
+    tools = [tool for tool in root.items_of("tools") if tool.text_of("type") in _FUNCTION_TYPES]
+    functions = Functions(
+        tuple(Function(tool.required("name").text(), tool.field("input_schema")) for tool in tools)
+    )
+    choice = root.field("tool_choice")
+    kind = "" if choice is None else choice.text_of("type")
+    if choice is not None and kind == "tool":
+        return functions.only([choice.required("name")]).demand()
+    if kind == "none":
+        return Functions()
+    return functions.demand() if kind == "any" else functions
 
 
 def _turn(node: Node) -> Turn:
@@ -105,6 +147,11 @@ def _part(node: Node) -> Part:
     kind = node.required("type").text()
     if kind == "text":
         return _text(node)
+    if kind == "tool_use":
+        return Called(kind, node.text_of("name"), node.text_of("id"))
+    if kind == "tool_result":
+        content = node.fields().get("content")
+        return Returned(kind, id=node.text_of("tool_use_id"), value=content)
     return _file(node.required("source")) if kind in _FILES else Other(kind)
 
 
@@ -118,6 +165,49 @@ def _file(source: Node) -> Part:
         media_type = source.required("media_type").text()
         return Inline(media_type, source.required("data").base64())
     return Linked(source.required("url").text()) if kind == "url" else Other(kind)
+
+
+def _stop_reason(candidate: Candidate) -> str:
+    return "tool_use" if candidate.ends_in_calls else _STOP_REASONS[candidate.ending]
+
+
+def _call_block(
+    answer: Answer, number: int, call: Call, arguments: Mapping[str, object]
+) -> JsonObject:
+    identifier = f"toolu_{answer.id}_{number}"
+    return {"type": "tool_use", "id": identifier, "name": call.name, "input": arguments}
+
+
+def _streamed_blocks(answer: Answer) -> list[tuple[JsonObject, list[JsonObject]]]:
+    """Return each block of the message at its beginning, and the deltas that complete it."""
+    chunks = [chunk for ((_, chunk),) in answer.rounds()]
+    texts: list[JsonObject] = [
+        {"type": "text_delta", "text": chunk.text} for chunk in chunks if chunk.text
+    ]
+    calls = [chunk.call for chunk in chunks if chunk.call is not None]
+    blocks: list[tuple[JsonObject, list[JsonObject]]] = []
+    if texts:
+        blocks.append(({"type": "text", "text": ""}, texts))
+    for number, call in enumerate(calls):
+        blocks.append((_call_block(answer, number, call, {}), _call_deltas(call)))
+    return blocks
+
+
+def _block_events(
+    index: int, block: JsonObject, deltas: list[JsonObject], *, ended: bool
+) -> list[JsonObject]:
+    return [
+        {"type": "content_block_start", "index": index, "content_block": block},
+        *([{"type": "ping"}] if index == 0 else []),
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+        *([{"type": "content_block_stop", "index": index}] if ended else []),
+    ]
+
+
+def _call_deltas(call: Call) -> list[JsonObject]:
+    pieces = word_pieces.split(call.written)
+    texts = ["".join(pieces[at : at + CHUNK]) for at in range(0, len(pieces), CHUNK)]
+    return [{"type": "input_json_delta", "partial_json": text} for text in texts]
 
 
 def _message(

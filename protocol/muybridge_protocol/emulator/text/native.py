@@ -12,10 +12,22 @@ from urllib.parse import parse_qsl
 import attrs
 
 from muybridge_protocol.emulator.refused import Refused
-from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Ending
+from muybridge_protocol.emulator.text.answer import INTERRUPTION, Answer, Call, Ending
+from muybridge_protocol.emulator.text.functions import Function, Functions
 from muybridge_protocol.emulator.text.markers import TextMarker
 from muybridge_protocol.emulator.text.node import Node
-from muybridge_protocol.emulator.text.prompt import USER, Inline, Linked, Other, Part, Prompt, Turn
+from muybridge_protocol.emulator.text.prompt import (
+    MOST_CANDIDATES,
+    USER,
+    Called,
+    Inline,
+    Linked,
+    Other,
+    Part,
+    Prompt,
+    Returned,
+    Turn,
+)
 from muybridge_protocol.emulator.text.wire import EVENT_STREAM, JSON_TYPE, TextProtocol, write
 from muybridge_protocol.records.convert import partial
 from muybridge_protocol.records.json import JsonObject
@@ -31,6 +43,13 @@ _ROLES = (USER, "model", "function", "tool")
 
 _SETTINGS = (("temperature",), ("topP", "top_p"))
 _MOST_TOKENS = ("maxOutputTokens", "max_output_tokens")
+_SCHEMAS = (
+    "responseSchema",
+    "response_schema",
+    "responseJsonSchema",
+    "response_json_schema",
+)
+_PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema")
 
 _STATUS_NAMES: Mapping[int, str] = {
     400: "INVALID_ARGUMENT",
@@ -85,8 +104,12 @@ class Native(TextProtocol):
         root = Node(body)
         config = root.field("generationConfig", "generation_config")
         settings: list[tuple[str, float]] = []
-        most_tokens = None
+        most_tokens = candidates = schema = None
+        mime_type = ""
         if config is not None:
+            candidates = config.field("candidateCount", "candidate_count")
+            schema = config.field(*_SCHEMAS)
+            mime_type = config.text_of("responseMimeType", "response_mime_type")
             settings = config.numbers(*_SETTINGS)
             limit = config.field(*_MOST_TOKENS)
             if limit is not None:
@@ -99,23 +122,38 @@ class Native(TextProtocol):
             settings=tuple(settings),
             most_tokens=most_tokens,
             streaming=self.method == STREAM,
+            candidates=1 if candidates is None else candidates.count(MOST_CANDIDATES),
+            functions=_functions(root),
+            json_wanted=mime_type == "application/json",
+            json_schema=schema,
         )
 
     def reply(self, answer: Answer) -> JsonObject:
         """Return *answer* as a whole response."""
-        return _record(answer, answer.text, answer.tokens, last=True)
+        written = [
+            _candidate(number, candidate.text, candidate.calls, candidate.ending)
+            for number, candidate in enumerate(answer.candidates)
+        ]
+        return _record(answer, written, answer.tokens)
 
     def stream(self, answer: Answer) -> tuple[bytes, ...]:
         """Return *answer* as the pieces of a streamed response."""
-        records = [
-            _record(answer, chunk.text, chunk.tokens, last=chunk.last) for chunk in answer.chunks()
-        ]
+        records: list[JsonObject] = []
+        tokens: dict[int, int] = {}
+        for chunks in answer.rounds():
+            written: list[JsonObject] = []
+            for number, chunk in chunks:
+                calls = () if chunk.call is None else (chunk.call,)
+                ending = answer.candidates[number].ending
+                written.append(_candidate(number, chunk.text, calls, ending, last=chunk.last))
+                tokens[number] = chunk.tokens
+            records.append(_record(answer, written, sum(tokens.values())))
         if answer.interruption is TextMarker.STREAM_ERROR:
             records.append(self.error(Refused(503, INTERRUPTION)))
-        written = [write(record) for record in records]
+        encoded = [write(record) for record in records]
         if self.events:
-            return tuple(b"data: " + record + b"\r\n\r\n" for record in written)
-        pieces = [b"[" + written[0], *(b"\n,\r\n" + record for record in written[1:])]
+            return tuple(b"data: " + record + b"\r\n\r\n" for record in encoded)
+        pieces = [b"[" + encoded[0], *(b"\n,\r\n" + record for record in encoded[1:])]
         return (*pieces, b"\n]") if answer.interruption is not TextMarker.CUT else tuple(pieces)
 
     def error(self, refused: Refused) -> JsonObject:
@@ -145,6 +183,13 @@ def _part(node: Node) -> Part:
     if inline is not None:
         media_type = inline.required("mimeType", "mime_type").text()
         return Inline(media_type, inline.required("data").base64())
+    call = node.field("functionCall", "function_call")
+    if call is not None:
+        return Called("functionCall", call.text_of("name"), call.text_of("id"))
+    result = node.field("functionResponse", "function_response")
+    if result is not None:
+        name, value = result.text_of("name"), result.fields().get("response")
+        return Returned("functionResponse", name, result.text_of("id"), value)
     file = node.field("fileData", "file_data")
     if file is not None:
         return Linked(file.required("fileUri", "file_uri").text())
@@ -163,18 +208,50 @@ def _system(node: Node | None) -> tuple[str, ...]:
     return tuple(text.text() for text in texts if text is not None)
 
 
-def _record(answer: Answer, text: str, tokens: int, *, last: bool) -> JsonObject:
+def _functions(root: Node) -> Functions:
+    declared = [
+        Function(one.required("name").text(), one.field(*_PARAMETERS))
+        for tool in root.items_of("tools")
+        for one in tool.items_of("functionDeclarations", "function_declarations")
+    ]
+    functions = Functions(tuple(declared))
+    tool_config = root.field("toolConfig", "tool_config")
+    if tool_config is None:
+        return functions
+    config = tool_config.field("functionCallingConfig", "function_calling_config")
+    if config is None:
+        return functions
+    names = config.field("allowedFunctionNames", "allowed_function_names")
+    if names is not None:
+        functions = functions.only(names.items())
+    mode = config.text_of("mode").upper()
+    if mode == "NONE":
+        return Functions()
+    return functions.demand() if mode == "ANY" else functions
+
+
+def _candidate(
+    number: int, text: str, calls: tuple[Call, ...], ending: Ending, *, last: bool = True
+) -> JsonObject:
+    candidate: JsonObject = {}
+    if ending is not Ending.SAFETY:
+        parts = [content.Part(text=text)] if text or not calls else []
+        parts += [content.Part(extra={"functionCall": _call(call)}) for call in calls]
+        candidate["content"] = partial(content.Content, parts=parts, role=content.MODEL)
+    reason = {"finish_reason": ending.name} if last else {}
+    return {**candidate, **partial(Candidate, **reason, index=number)}
+
+
+def _call(call: Call) -> JsonObject:
+    return {"name": call.name, "args": call.arguments}
+
+
+def _record(answer: Answer, candidates: list[JsonObject], tokens: int) -> JsonObject:
     record: JsonObject = {}
-    if answer.ending is Ending.BLOCKED:
+    if answer.first.ending is Ending.BLOCKED:
         record["promptFeedback"] = partial(PromptFeedback, block_reason="SAFETY")
     else:
-        candidate: JsonObject = {}
-        if answer.ending is not Ending.SAFETY:
-            candidate["content"] = partial(
-                content.Content, parts=[content.Part(text=text)], role=content.MODEL
-            )
-        reason = {"finish_reason": answer.ending.name} if last else {}
-        record["candidates"] = [{**candidate, **partial(Candidate, **reason, index=0)}]
+        record["candidates"] = candidates
     return {
         **record,
         "usageMetadata": partial(

@@ -102,7 +102,35 @@ class Node:
         """
         if not is_array(self.value) or not self.value:
             raise self.refused("must be an array that is not empty")
+        return self.items()
+
+    def items(self) -> list[Node]:
+        """Return the elements of this array, which may be none.
+
+        Raises:
+            Refused: This is not an array.
+        """
+        if not is_array(self.value):
+            raise self.refused("must be an array")
         return [Node(value, f"{self.path}[{index}]") for index, value in enumerate(self.value)]
+
+    def items_of(self, *names: str) -> list[Node]:
+        """Return the elements of the array that is the first present of the fields *names*.
+
+        Raises:
+            Refused: It is not an array, or this is not an object.
+        """
+        found = self.field(*names)
+        return [] if found is None else found.items()
+
+    def text_of(self, *names: str) -> str:
+        """Return the string that is the first present of the fields *names*, or "".
+
+        Raises:
+            Refused: It is not a string, or this is not an object.
+        """
+        found = self.field(*names)
+        return "" if found is None else found.text()
 
     def text(self) -> str:
         """Return this string.
@@ -134,14 +162,16 @@ class Node:
             raise self.refused("must be a number")
         return self.value
 
-    def count(self) -> int:
-        """Return this positive integer.
+    def count(self, most: int | None = None) -> int:
+        """Return this positive integer, which may be *most* at most.
 
         Raises:
-            Refused: This is not a positive integer.
+            Refused: This is not a positive integer, or larger.
         """
         if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 1:
             raise self.refused("must be an integer of at least 1")
+        if most is not None and self.value > most:
+            raise self.refused(f"must be at most {most}")
         return self.value
 
     def base64(self) -> bytes:

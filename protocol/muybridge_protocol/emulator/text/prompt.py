@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import attrs
 
 from muybridge_protocol.emulator.text import word_pieces
+from muybridge_protocol.emulator.text.functions import Functions
+from muybridge_protocol.emulator.text.node import Node
 
 USER = "user"
 """The role of the user in all three protocols."""
+
+MOST_CANDIDATES = 8
+"""Most answers to one request."""
 
 FILE_TOKENS = 258
 """The tokens of a file of any size. The specification gives no figure."""
@@ -39,13 +47,43 @@ class Linked:
 
 @attrs.frozen
 class Other:
-    """A part that is neither text nor a file, such as a function's result.
+    """A part that is neither text nor a file.
 
     Args:
         kind: Its kind, in the words of the request.
     """
 
     kind: str
+
+
+@attrs.frozen
+class Called(Other):
+    """A function call in an earlier answer.
+
+    Args:
+        kind: Its kind.
+        name: The function's name, which may be missing: "".
+        id: The call's identifier, or "".
+    """
+
+    name: str = ""
+    id: str = ""
+
+
+@attrs.frozen
+class Returned(Other):
+    """The result of a function call.
+
+    Args:
+        kind: Its kind.
+        name: The function's name, or "".
+        id: The identifier of the call, or "".
+        value: The result.
+    """
+
+    name: str = ""
+    id: str = ""
+    value: Any = attrs.field(default=None, repr=False)
 
 
 Part = str | Inline | Linked | Other
@@ -68,6 +106,12 @@ class Turn:
         """Its texts, joined."""
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
+    @property
+    def is_said(self) -> bool:
+        """Whether the user says something in it, instead of only returning results."""
+        results = [isinstance(part, Returned) for part in self.parts]
+        return self.role == USER and not (results and all(results))
+
 
 @attrs.frozen(kw_only=True)
 class Prompt:
@@ -81,6 +125,10 @@ class Prompt:
         most_tokens: Most tokens of the answer, or None for no limit.
         streaming: Whether the answer is to be streamed.
         usage_wanted: Whether a stream is to report token counts, in protocols with a choice.
+        candidates: How many answers are wanted.
+        functions: The functions that an answer may call.
+        json_wanted: Whether the answer is to be JSON.
+        json_schema: The schema of that JSON, or None if any is right.
     """
 
     model: str
@@ -90,12 +138,31 @@ class Prompt:
     most_tokens: int | None = None
     streaming: bool = False
     usage_wanted: bool = False
+    candidates: int = 1
+    functions: Functions = attrs.field(factory=Functions)
+    json_wanted: bool = False
+    json_schema: Node | None = None
 
     @property
     def last_user_text(self) -> str:
-        """The text of the last turn of the user, or ""."""
-        said = [turn.text for turn in self.turns if turn.role == USER]
+        """The text of the last turn in which the user says something, or ""."""
+        said = [turn.text for turn in self.turns if turn.is_said]
         return said[-1] if said else ""
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The names of the functions that were called after that turn."""
+        said = [at for at, turn in enumerate(self.turns) if turn.is_said]
+        later = self.turns[said[-1] :] if said else self.turns
+        return tuple(part.name for turn in later for part in turn.parts if isinstance(part, Called))
+
+    @property
+    def results(self) -> tuple[Returned, ...]:
+        """The results of function calls, in order. Each has the name of its function, if known."""
+        parts = [part for turn in self.turns for part in turn.parts]
+        names = {part.id: part.name for part in parts if isinstance(part, Called) and part.id}
+        found = [part for part in parts if isinstance(part, Returned)]
+        return tuple(attrs.evolve(one, name=one.name or names.get(one.id, "")) for one in found)
 
     @property
     def files(self) -> tuple[Inline | Linked, ...]:
@@ -114,5 +181,6 @@ class Prompt:
     def tokens(self) -> int:
         """Return the tokens of the conversation and the system instruction."""
         texts = [part for turn in self.turns for part in turn.parts if isinstance(part, str)]
+        texts += [json.dumps(one.value) for one in self.results if one.value is not None]
         counted = sum(word_pieces.count(text) for text in (*self.system, *texts))
         return counted + FILE_TOKENS * len(self.files)

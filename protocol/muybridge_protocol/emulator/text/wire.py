@@ -17,8 +17,11 @@ EVENT_STREAM = "text/event-stream"
 
 
 def write(value: JsonObject) -> bytes:
-    """Return *value*, which has no lone surrogates, as JSON in UTF-8 on one line."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    """Return *value* as JSON in UTF-8 on one line."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # of a lone surrogate, in a name or a schema of the request
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 class TextProtocol(ABC):

@@ -1,0 +1,73 @@
+"""Reads scripted answers from a file: JSON lines, or TOML."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from muybridge_protocol.emulator import InvalidScript
+from muybridge_protocol.emulator.text import read_answers
+from muybridge_protocol.records.json import InvalidJson, read_json
+
+_TABLES = "answers"
+
+
+def load_answers(path: str | os.PathLike[str]) -> tuple[Any, ...]:
+    """Return the scripted answers in the file at *path*, for `LocalService(answers=...)`.
+
+    A file whose name ends with `.toml` has a table `[[answers]]` for each answer. Any other has one
+    answer on each line, as JSON. The fields of an answer:
+
+    - `text`: Its text.
+    - `json`: JSON for the text.
+    - `calls`: The functions that it calls: objects with `name` and `arguments`.
+    - `finish`: Why it ends: `stop`, `max_tokens` or `safety`.
+    - `candidates`: Several answers with these fields, for requests that ask for several.
+    - `when`: What the user's last text must contain.
+    - `repeat`: true to give the answer more than once.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidScript: The file is not valid. Every wrong answer is listed.
+        OSError: It cannot be read.
+    """
+    data = Path(path).read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidScript([f"line {line}: it is not UTF-8."]) from None
+    return _from_toml(text) if Path(path).suffix.lower() == ".toml" else _from_lines(text)
+
+
+def _from_toml(text: str) -> tuple[Any, ...]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidScript([f"it is not TOML: {error}."]) from None
+    values: Any = document.pop(_TABLES, None)
+    if document or not isinstance(values, list):
+        raise InvalidScript([f"write each answer as a table [[{_TABLES}]], and nothing else."])
+    read_answers(values)  # pyright: ignore[reportUnknownArgumentType]  of anything
+    return tuple(values)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]  as above
+
+
+def _from_lines(text: str) -> tuple[Any, ...]:
+    values: list[Any] = []
+    places: list[str] = []
+    problems: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                values.append(read_json(line))
+                places.append(f"line {number}")
+            except InvalidJson as error:
+                problems.append(f"line {number}: it is not JSON: {error}.")
+    if problems:
+        raise InvalidScript(problems)
+    read_answers(values, places)
+    return tuple(values)
