@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import traceback
@@ -36,6 +37,7 @@ class Nursery:
 
     def __init__(self, module: str) -> None:
         self._module = module
+        self._child: int | None = None
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(  # noqa: S603  our own program
@@ -53,23 +55,34 @@ class Nursery:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._end()
         self._process.communicate()
 
     def start(self, **order: Any) -> int:
         """Fork a process that does *order*, and return its id."""
+        self._end()
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
-        return int(self._read())
+        self._child = int(self._read())
+        return self._child
 
     def wait(self) -> Any:
         """Return what the order returned, its exit code, or minus the signal that ended it."""
-        return self._read()
+        told = self._read()
+        self._child = None
+        return told
 
     def run(self, **order: Any) -> Any:
         """Do *order* in a process forked for it, and return as `wait` does."""
         self.start(**order)
         return self.wait()
+
+    def _end(self) -> None:
+        """End the process that a failed test has not waited for."""
+        if self._child is not None:
+            os.kill(self._child, signal.SIGKILL)
+            self.wait()
 
     def _read(self) -> Any:
         assert self._process.stdout is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable
@@ -80,7 +79,8 @@ def _pausing(name: str) -> None:
     def pausing(*arguments: Any, **more: Any) -> Any:
         told = original(*arguments, **more)
         if once.acquire(blocking=False):
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # Not just any thread of the process: this one must not go on meanwhile.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         return told
 
     setattr(PostgresJournal, name, pausing)
