@@ -36,6 +36,7 @@ MODULES = [
     "muybridge.testing.conformance",
     "muybridge.testing.journal_conformance",
     "muybridge.batch.postgres",
+    "muybridge.batch.stores.s3",
     "muybridge.wire.building",
 ]
 ADVICE = re.compile(r'(\S+) needs ([a-z0-9]+): pip install "muybridge\[([a-z0-9]+)\]"')
@@ -173,6 +174,12 @@ def test_with_postgres(environments: Environments) -> None:
     """A shared journal speaks to its database."""
     told = environments.get("postgres").run(JOBS / "with_postgres.py")
     assert told == "postgresql://127.0.0.1/horses\n"
+
+
+def test_with_s3(environments: Environments) -> None:
+    """A store in S3 speaks to its server."""
+    told = environments.get("s3").run(JOBS / "with_s3.py")
+    assert told == "s3://studio/horses at 127.0.0.1:1\n"
 
 
 def test_with_ledger(environments: Environments, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from muybridge.batch.opening import WrongService, status
 from muybridge.batch.preflight import Preview, preview
 from muybridge.batch.run_batch import run, run_async, run_trio
 from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
+from muybridge.batch.stores.port import StoreUnusable
 from muybridge.batch.worker import work, work_async
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "SharedBatch",
     "SharedReport",
     "State",
+    "StoreUnusable",
     "What",
     "WrongService",
     "abandon",

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge.batch.events import What
-from muybridge.batch.file_names import Placed, place, taken_names
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.journaled_create import Created, ItemRecord, request_of
 from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner_files import ReplySlot
 from muybridge.batch.sqlite_values import one_line
+from muybridge.batch.stores.port import Stored, StoreUnusable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
+from muybridge.files.saving import own_stem
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import (
     DownloadFailed,
@@ -184,20 +185,30 @@ class ItemWork:
                 self._put_off(error)
         return False
 
+    def downloaded(self, incoming: Path) -> Path | None:
+        """Return the result in *incoming*, if an earlier attempt could not store it, or None."""
+        task = self.entry.task
+        if task is None or self._run.settings.local:  # an embedded service gives an id repeatedly
+            return None
+        stem = own_stem(task.id)
+        found = (path for path in incoming.glob(f"{stem}.*") if path.stem == stem)
+        return next((path for path in found if path.suffix != ".part"), None)
+
     def leftovers(self, saved: Path) -> frozenset[str]:
         """Return the names that an earlier run may have given to the same file as *saved*."""
-        taken = taken_names(saved, self._run.folder, self.entry.stem)
+        taken = self._run.store.taken_names(saved, self.entry.stem)
         return frozenset(
             name for name in taken if not self._journal.is_recorded(name, besides=self.entry.number)
         )
 
-    def place(self, saved: Path, leftovers: frozenset[str]) -> Placed:
+    def place(self, saved: Path, leftovers: frozenset[str]) -> Stored:
         """Move a downloaded file to its final place. The journal is not used: this takes long."""
-        return place(saved, self._run.folder, self.entry.stem, leftovers)
+        task_id = self.entry.task_id or ""
+        return self._run.store.place(saved, self.entry.stem, task_id, leftovers)
 
-    def saved(self, placed: Placed) -> Entry:
+    def saved(self, placed: Stored) -> Entry:
         """Record where the result is, and return the item as it is then."""
-        name = placed.path.name
+        name = placed.name
         self._move(
             State.DOWNLOADED,
             before=State.COMPLETED,
@@ -213,9 +224,14 @@ class ItemWork:
         )
         return self._journal.entry(self.entry.number)
 
-    def not_saved(self, error: InvalidAddress | ServiceError | OSError) -> None:
+    def not_saved(self, error: InvalidAddress | ServiceError | StoreUnusable | OSError) -> None:
         """Record why the result could not be saved. A later run retries."""
         match error:
+            case StoreUnusable():
+                facts = {"reason": str(error), "owner": None}
+                self._move(State.COMPLETED, before=State.COMPLETED, **facts)
+                self._run.postpone(self.entry, error)
+                return
             case ServiceError() as failure:
                 pass
             case OSError():

@@ -24,6 +24,7 @@ from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Settings, Stopped
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.sqlite_journal import FOLDER, SqliteJournal
+from muybridge.batch.stores.folder import FolderStore
 from muybridge.drivers.calls import check_wait
 from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import UNDER_WAY
@@ -65,7 +66,15 @@ def opened(
             if settings.local and not journal.owners():
                 journal.start_over()
 
-        run = Run(journal=journal, folder=folder, place=place, runner=runner, settings=settings)
+        store = FolderStore(folder)
+        run = Run(
+            journal=journal,
+            store=store,
+            folder=folder,
+            place=place,
+            runner=runner,
+            settings=settings,
+        )
         with at_work(service, run, start_over):
             yield run
 

@@ -14,6 +14,7 @@ from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.sqlite_values import one_line
+from muybridge.batch.stores.port import Store, StoreUnusable
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import ServiceError
 
@@ -46,8 +47,9 @@ class Run:
 
     Args:
         journal: The batch's journal.
-        folder: Where results are saved.
-        place: Where this machine's own files are, on the same disk.
+        store: Where results go.
+        folder: The batch's folder on this machine.
+        place: Where this machine's own files are, below it.
         runner: The runner that owns the items.
         settings: How it is run.
         stopping: Whether everything stops that costs nothing to stop.
@@ -58,12 +60,14 @@ class Run:
         stopped: Why no more tasks are created, or "".
         sent: How many items it has taken to send.
         without_sidecar: How many results are saved, and their sidecars are not.
+        store_failed: Whether the store could not take a result.
         tried: The items for which this run can do nothing more.
         error: The exception that ended a worker.
         lock: Guards the changing fields.
     """
 
     journal: Journal
+    store: Store
     folder: Path
     place: Path
     runner: Runner
@@ -76,6 +80,7 @@ class Run:
     stopped: str = ""
     sent: int = 0
     without_sidecar: int = 0
+    store_failed: bool = False
     tried: set[int] = attrs.field(factory=set[int])
     error: BaseException | None = None
     lock: AbstractContextManager[Any] = attrs.field(factory=nullcontext[None])
@@ -125,10 +130,13 @@ class Run:
                 self._fail(error)
                 raise Stopped from error
 
-    def postpone(self, entry: Entry, error: ServiceError | str) -> None:
+    def postpone(self, entry: Entry, error: ServiceError | StoreUnusable | str) -> None:
         """Leave *entry* to a later run, because of *error*."""
         with self.lock:
             self.tried.add(entry.number)
+            if isinstance(error, StoreUnusable):
+                # Nothing more is paid for as long as results cannot be stored.
+                self.creates, self.store_failed = False, True
             if isinstance(error, ServiceError) and concerns_every_request(error):
                 # Every other request would fail the same way.
                 self.creates = False

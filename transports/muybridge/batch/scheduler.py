@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from muybridge.base_client import DrivenClient
-from muybridge.batch.file_names import Placed
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
 from muybridge.batch.opening import HOW_TO_GO_ON
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.sidecars import report_missing, write_sidecar_of
+from muybridge.batch.stores.port import Stored, StoreUnusable
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.interrupts import (
@@ -346,7 +346,9 @@ class Scheduler:
             try:
                 incoming.mkdir(parents=True, exist_ok=True)
                 limit = self._run.settings.download_timeout
-                saved = await client.download(source, incoming, timeout=limit)
+                saved = work.downloaded(incoming)
+                if saved is None:
+                    saved = await client.download(source, incoming, timeout=limit)
                 with self._team.lock:
                     if self._left:
                         return
@@ -355,7 +357,7 @@ class Scheduler:
                 if self._run.settings.dedupe:
                     with ignoring_errors(OSError):  # an empty folder is no problem
                         incoming.rmdir()
-            except (InvalidAddress, ServiceError, OSError) as error:
+            except (InvalidAddress, ServiceError, StoreUnusable, OSError) as error:
                 if raised_by_handler(error):
                     raise
                 with self._team.lock:
@@ -366,7 +368,7 @@ class Scheduler:
             with self._team.lock:
                 self._finish(work)
 
-    async def _saved(self, work: ItemWork, placed: Placed) -> None:
+    async def _saved(self, work: ItemWork, placed: Stored) -> None:
         """Record where a result is, and write its sidecar if that is wanted."""
         with self._team.lock:
             if self._left:

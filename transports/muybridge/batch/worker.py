@@ -28,6 +28,8 @@ from muybridge.batch.run_state import Run, Settings
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.scheduler import Scheduler
 from muybridge.batch.shared import SharedBatch, SharedReport, report_of
+from muybridge.batch.stores.opening import open_store, spool_of
+from muybridge.batch.stores.port import Store, StoreAway
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge.drivers.calls import check_wait
@@ -68,6 +70,7 @@ def work(
     on_event: Callable[[BatchEvent], None] | None = None,
     patience: float = PATIENCE,
     lease: float | None = None,
+    spool: str | os.PathLike[str] | None = None,
 ) -> SharedReport:
     """Work on *batch*, together with every other worker, until nothing is left to do.
 
@@ -80,27 +83,31 @@ def work(
     Args:
         client: The client to use.
         batch: The batch.
-        out: The folder on this machine for results, and for responses while the database is away.
+        out: Where results go: a folder on this machine, or `s3://BUCKET/PREFIX`.
         creates: Most creates under way at once.
         concurrency: Most tasks in progress at once.
         timeout: Seconds to wait for a task, or None for no limit. Another turn waits again.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event of this worker, by one thread at a time.
-        patience: Seconds to wait for a database that is away, once it has been reached.
+        patience: Seconds to wait for a database or a store that is away, once it has been reached.
         lease: Seconds after which a worker that has fallen silent is declared dead, or None for the
             default. Every worker of a batch should have the same.
+        spool: The folder on this machine for unfinished downloads, and for responses while the
+            database is away; or None for *out*, or for the user's state folder if *out* is in S3.
 
     Raises:
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
             elsewhere. Nothing is sent that it could not record.
-        ValueError: The concurrency, or the number of creates, is below 1.
+        StoreUnusable: Results cannot be stored. Nothing is sent if that shows at the start.
+        ValueError: The concurrency, or the number of creates, is below 1, or *out* is no such
+            place.
         OSError: The folder cannot be made.
     """
     settings = _settings(
         creates, concurrency, timeout, download_timeout, on_event, patience=patience
     )
     face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
-    return blocking.run(_work, face, batch, Path(out), settings, lease)
+    return blocking.run(_work, face, batch, _places(out, spool), settings, lease)
 
 
 async def work_async(
@@ -115,6 +122,7 @@ async def work_async(
     on_event: Callable[[BatchEvent], None] | None = None,
     patience: float = PATIENCE,
     lease: float | None = None,
+    spool: str | os.PathLike[str] | None = None,
 ) -> SharedReport:
     """Do under asyncio or trio what `work` does, with the same arguments and errors.
 
@@ -124,26 +132,30 @@ async def work_async(
     Args:
         client: The client to use.
         batch: The batch.
-        out: The folder on this machine for results, and for responses while the database is away.
+        out: Where results go: a folder on this machine, or `s3://BUCKET/PREFIX`.
         creates: Most creates under way at once.
         concurrency: Most tasks in progress at once.
         timeout: Seconds to wait for a task, or None for no limit. Another turn waits again.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event of this worker.
-        patience: Seconds to wait for a database that is away, once it has been reached.
+        patience: Seconds to wait for a database or a store that is away, once it has been reached.
         lease: Seconds after which a worker that has fallen silent is declared dead, or None for the
             default.
+        spool: The folder on this machine for unfinished downloads, and for responses while the
+            database is away; or None for the default.
 
     Raises:
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
             elsewhere.
-        ValueError: The concurrency, or the number of creates, is below 1.
+        StoreUnusable: Results cannot be stored. Nothing is sent if that shows at the start.
+        ValueError: The concurrency, or the number of creates, is below 1, or *out* is no such
+            place.
         OSError: The folder cannot be made.
     """
     settings = _settings(
         creates, concurrency, timeout, download_timeout, on_event, patience=patience
     )
-    return await _work(client, batch, Path(out), settings, lease)
+    return await _work(client, batch, _places(out, spool), settings, lease)
 
 
 def _settings(
@@ -171,6 +183,18 @@ def _settings(
     )
 
 
+@attrs.frozen
+class _Places:
+    """Where results go, and the folder for everything else that this machine keeps."""
+
+    store: Store
+    spool: Path
+
+
+def _places(out: str | os.PathLike[str], spool: str | os.PathLike[str] | None) -> _Places:
+    return _Places(open_store(out), spool_of(out, spool))
+
+
 @attrs.frozen(kw_only=True)
 class _Turn:
     """How a turn ended.
@@ -179,11 +203,13 @@ class _Turn:
         report: The progress of the batch.
         others: Whether other workers own items.
         lease: Seconds after which one that has fallen silent is declared dead.
+        store_failed: Whether the store could not take a result.
     """
 
     report: SharedReport
     others: bool
     lease: float
+    store_failed: bool
 
     @property
     def unfinished(self) -> bool:
@@ -192,25 +218,28 @@ class _Turn:
 
 
 async def _work(
-    client: BaseClient, batch: SharedBatch, out: Path, settings: Settings, lease: float | None
+    client: BaseClient, batch: SharedBatch, places: _Places, settings: Settings, lease: float | None
 ) -> SharedReport:
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as the client does
     runtime = driver.runtime
     with batch.open(lease=lease) as journal:
         check_service(journal, client.service.require_base_url())
-    fruitless, reached, before = 0, runtime.now(), None
+    await runtime.in_thread(places.store.check)
+    fruitless, reached, before, doubtful = 0, runtime.now(), None, False
     while True:
         pause = min(_SHORTEST_PAUSE * 2.0**fruitless, _LONGEST_PAUSE)
         try:
-            turn = await _turn(client, batch, out, settings, lease)
+            if doubtful:
+                await runtime.in_thread(places.store.check)
+            turn = await _turn(client, batch, places, settings, lease, creates=not doubtful)
         except ClaimLost:
             pause = 0.0  # declared dead: the next incarnation continues
-        except JournalAway:
+        except (JournalAway, StoreAway):
             if runtime.now() - reached > settings.patience:
                 raise
             pause = 1.0
         else:
-            reached = runtime.now()
+            reached, doubtful = runtime.now(), turn.store_failed
             if turn.report.stopped or not turn.unfinished:
                 return turn.report
             progress = turn.others or turn.report.counts != before
@@ -223,23 +252,52 @@ async def _work(
 
 
 async def _turn(
-    client: BaseClient, batch: SharedBatch, out: Path, settings: Settings, lease: float | None
+    client: BaseClient,
+    batch: SharedBatch,
+    places: _Places,
+    settings: Settings,
+    lease: float | None,
+    *,
+    creates: bool,
 ) -> _Turn:
-    """Work on free items until this worker can do nothing more."""
+    """Work on free items until this worker can do nothing more.
+
+    Args:
+        client: The client.
+        batch: The batch.
+        places: Where everything goes.
+        settings: How it is run.
+        lease: Seconds for which a registration holds, or None for the default.
+        creates: Whether new tasks are created. After the store has failed, none are until it has
+            taken what is completed.
+    """
     calls = client._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as the client does
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the same
     driver.runtime.now()  # raises where the client cannot be used
     service = client.service
     with batch.open(lease=lease) as journal:
         check_service(journal, service.require_base_url())
-        place = out / f"journal-{journal.id}"
+        place = places.spool / f"journal-{journal.id}"
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Runner(place) as runner:
             journal.register(runner.name)
-            run = Run(journal=journal, folder=out, place=place, runner=runner, settings=settings)
+            run = Run(
+                journal=journal,
+                store=places.store,
+                folder=places.spool,
+                place=place,
+                runner=runner,
+                settings=settings,
+                creates=creates,
+            )
             again = partial(recover, service=service, place=place, but=runner.name)
             with Lease(journal, runner.name, again, run.fail), at_work(service, run):
                 await Scheduler(calls, driver, run).work()
         await driver.runtime.checkpoint()
         report = attrs.evolve(report_of(batch, journal), stopped=run.stopped)
-        return _Turn(report=report, others=bool(journal.owners()), lease=journal.lease or 0)
+        return _Turn(
+            report=report,
+            others=bool(journal.owners()),
+            lease=journal.lease or 0,
+            store_failed=run.store_failed,
+        )

@@ -11,6 +11,7 @@ import click
 
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.batch.stores.port import StoreUnusable
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.errors import (
     AMBIGUOUS,
@@ -51,10 +52,10 @@ def exit_code_for(found: Mapping[State, int]) -> int:
 
 @contextmanager
 def journal_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
-    """Report an unusable journal as a fault of the file system, not as the end of a task."""
+    """Report an unusable journal or store as a fault of the disk, not as the end of a task."""
     try:
         yield
-    except JournalUnusable as error:
+    except (JournalUnusable, StoreUnusable) as error:
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
         if invocation.json:

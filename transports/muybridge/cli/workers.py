@@ -68,7 +68,18 @@ def submit(
 )
 @click.option("--journal", required=True, metavar="URL", help=JOURNAL)
 @click.option("--batch", "name", required=True, metavar="NAME", help="The name of the batch.")
-@click.option("--out", required=True, metavar="DIR", help="The folder for results.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    help="Where results go: a folder on this machine, or s3://BUCKET/PREFIX.",
+)
+@click.option(
+    "--spool",
+    metavar="DIR",
+    help="The folder on this machine for unfinished downloads, and for responses while the "
+    "database is away [default: --out, or the user's state folder if that is in S3]",
+)
 @click.option(
     "--creates",
     type=click.IntRange(1, 256),
@@ -94,13 +105,15 @@ def worker(
     journal: str,
     name: str,
     out: str,
+    spool: str | None,
     creates: int,
     concurrency: int,
 ) -> None:
     """Work on a batch in a database, with other workers, until nothing is left to do.
 
     Begin the batch with `batch submit`, and start as many workers as you like. No two of them send
-    the same request. If one dies, the others take over. Results are saved in DIR on this machine.
+    the same request. If one dies, the others take over. Results are saved in a folder on this
+    machine, or in S3 with the credentials that the AWS_ variables name.
 
     The exit codes are those of `batch`.
 
@@ -109,9 +122,14 @@ def worker(
     """
     from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same
+    from muybridge.batch.stores import open_store  # noqa: PLC0415  the same
     from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
 
     shared = batches.SharedBatch(journal, name)
+    try:
+        open_store(out)
+    except (ValueError, ModuleNotFoundError) as error:
+        raise click.BadParameter(str(error), context, param_hint="--out") from None
     interrupted: KeyboardInterrupt | None = None
     with journal_errors(context, invocation), ExitStack() as ending:
         with ExitStack() as stack:
@@ -127,6 +145,7 @@ def worker(
                     concurrency=concurrency,
                     timeout=WAIT_TIMEOUT if invocation.timeout is None else invocation.timeout,
                     on_event=event,
+                    spool=spool,
                 )
             except KeyboardInterrupt as interrupt:
                 ending.enter_context(ignoring_signals())

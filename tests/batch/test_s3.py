@@ -1,0 +1,225 @@
+"""Results in S3: whole or absent, never over another object, and safe while S3 is away."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from click.testing import CliRunner
+
+from muybridge import AsyncClient, Client, batch
+from muybridge.batch import BatchEvent, SharedBatch, SharedReport, State, StoreUnusable, What
+from muybridge.batch.stores import open_store
+from muybridge.cli.commands import muybridge
+from muybridge_protocol.service import Service
+
+from .billing import PNG, BillingServer
+from .postgres_server import Postgres
+from .runner_process import KEY, horses
+from .s3_server import ACCESS_KEY, S3, SECRET_KEY, Fault, running
+
+Work = Callable[..., SharedReport]
+OUT = "s3://studio/horses"
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3]:
+    with running() as serving:
+        yield serving
+
+
+@pytest.fixture
+def s3(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
+    """An empty bucket, and an environment that names it."""
+    s3_server.reset()
+    for name, value in s3_server.settings.items():
+        monkeypatch.setenv(name, value)
+    return s3_server
+
+
+@pytest.fixture
+def shared(postgres: Postgres) -> SharedBatch:
+    return SharedBatch(postgres.fresh(), "horses")
+
+
+@pytest.fixture(params=["requests", "trio", "asyncio"])
+def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
+    """Let a worker work, under the driver under test."""
+    spool = tmp_path / "spool"
+
+    def go(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
+        with Client(KEY, server.url, poll_interval=0.005) as client:
+            return batch.work(client, shared, OUT, spool=spool, **options)
+
+    async def go_async(
+        server: BillingServer, shared: SharedBatch, options: dict[str, Any]
+    ) -> SharedReport:
+        async with AsyncClient(KEY, server.url, poll_interval=0.005) as client:
+            return await batch.work_async(client, shared, OUT, spool=spool, **options)
+
+    def under_trio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
+        return trio.run(go_async, server, shared, options)
+
+    def under_asyncio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
+        return asyncio.run(go_async(server, shared, options))
+
+    return {"requests": go, "trio": under_trio, "asyncio": under_asyncio}[request.param]
+
+
+def submit(server: BillingServer, shared: SharedBatch, count: int) -> None:
+    batch.submit(shared, horses(count), Service(base_url=server.url))
+
+
+def picture(server: BillingServer, number: int) -> bytes:
+    """Return the result of the only task of a horse."""
+    (task,) = server.accepted[f"horse {number}"]
+    return PNG + task.encode()
+
+
+def test_results_are_objects(
+    server: BillingServer, s3: S3, shared: SharedBatch, work: Work, tmp_path: Path
+) -> None:
+    """Each result is one object; the journal has its address, size and checksum, and no more."""
+    submit(server, shared, 2)
+    s3.store("horses/h2.png", b"a picture that took a week")
+    events: list[BatchEvent] = []
+    report = work(server, shared, on_event=events.append)
+    assert report.counts == {State.DOWNLOADED: 2}
+    assert s3.objects() == {
+        "horses/h1.png": picture(server, 1),
+        "horses/h2.png": b"a picture that took a week",
+        "horses/h2-2.png": picture(server, 2),
+    }
+    first, second = report.entries
+    assert (first.path, second.path) == (f"{OUT}/h1.png", f"{OUT}/h2-2.png")
+    assert first.size == len(picture(server, 1))
+    assert first.sha256 == hashlib.sha256(picture(server, 1)).hexdigest()
+    told = {event.item: event.detail for event in events if event.what is What.DOWNLOADED}
+    assert told[2] == f"{OUT}/h2-2.png (h2.png is another file)"
+    left = [path.name for path in (tmp_path / "spool").rglob("*") if path.is_file()]
+    assert left == []
+
+
+def test_while_s3_is_away(server: BillingServer, s3: S3, shared: SharedBatch, work: Work) -> None:
+    """S3 that fails costs nothing: nothing more is paid for, and each result is stored later."""
+    submit(server, shared, 3)
+    away = iter([Fault.OVERLOADED] * 4)
+    s3.fault = lambda path: Fault.NONE if path.endswith("muybridge") else next(away, Fault.NONE)
+    events: list[BatchEvent] = []
+    report = work(server, shared, on_event=events.append, creates=1, concurrency=1)
+    assert report.counts == {State.DOWNLOADED: 3}
+    assert server.posts == 3
+    assert set(s3.objects()) == {"horses/h1.png", "horses/h2.png", "horses/h3.png"}
+    put_off = [event for event in events if event.what is What.POSTPONED]
+    assert [event.item for event in put_off] == [1]
+    assert "the response was 503 SlowDown" in put_off[0].detail
+    before = events[: events.index(put_off[-1])]
+    assert {event.item for event in before} == {1}
+
+
+def test_a_result_survives_its_link(
+    server: BillingServer, s3: S3, shared: SharedBatch, work: Work
+) -> None:
+    """A result that was downloaded while S3 was away is stored later, even without its link."""
+    submit(server, shared, 1)
+
+    def deny(path: str) -> Fault:
+        server.media_works = False
+        return Fault.NONE if path.endswith("muybridge") else Fault.DENIED
+
+    work_on = s3.fault
+    server.media_works = True
+    s3.fault = lambda path: deny(path) if "h1" in path else Fault.NONE
+    assert work(server, shared).counts == {State.COMPLETED: 1}
+    s3.fault = work_on
+    assert work(server, shared).counts == {State.DOWNLOADED: 1}
+    assert s3.objects() == {"horses/h1.png": picture(server, 1)}
+
+
+def test_a_lost_response_of_s3(
+    server: BillingServer, s3: S3, shared: SharedBatch, work: Work
+) -> None:
+    """An object whose PUT was stored without a response is recognized, not stored a second time."""
+    submit(server, shared, 1)
+    faults = iter([Fault.STORED_AND_LOST])
+    s3.fault = lambda path: next(faults, Fault.NONE) if "h1" in path else Fault.NONE
+    report = work(server, shared)
+    assert report.counts == {State.DOWNLOADED: 1}
+    assert report.entries[0].path == f"{OUT}/h1.png"
+    assert s3.objects() == {"horses/h1.png": picture(server, 1)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault", "said"),
+    [
+        ({}, Fault.DENIED, "the response was 403 InvalidAccessKeyId"),
+        ({}, Fault.OVERLOADED, "the response was 503 SlowDown"),
+        ({}, Fault.UNCONDITIONAL, "the server ignores If-None-Match"),
+        ({"AWS_ALLOW_HTTP": "false"}, Fault.NONE, "the endpoint is plain http"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, Fault.NONE, "it cannot be reached"),
+    ],
+)
+def test_s3_is_checked_first(
+    settings: dict[str, str],
+    fault: Fault,
+    said: str,
+    server: BillingServer,
+    s3: S3,
+    shared: SharedBatch,
+    work: Work,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If results cannot be stored safely, nothing is sent, and no credentials are shown."""
+    submit(server, shared, 1)
+    s3.fault = lambda _: fault
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StoreUnusable, match=said) as caught:
+        work(server, shared)
+    assert str(caught.value).startswith(f"{OUT} at 127.0.0.1:")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert ACCESS_KEY not in shown
+    assert SECRET_KEY not in shown
+    assert server.requests == 0
+
+
+@pytest.mark.usefixtures("s3")
+def test_the_command(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> None:
+    """`muybridge worker --out s3://...` refuses a bucket that is not there, and fills one."""
+    submit(server, shared, 1)
+    settings = {"MUYBRIDGE_BASE_URL": server.url, "MUYBRIDGE_API_KEY": KEY}
+    words = f"worker --journal {shared.url} --batch horses --spool {tmp_path} --poll-interval 0.01"
+
+    def to(out: str) -> tuple[int, str]:
+        done = CliRunner().invoke(muybridge, [*words.split(), "--out", out], env=settings)
+        return done.exit_code, done.output
+
+    code, said = to("s3://studio2/horses")
+    assert code == 6
+    assert "s3://studio2/horses at 127.0.0.1" in said
+    assert "the response was 404 NoSuchBucket" in said
+    assert server.requests == 0
+    code, said = to(OUT)
+    assert (code, said.splitlines()[-1]) == (0, "1 downloaded")
+    assert "downloaded s3://studio/horses/h1.png" in said
+    code, said = to("gs://studio/horses")
+    assert code == 2
+    assert "results go to a folder or to s3://BUCKET/PREFIX (got gs:...)" in said
+
+
+@pytest.mark.parametrize(
+    "out", ["s3://", "s3://Studio", "s3://studio/a?versionId=1", "s3://key:secret@studio/a",
+            "s3://studio/a//b", "s3://studio/../b", "s3:/studio/a", "https://studio/a"],
+)  # fmt: skip
+def test_other_addresses(out: str) -> None:
+    """An address that is no place in S3 is refused, and not repeated with what may be a secret."""
+    with pytest.raises(ValueError, match=r"S3|s3|prefix") as caught:
+        open_store(out)
+    assert "secret" not in str(caught.value)
+    assert not Path("s3:").exists()

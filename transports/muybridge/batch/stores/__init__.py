@@ -1,0 +1,8 @@
+"""Where the results of a batch go: a folder, or a bucket of S3."""
+
+from __future__ import annotations
+
+from muybridge.batch.stores.opening import open_store
+from muybridge.batch.stores.port import Store, Stored, StoreUnusable
+
+__all__ = ["Store", "StoreUnusable", "Stored", "open_store"]

@@ -1,0 +1,89 @@
+"""`Store`: what a batch needs of the place where its results go.
+
+A result is paid for, and its link expires. So a worker first downloads it to a file on its own
+disk, whole or not at all, and then stores that file. If the store is away, the file and the link
+are both kept: the item stays completed, and another attempt stores it later.
+
+Every implementation keeps three rules:
+
+**Whole or absent.** Nobody ever finds a part of a result under its name.
+
+**Never over another file.** The name is given by an operation that fails if there is one already.
+A file that is in the way keeps its name, and the result gets a numbered one.
+
+**Once.** A worker may end after storing a result and before recording that. The next attempt
+recognizes the file as its own, and does not store it a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from muybridge_protocol.errors import MuybridgeError
+
+
+class StoreUnusable(MuybridgeError):
+    """Results cannot be stored. The message says why; they can still be downloaded."""
+
+
+class StoreAway(StoreUnusable):
+    """The store cannot be reached, or is overloaded, at the moment."""
+
+
+@attrs.frozen(kw_only=True)
+class Stored:
+    """A result under its name.
+
+    Args:
+        name: The name, as the journal records it.
+        size: Its bytes.
+        sha256: Its checksum.
+        path: Where it is on this machine, or None.
+        avoided: The intended name, if another file had it; or "".
+    """
+
+    name: str
+    size: int
+    sha256: str
+    path: Path | None = None
+    avoided: str = ""
+
+
+class Store(Protocol):
+    """Where the results of a batch go. Several threads may use it at the same time."""
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages."""
+        ...
+
+    def check(self) -> None:
+        """Check that results can be stored, before anything is paid for.
+
+        Raises:
+            StoreUnusable: They cannot; `StoreAway` if that may pass.
+        """
+        ...
+
+    def taken_names(self, saved: Path, stem: str) -> list[str]:
+        """Return the names for *saved* that are taken, if only the journal can say by what."""
+        ...
+
+    def place(self, saved: Path, stem: str, task_id: str, leftovers: Container[str]) -> Stored:
+        """Store *saved* durably under a name that no other file has, and remove *saved*.
+
+        Args:
+            saved: A whole file on this machine.
+            stem: The intended name, without the suffix.
+            task_id: The task whose result it is.
+            leftovers: The names that an earlier attempt may have given and that no other item has.
+
+        Raises:
+            StoreUnusable: It cannot be stored.
+            OSError: It cannot be read or moved.
+        """
+        ...

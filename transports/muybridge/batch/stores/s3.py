@@ -1,0 +1,200 @@
+"""A bucket of S3, or of a server that speaks its protocol, as the store of a batch's results.
+
+Each result is one PUT with `If-None-Match: *`: S3 makes the whole object visible at once, or
+refuses because there is one of that name. A PUT whose response is lost may have stored the object,
+and so may an attempt of a worker that was killed. The object therefore carries its task's id and
+its checksum, and the next attempt recognizes it.
+
+Credentials come from where AWS keeps them: the environment, or the role of the machine. The errors
+of the library quote responses, which can repeat an access key, so only the status and the error
+code of a response are shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import re
+from collections.abc import Container, Generator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
+
+from muybridge.batch.stores.port import StoreAway, Stored, StoreUnusable
+from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.files.suffixes import SUFFIXES
+
+try:
+    from obstore.exceptions import AlreadyExistsError, PreconditionError
+    from obstore.store import S3Store as Bucket
+except ImportError as _missing:
+    raise ModuleNotFoundError(
+        'muybridge.batch.stores.s3 needs obstore: pip install "muybridge[s3]"',
+        name="obstore",
+    ) from _missing
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig
+
+_URL: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^?#\x00-\x20\x7f]*))?")
+_PROBE: Final = ".muybridge"
+_PROBE_TEXT: Final = b"Muybridge checked with this that it never writes over an object here.\n"
+_CLIENT: Final[ClientConfig] = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "10m"}
+_RETRY: Final[RetryConfig] = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
+_TASK: Final = "muybridge-task"
+_SHA256: Final = "sha256"
+_TYPES: Final = {suffix: media_type for media_type, suffix in SUFFIXES.items()}
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+_CODE: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,64})</Code>")
+_MAY_PASS: Final = frozenset({408, 409, 429})
+
+
+class S3Store:
+    """A part of a bucket.
+
+    Args:
+        url: `s3://BUCKET` or `s3://BUCKET/PREFIX`.
+
+    Raises:
+        ValueError: It is no such address.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = _URL.fullmatch(url)
+        if parts is None:
+            raise ValueError("this is not a place in S3: use s3://BUCKET/PREFIX, without a query")
+        prefix = (parts[2] or "").strip("/")
+        if {"", ".", ".."} & set(prefix.split("/")) and prefix:
+            raise ValueError(f"the prefix has an empty or relative part: {prefix}")
+        self._url = f"s3://{parts[1]}/{prefix}".rstrip("/")
+        allow_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}
+        with self._telling():
+            self._bucket = Bucket(
+                parts[1],
+                prefix=prefix or None,
+                client_options={**_CLIENT, "allow_http": allow_http},
+                retry_config=_RETRY,
+            )
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages."""
+        return self._url
+
+    def check(self) -> None:
+        """Check that objects can be stored, and that none is ever replaced.
+
+        One small object, `.muybridge`, is left there.
+
+        Raises:
+            StoreUnusable: They cannot; `StoreAway` if that may pass.
+        """
+        if self._put(_PROBE, _PROBE_TEXT, {}) and self._put(_PROBE, _PROBE_TEXT, {}):
+            raise StoreUnusable(
+                f"{self._place}: the server ignores If-None-Match, so results could replace other "
+                "objects. Nothing was sent. Use another server or a folder."
+            )
+
+    def taken_names(self, saved: Path, stem: str) -> list[str]:  # noqa: ARG002  objects say whose they are
+        """Return none: each object says whose it is."""
+        return []
+
+    def place(self, saved: Path, stem: str, task_id: str, leftovers: Container[str]) -> Stored:  # noqa: ARG002  there are none
+        """Store *saved* as an object that replaces no other one, and remove it.
+
+        Args:
+            saved: A whole file on this machine.
+            stem: The intended name, without the suffix.
+            task_id: The task whose result it is.
+            leftovers: Unused.
+
+        Raises:
+            StoreUnusable: It cannot be stored.
+            OSError: It cannot be read.
+        """
+        with saved.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            size = file.tell()
+            # The system reads it in as it is sent, so memory does not depend on its size.
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            marks = {_TASK: quote(task_id, safe=""), _SHA256: sha256}
+            if saved.suffix in _TYPES:
+                marks["Content-Type"] = _TYPES[saved.suffix]
+            wanted = name = f"{stem}{saved.suffix}"
+            numbers = count(2)
+            while not self._put(name, data, marks) and not self._has(name, size, marks):
+                name = f"{stem}-{next(numbers)}{saved.suffix}"
+        saved.unlink()
+        return Stored(
+            name=f"{self._url}/{name}",
+            size=size,
+            sha256=sha256,
+            avoided="" if name == wanted else wanted,
+        )
+
+    def _put(self, name: str, data: bytes | mmap.mmap, attributes: Mapping[str, str]) -> bool:
+        """Store an object, unless there is one of this name; return whether it was stored."""
+        with self._telling():
+            try:
+                self._bucket.put(name, data, attributes=dict(attributes), mode="create")
+            except (AlreadyExistsError, PreconditionError):
+                return False
+        return True
+
+    def _has(self, name: str, size: int, marks: Mapping[str, str]) -> bool:
+        """Whether the object of this name is of the same task, and has the same content."""
+        with self._telling():
+            found = self._bucket.get(name)
+            stored: Mapping[str, str] = {str(key): value for key, value in found.attributes.items()}
+            return found.meta["size"] == size and all(
+                stored.get(mark) == marks[mark] for mark in (_TASK, _SHA256)
+            )
+
+    @contextmanager
+    def _telling(self) -> Generator[None, None, None]:
+        """Turn an error of the library into one that says what to do, and shows no credentials."""
+        try:
+            yield
+        except Exception as error:
+            if raised_by_handler(error):
+                raise
+            raise self._told(str(error)) from None
+
+    def _told(self, said: str) -> StoreUnusable:
+        status, code = _STATUS.search(said), _CODE.search(said)
+        if "/latest/api/token" in said:
+            return StoreUnusable(
+                f"{self._place}: no AWS credentials were found. Set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or give the machine a role."
+            )
+        if "BadScheme" in said:
+            return StoreUnusable(
+                f"{self._place}: the endpoint is plain http. Use https, or set AWS_ALLOW_HTTP=true "
+                "for a server on a network that you trust."
+            )
+        if status is None:
+            kind = StoreAway if "HTTP error" in said else StoreUnusable
+            problem = "it cannot be reached" if kind is StoreAway else "it cannot be used"
+            return kind(f"{self._place}: {problem}. Check the endpoint and the AWS_ settings.")
+        answer = f"the response was {status[1]}" + (f" {code[1]}" if code else "")
+        if int(status[1]) in _MAY_PASS or int(status[1]) >= 500:  # noqa: PLR2004  the server's fault
+            return StoreAway(f"{self._place}: {answer}. Nothing was lost; retry later.")
+        return StoreUnusable(
+            f"{self._place}: {answer}. Check the bucket, its region and the permissions "
+            "(s3:GetObject, s3:PutObject)."
+        )
+
+    @property
+    def _place(self) -> str:
+        """What to call it, with the server if that is not AWS's."""
+        endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
+        try:
+            host, port = urlsplit(endpoint).hostname, urlsplit(endpoint).port
+        except ValueError:
+            host, port = None, None
+        at = f" at {host}{f':{port}' if port else ''}" if host else ""
+        return f"{self._url}{at}"
