@@ -75,6 +75,7 @@ LINKED: dict[str, Any] = {
         # As the native protocol writes it.
         ({"type": "OBJECT", "properties": {"n": {"type": "INTEGER", "nullable": True}}}, {"n": 0}),
         ({"type": "ARRAY", "items": {"type": "STRING"}, "minItems": "2"}, ["value", "value2"]),
+        ({"type": "ARRAY", "items": {"type": "INTEGER"}, "min_items": 2}, [0, 1]),
     ],
 )  # fmt: skip
 def test_a_value_is_plain(schema: Any, value: Any) -> None:

@@ -5,10 +5,10 @@ property, the first of several alternatives counts, numbers are close to zero, a
 element. Optional properties are present, unless the schema would go on without end or no value is
 found for them.
 
-A schema is read as JSON schema, with the spellings of the native protocol: types in capitals. Most
-keywords that software generates from types are understood. If no value is found, for example for
-an intricate pattern, the request is refused, because a wrong value would look like a model's
-mistake.
+A schema is read as JSON schema, with the spellings of the native protocol: types in capitals, and
+keywords in snake case, which Google's own software sends. Most keywords that software generates
+from types are understood. If no value is found, for example for an intricate pattern, the request
+is refused, because a wrong value would look like a model's mistake.
 """
 
 from __future__ import annotations
@@ -59,6 +59,18 @@ _NOT_UNDERSTOOD: Final = (
     "dependencies",
     "$dynamicRef",
 )
+
+_SPELLINGS: Final[Mapping[str, str]] = {
+    "any_of": "anyOf",
+    "prefix_items": "prefixItems",
+    "additional_properties": "additionalProperties",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "min_properties": "minProperties",
+    "max_properties": "maxProperties",
+}
 
 _LOWER_LIMITS: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 _UPPER_LIMITS: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
@@ -168,7 +180,7 @@ class _Maker:
         schema = as_object(given)
         if schema is None:
             raise NoValue(f"{name}: {readable(repr(given), 40)} is not a schema")
-        schema = dict(schema)
+        schema = {_SPELLINGS.get(keyword, keyword): value for keyword, value in schema.items()}
         reference = schema.pop("$ref", None)
         if reference is not None:
             if not isinstance(reference, str) or reference in inside:
