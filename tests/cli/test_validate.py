@@ -189,6 +189,45 @@ def test_a_batch_is_judged_as_it_will_be_run(invoke: Invoke, tmp_path: Path, suf
     assert _problems(invoke, path.name) == expected
 
 
+ITEM = '{"family": "imgb", "model": "imgb-2", "prompt": "A horse"}'
+NESTED = '{"family": "imgb", "body": {"model": "imgb-2", "prompt": "A horse"}}'
+CELL = '"{""model"": ""imgb-2"", ""prompt"": ""A horse""}"'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "accepted"),
+    [
+        ("flat.jsonl", ITEM, True),
+        ("nested.jsonl", f"{NESTED}\n\n{ITEM}\n", True),
+        ("lines.NDJSON", ITEM, True),
+        ("flat.json", f"[{ITEM}, {NESTED}]", True),
+        ("flat.csv", "family,model,prompt\nimgb,imgb-2,A horse\n", True),
+        ("nested.csv", f"family,body\nimgb,{CELL}\n", True),
+        ("mixed.csv", f"family,body,prompt\nimgb,{CELL},A horse\n", False),
+        ("nested.csv", "family,body\nimgb,{model: imgb-2}\n", False),
+        ("array.jsonl", f"[{ITEM}]", False),
+        ("single.json", ITEM, False),
+        ("lines.json", f"{ITEM}\n{ITEM}", False),
+        ("lines.txt", ITEM, False),
+        ("lines", ITEM, False),
+        ("empty.jsonl", "\n\n", False),
+        ("empty.json", "[]", False),
+        ("empty.csv", "family,model,prompt\n", False),
+    ],
+)
+def test_the_files_that_are_valid_are_those_that_run(
+    invoke: Invoke, tmp_path: Path, name: str, text: str, *, accepted: bool
+) -> None:
+    """`validate` accepts a file if and only if `batch run` does, whatever its form."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    validated = invoke("validate", name)
+    run = invoke("batch", "run", name, "--out", "out", "--dry-run")
+    assert (validated.exit_code, run.exit_code) == ((0, 0) if accepted else (1, 2))
+    told = [json.loads(line) for line in validated.stdout.splitlines()]
+    assert told
+    assert all(one["ok"] for one in told) == accepted
+
+
 def test_the_documentations_batch_is_valid(invoke: Invoke, tmp_path: Path) -> None:
     """Every line of the documentation's batch is accepted."""
     text = (ROOT / "docs" / "batches.md").read_text(encoding="utf-8")

@@ -285,7 +285,8 @@ class BaseClient(AsyncTextClient):
         Args:
             work: Requests to create, each of them typed or a pair of a family's name and fields,
                 and tasks, results, tokens or ids to wait for.
-            concurrency: Most exchanges with the service at once.
+            concurrency: Most exchanges with the service at once. All tasks may be in progress
+                meanwhile; `muybridge.batch.run` limits those.
             per_family: Most of them for one family: one number for all, or by name.
             timeout: Seconds to wait for each task after its creation, or None for no limit.
             dedupe: Whether identical requests share one task, those that the ledger knows from

@@ -40,6 +40,8 @@ class BatchEvent:
         path: The file's path, once it is downloaded, or None.
         finished: How many items of the batch are finished, including this one.
         total: How many items the batch has.
+        failed: How many of its items failed or were refused so far.
+        ambiguous: How many of its items need a person's decision so far.
     """
 
     what: What
@@ -50,6 +52,8 @@ class BatchEvent:
     path: Path | None = None
     finished: int
     total: int
+    failed: int = 0
+    ambiguous: int = 0
 
 
 SETTLED = frozenset({State.DOWNLOADED, State.FAILED, State.REFUSED, State.ABANDONED})

@@ -34,6 +34,9 @@ _LONGEST_NAME: Final = 200
 _OWN: Final = ("family", "name", "extra", "unlisted_model", "allow_inline", "body")
 _CSV_LIMIT: Final = 64 * 1024 * 1024
 """Longest CSV cell in characters: it may hold a reference as base64."""
+LINES: Final = (".jsonl", ".ndjson")
+"""The suffixes of JSON lines."""
+NO_ITEM: Final = "it has no item"
 _IN_MEMORY: Final = 1024 * 1024
 """Bytes of checked items kept in memory; more go to a temporary file."""
 
@@ -170,7 +173,7 @@ def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
             item = (name, stem, request.family.name, request.to_body())
             file.write(json.dumps(item).encode() + b"\n")
         if not count and not problems:
-            problems.append(BatchProblem("the batch", "", "it has no item"))
+            problems.append(BatchProblem("the batch", "", NO_ITEM))
         if problems:
             raise InvalidBatch(problems)
         yield CheckedItems(file, count)
@@ -186,7 +189,7 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
             yield f"item {number}", item
         return
     path = Path(source)
-    readers = {".csv": _csv_rows, ".json": _json_items, ".jsonl": _lines, ".ndjson": _lines}
+    readers = {".csv": _csv_rows, ".json": _json_items, **dict.fromkeys(LINES, _lines)}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         yield str(path), WrongItem(("", f"its name does not end with one of {', '.join(readers)}"))
@@ -264,16 +267,23 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
         return item  # reported with the other problems
     for name, cell in cells.items():
         field = family.field(name)
-        if name == "extra":
-            item[name] = parsed(cell)
+        if name in ("extra", "body"):
+            item[name] = _json_cell(name, cell)
         elif name == "allow_inline":
             item[name] = _as_boolean(cell)
         elif field is not None and name not in _OWN:
             item[name] = _cell_value(field, cell)
     wrong = [value for value in item.values() if isinstance(value, WrongItem)]
     if wrong:
-        return WrongItem(*(("extra", said) for one in wrong for _, said in one.problems))
+        return WrongItem(*(problem for one in wrong for problem in one.problems))
     return item
+
+
+def _json_cell(name: str, cell: str) -> object:
+    value = parsed(cell)
+    if isinstance(value, WrongItem):
+        return WrongItem(*((name, said) for _, said in value.problems))
+    return value
 
 
 def _cell_value(field: Field, cell: str) -> object:

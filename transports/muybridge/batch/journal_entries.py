@@ -14,7 +14,8 @@ from muybridge.batch.sqlite_values import Kind, one_line, storable
 from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.convert import unstructure, wire, wire_names
-from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.records.json import InvalidJson, read_object
+from muybridge_protocol.records.tasks import Result, Task, read_result
 
 
 class State(StrEnum):
@@ -143,6 +144,20 @@ class Entry:
         try:
             return Task.from_token(self.token)
         except InvalidToken:
+            return None
+
+    @property
+    def task_result(self) -> Result | None:
+        """What the service said at the end, or None before, or if it cannot be read.
+
+        It has no link: query the task for one.
+        """
+        task_id = self.task_id
+        if self.result is None or task_id is None:
+            return None
+        try:
+            return read_result({"id": task_id, **read_object(self.result)}, family=self.family)
+        except InvalidJson:
             return None
 
     @property

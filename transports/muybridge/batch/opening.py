@@ -100,12 +100,14 @@ def at_work(
         counts = journal.counts()
         run.total = sum(counts.values())
         run.finished = sum(counts.get(state, 0) for state in SETTLED)
+        run.failed = sum(counts.get(state, 0) for state in (State.FAILED, State.REFUSED))
+        found_ambiguous = [entry for entry in found if entry.state is State.AMBIGUOUS]
+        run.ambiguous = max(0, counts.get(State.AMBIGUOUS, 0) - len(found_ambiguous))
         waiting = sum(counts.get(state, 0) for state in _OPEN)
         run.workers = min(run.settings.concurrency, waiting)
         with suppress(Stopped):  # from a hook, whose error is raised below
-            for entry in found:
-                if entry.state is State.AMBIGUOUS:
-                    run.event(entry, What.AMBIGUOUS, entry.reason or "")
+            for entry in found_ambiguous:
+                run.event(entry, What.AMBIGUOUS, entry.reason or "")
         yield
     finally:
         run.stopping = True  # for workers that a second signal has left behind

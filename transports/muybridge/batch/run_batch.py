@@ -57,7 +57,8 @@ def run(
         source: A file (`.jsonl`, `.json` or `.csv`), requests, or objects with the keys of a
             file's items; or None to resume the batch in *out*.
         out: The folder of the batch: for the results, the contact sheet and the journal.
-        concurrency: Most tasks at once.
+        concurrency: Most tasks in progress at once, each from its create until its result is
+            saved.
         timeout: Seconds to wait for a task, or None for no limit.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event, by one thread at a time.
@@ -120,7 +121,8 @@ async def run_async(
         client: The client to use.
         source: A file, requests, or objects with the keys of a file's items; or None to resume.
         out: The folder of the batch.
-        concurrency: Most tasks at once.
+        concurrency: Most tasks in progress at once, each from its create until its result is
+            saved.
         timeout: Seconds to wait for a task, or None for no limit.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event.

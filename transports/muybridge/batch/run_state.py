@@ -18,7 +18,8 @@ from muybridge.batch.stores.port import Store, StoreUnusable
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import ServiceError
 
-_ENDS = frozenset({What.DOWNLOADED, What.FAILED, What.REFUSED})
+_FAILURES = frozenset({What.FAILED, What.REFUSED})
+_ENDS = frozenset({What.DOWNLOADED, *_FAILURES})
 
 
 class Stopped(Exception):
@@ -56,6 +57,8 @@ class Run:
         workers: Most items in progress at once.
         total: How many items there are.
         finished: How many of them are finished.
+        failed: How many of them failed or were refused.
+        ambiguous: How many of them need a person's decision.
         creates: Whether new tasks are created.
         stopped: Why no more tasks are created, or "".
         sent: How many items it has taken to send.
@@ -76,6 +79,8 @@ class Run:
     workers: int = 0
     total: int = 0
     finished: int = 0
+    failed: int = 0
+    ambiguous: int = 0
     creates: bool = True
     stopped: str = ""
     sent: int = 0
@@ -114,6 +119,8 @@ class Run:
         """
         with self.lock:
             self.finished += what in _ENDS
+            self.failed += what in _FAILURES
+            self.ambiguous += what is What.AMBIGUOUS
             told = BatchEvent(
                 what=what,
                 item=entry.number,
@@ -121,6 +128,8 @@ class Run:
                 detail=one_line(detail),
                 finished=self.finished,
                 total=self.total,
+                failed=self.failed,
+                ambiguous=self.ambiguous,
                 **more,
             )
             try:

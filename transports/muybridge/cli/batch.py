@@ -87,7 +87,7 @@ def batch() -> None:
     default=4,
     show_default=True,
     metavar="N",
-    help="How many tasks there may be at once.",
+    help="How many tasks there may be in progress at once.",
 )
 @click.option(
     "--limit",
@@ -180,7 +180,7 @@ class _Chosen:
         invocation: The options that several commands share.
         file: The file of requests, or None to resume.
         out: The folder of the batch.
-        concurrency: Most tasks at once.
+        concurrency: Most tasks in progress at once.
         limit: Most new items to send, or None for all.
         dedupe: Whether identical requests share one task.
         asks: Whether to ask before sending.

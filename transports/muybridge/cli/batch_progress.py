@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,81 @@ _QUIET = frozenset({What.SENDING, What.COMPLETED})
 """Events that bars show, and that need no line."""
 
 
-def _say(event: BatchEvent) -> None:
-    """Report *event* as a plain line on stderr."""
-    if event.what not in _QUIET and not is_terminal(event.detail):
-        say(line(event))
+_SECONDS_BETWEEN_COUNTS = 30.0
+"""How often plain lines are followed by one with the counts."""
+
+
+class Pace:
+    """How fast items finish in this run, and when the rest may be finished.
+
+    Args:
+        clock: Returns seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began: float | None = None
+        self._before = 0
+
+    def counts(self, event: BatchEvent) -> str:
+        """Return the counts after *event*, with the rate and the time left once they are known."""
+        rate = self._rate(event)
+        left = event.total - event.finished - event.ambiguous
+        parts = [
+            f"{event.failed} failed" if event.failed else "",
+            f"{event.ambiguous} ambiguous" if event.ambiguous else "",
+            "" if rate is None else f"{_per_time(rate)}",
+            "" if rate is None or left <= 0 else f"ETA {_duration(left / rate)}",
+        ]
+        return ", ".join(filter(None, parts))
+
+    def _rate(self, event: BatchEvent) -> float | None:
+        """Return how many items finish per second, or None before two have."""
+        now = self._clock()
+        if self._began is None:
+            self._began, self._before = now, event.finished
+        seconds, finished = now - self._began, event.finished - self._before
+        return finished / seconds if seconds > 0 and finished > 1 else None
+
+
+def _per_time(rate: float) -> str:
+    """Return *rate* per second, minute or hour, whichever gives a number that can be read."""
+    for seconds, unit in ((1, "s"), (60, "min"), (3600, "h")):
+        if rate * seconds >= 1 or unit == "h":
+            return f"{rate * seconds:.3g}/{unit}"
+    raise AssertionError
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+class Lines:
+    """Reports events as plain lines on stderr, and the counts from time to time.
+
+    Args:
+        clock: Returns seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._pace = Pace(clock)
+        self._counted: float | None = None
+
+    def event(self, event: BatchEvent) -> None:
+        """Report *event*."""
+        if event.what not in _QUIET and not is_terminal(event.detail):
+            say(line(event))
+        counts = self._pace.counts(event)
+        now = self._clock()
+        if self._counted is None:
+            self._counted = now
+        elif now - self._counted >= _SECONDS_BETWEEN_COUNTS:
+            self._counted = now
+            done = f"{event.finished} of {event.total} finished"
+            say(", ".join(filter(None, [done, counts])))
 
 
 class _Bars:
@@ -46,17 +118,24 @@ class _Bars:
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[counts]}", markup=False),
             console=message_console(),
             transient=True,
             # Data goes to stdout, and nothing of it through the bars.
             redirect_stdout=False,
         )
-        self._whole: TaskID = self.progress.add_task("batch", total=None)
+        self._whole: TaskID = self.progress.add_task("batch", total=None, counts="")
+        self._pace = Pace()
         self._rows: dict[int, TaskID] = {}
 
     def event(self, event: BatchEvent) -> None:
         """Show *event*."""
-        self.progress.update(self._whole, completed=event.finished, total=event.total)
+        self.progress.update(
+            self._whole,
+            completed=event.finished,
+            total=event.total,
+            counts=self._pace.counts(event),
+        )
         match event.what:
             case What.DOWNLOADED:
                 self._drop(event.item)
@@ -71,7 +150,7 @@ class _Bars:
         text = f"  {label}: {_STEPS.get(event.what, readable(event.detail, 60))}"
         row = self._rows.get(event.item)
         if row is None:
-            self._rows[event.item] = self.progress.add_task(text, total=_LAST_STEP)
+            self._rows[event.item] = self.progress.add_task(text, total=_LAST_STEP, counts="")
         else:
             step = _STEP_NUMBERS.get(event.what)
             self.progress.update(row, description=text, completed=step)
@@ -101,7 +180,7 @@ def reporting(*, json: bool) -> Generator[Callable[[BatchEvent], None], None, No
         with bars.progress:
             yield bars.event
     else:
-        yield _say
+        yield Lines().event
 
 
 def line(event: BatchEvent) -> str:

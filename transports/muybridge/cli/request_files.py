@@ -20,12 +20,12 @@ def items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
 
     The place is `{"line": ...}` or, in a JSON array, `{"item": ...}`.
     """
-    from muybridge.batch.items import WrongItem, located, parsed  # noqa: PLC0415  it loads all families
+    from muybridge.batch.items import LINES, WrongItem, located, parsed  # noqa: PLC0415  it loads all families
 
     if file.isatty():
         say("reading requests from this terminal, one JSON object a line; Ctrl-D ends")
-    path = str(getattr(file, "name", ""))
-    if path.lower().endswith((".json", ".csv")):
+    path = path_of(file)
+    if path is not None and path.suffix.lower() not in LINES:
         for where, value in located(path):
             kind, _, number = where.rpartition(" ")
             yield ({kind: int(number)} if number.isdigit() else {}), value
@@ -35,6 +35,12 @@ def items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
             yield {"line": line_number}, WrongItem(("", f"it has more than {_LONGEST_LINE} bytes"))
         elif line.strip():
             yield {"line": line_number}, parsed(line)
+
+
+def path_of(file: BinaryIO) -> Path | None:
+    """Return where the file is that `batch run` would read, or None for stdin and other pipes."""
+    path = Path(str(getattr(file, "name", "")))
+    return path if path.is_file() else None
 
 
 def folder_of(file: BinaryIO) -> Path:

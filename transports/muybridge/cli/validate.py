@@ -16,7 +16,7 @@ from muybridge.cli.check import checking_client
 from muybridge.cli.errors import in_options
 from muybridge.cli.invocation import invocation_of
 from muybridge.cli.options import insecure_downloads
-from muybridge.cli.request_files import folder_of, items
+from muybridge.cli.request_files import folder_of, items, path_of
 from muybridge_protocol.errors import IgnoredSetting
 from muybridge_protocol.families.references import problems_of_files
 from muybridge_protocol.records.json import JsonObject, as_object
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
     """Check requests without sending anything.
 
-    FILE is one that `muybridge batch run` takes: JSON lines, a JSON array (.json) or CSV (.csv).
-    From stdin, JSON lines are read. An item has the family's name and the fields as they are
-    sent, which may also stand in an object "body":
+    FILE is one that `muybridge batch run` takes: JSON lines (.jsonl), a JSON array (.json) or CSV
+    (.csv). What is valid here is accepted there. From stdin, JSON lines are read. An item has the
+    family's name and the fields as they are sent, which may also stand in an object "body":
 
     \b
       {"family": "imga", "model": "imga", "prompt": "A horse", "name": "horse"}
@@ -61,14 +61,25 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
     """  # noqa: D301  click's own mark for lines that stay as they are
     write = sys.stdout.write
     sound = True
+    empty = True
     with ExitStack() as stack:
         client = stack.enter_context(checking_client(invocation_of(context))) if media else None
         for where, item in items(file):
             told = where | _judge(item, client, folder_of(file))
             sound = sound and told["ok"]
+            empty = False
             write(json.dumps(told) + "\n")
+    if empty and path_of(file) is not None:
+        sound = False
+        write(json.dumps(_empty()) + "\n")
     if not sound:
         context.exit(1)
+
+
+def _empty() -> JsonObject:
+    from muybridge.batch.items import NO_ITEM  # noqa: PLC0415  it loads all families
+
+    return {"family": None, "ok": False, "errors": findings([("", NO_ITEM)])}
 
 
 def _judge(item: Any, client: Client | None, folder: Path) -> JsonObject:
