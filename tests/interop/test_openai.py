@@ -58,6 +58,13 @@ def test_a_plain_request(client: openai.OpenAI) -> None:
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (5, 69, 74)
 
 
+def test_the_list_of_models(client: openai.OpenAI) -> None:
+    """It lists the models of the local service."""
+    models = {model.id: model for model in client.models.list()}
+    assert {MODEL, "imgb-2", "vidrPro"} <= models.keys()
+    assert (models[MODEL].object, models[MODEL].owned_by) == ("model", "muybridge-local")
+
+
 def test_a_conversation(client: openai.OpenAI) -> None:
     """Its system and developer turns are the system instruction, and all others turns."""
     messages = [

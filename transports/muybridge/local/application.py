@@ -13,6 +13,7 @@ import trio
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
 from muybridge.local.live import Live
+from muybridge.local.model_list import ModelList
 from muybridge.local.pages import only_read
 from muybridge.local.ranges import Span, requested_span
 from muybridge.local.result_files import ResultFiles
@@ -74,6 +75,7 @@ class LocalApplication:
         result_files: Where its results are rendered.
         pages: The other pages, by path.
         live: The page that shows the tasks.
+        model_list: The list of models.
         clock: Returns Unix seconds.
     """
 
@@ -83,6 +85,7 @@ class LocalApplication:
         result_files: ResultFiles,
         pages: Mapping[str, HttpResponse],
         live: Live,
+        model_list: ModelList,
         *,
         clock: Callable[[], float],
     ) -> None:
@@ -90,6 +93,7 @@ class LocalApplication:
         self._result_files = result_files
         self._pages = pages
         self._live = live
+        self._model_list = model_list
         self._clock = clock
         self._unanswered: set[trio.CancelScope] = set()
 
@@ -150,12 +154,14 @@ class LocalApplication:
         if path in self._pages:
             return only_read(scope["method"], self._pages[path])
         now = self._clock()
-        page = self._live.answer(scope["method"], path, headers, now)
+        method = scope["method"]
+        page = self._live.answer(method, path, headers, now)
+        page = page or self._model_list.answer(method, path, headers)
         if page is not None:
             return page
         query = scope["query_string"].decode("latin-1")
         return self._emulator.handle(
-            ServiceRequest(scope["method"], f"{path}?{query}" if query else path, headers, body),
+            ServiceRequest(method, f"{path}?{query}" if query else path, headers, body),
             now=now,
             new_id=f"task-{secrets.token_hex(16)}",
         )

@@ -14,6 +14,7 @@ from typing import Any, Self
 from muybridge.drivers.interrupts import terminating_on_signals
 from muybridge.local.application import LocalApplication
 from muybridge.local.live import Live
+from muybridge.local.model_list import ModelList
 from muybridge.local.pages import service_pages
 from muybridge.local.result_files import ResultFiles
 from muybridge.local.server import ServerThread
@@ -127,7 +128,12 @@ class LocalService:
                 public_url=public_url,
             )
             application = LocalApplication(
-                self.emulator, result_files, service_pages(public_url), live, clock=self.now
+                self.emulator,
+                result_files,
+                service_pages(public_url),
+                live,
+                ModelList(self._keys),
+                clock=self.now,
             )
             self._thread = ServerThread(listener, application)
             starting.enter_context(self._thread)
