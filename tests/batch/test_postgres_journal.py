@@ -251,6 +251,55 @@ def test_a_database_that_cannot_be_reached_is_told() -> None:
         PostgresJournal("postgresql://127.0.0.1:1/x?connect_timeout=2", "horses")
 
 
+@pytest.mark.parametrize(
+    ("statement", "old", "new", "check"),
+    [
+        ("_READ", "rate, next_at", "rate, 0::float8", "each_permit_is_given_once"),
+        ("_WRITE", "SET next_at = %s", "SET next_at = 0 * %s", "a_pause_holds"),
+        ("_LIMIT", "SET rate = %s", "SET rate = 1.0 + 0 * %s", "a_rate_may_be_changed"),
+    ],
+)
+def test_a_rate_that_is_not_kept_is_noticed(
+    statement: str,
+    old: str,
+    new: str,
+    check: str,
+    postgres: Postgres,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever a statement about the rate leaves out, a check of the kit fails."""
+    from muybridge.batch.postgres import rates  # noqa: PLC0415  needs the extra
+
+    whole: str = getattr(rates, statement)
+    assert old in whole
+    monkeypatch.setattr(rates, statement, whole.replace(old, new))
+    suite = TestPostgresJournal()
+    suite.postgres, suite.url = postgres, postgres.fresh()
+    (name,) = (name for name in dir(suite) if name.startswith("test_") and check in name)
+    suite.setup_method()
+    with pytest.raises(NotConforming):
+        getattr(suite, name)()
+    suite.teardown_method()
+
+
+def test_batches_of_a_service_share_its_rate(url: str) -> None:
+    """Two batches at the same service share one rate; those at another one have their own."""
+    with (
+        PostgresJournal.create(url, "horses", SERVICE, new_items(1)) as horses,
+        PostgresJournal.create(url, "mules", SERVICE, new_items(1)) as mules,
+        PostgresJournal.create(url, "cats", "https://other.test", new_items(1)) as cats,
+    ):
+        horses.limit_rate(0.001)
+        assert mules.acquire_permits(9).count == 1
+        assert 900 < horses.acquire_permits(9).after <= 1000
+        assert cats.acquire_permits(9).count == 9
+        for worker in ("one", "two"):
+            horses.register(worker)
+        mules.limit_rate(12)
+        mules.register("three")
+        assert mules.acquire_permits(100).count == 4, "a third of what 12 yield in a second"
+
+
 def test_a_closed_journal_is_closed(url: str) -> None:
     """After its context nothing is read from a journal, or written to it."""
     with PostgresJournal.create(url, "horses", SERVICE, new_items(1)) as journal:

@@ -104,6 +104,17 @@ def test_the_page(
         assert sorted(said.split("\n")) == sorted([*shown.strip("\n").split("\n"), ""]), line
 
 
+def test_a_rate(command: Command, server: BillingServer) -> None:
+    """A rate may be set and lifted with the batch, and must be above 0."""
+    done = command("batch submit FILE --journal URL --name horses --rate 200.5")
+    assert (done.exit_code, done.stdout) == (0, "2 queued\n")
+    assert command(WORKER).exit_code == 0
+    assert command("batch submit FILE --journal URL --name horses --rate inf").exit_code == 0
+    done = command("batch submit FILE --journal URL --name horses --rate 0")
+    assert done.exit_code == 2
+    assert (server.posts, server.doubles) == (2, [])
+
+
 def test_json(command: Command) -> None:
     """Programs read the same as JSON."""
     done = command("batch submit FILE --journal URL --name horses --json")

@@ -22,6 +22,7 @@ from muybridge_protocol.service import Service
 from .billing import BillingServer, Fault
 from .postgres_server import Postgres, running
 from .runner_process import KEY, horses
+from .test_runs import faults
 
 Work = Callable[..., SharedReport]
 
@@ -149,6 +150,54 @@ def test_a_refused_decision_changes_nothing(
         assert [entry.state for entry in ledger.entries()] == [Spent.AMBIGUOUS]
         assert work(server, shared).counts == {State.AMBIGUOUS: 1}
         assert server.posts == 1
+
+
+def test_workers_share_a_rate(
+    work: Work, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request of a worker has a permit of the journal, and a 429 pauses all workers."""
+    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  needs the extra
+
+    permits: list[int] = []
+    acquire = PostgresJournal.acquire_permits
+
+    def counting(journal: Any, wanted: int) -> Any:
+        given = acquire(journal, wanted)
+        permits.append(given.count)
+        return given
+
+    monkeypatch.setattr(PostgresJournal, "acquire_permits", counting)
+    with BillingServer(faults(Fault.THROTTLED)) as server:
+        batch.submit(shared, horses(2), Service(base_url=server.url), rate=500)
+        report = work(server, shared, creates=1)
+        downloads = 2
+        assert sum(permits) >= server.requests - downloads
+        assert len(permits) < server.requests - downloads
+    assert (report.counts, server.posts, server.doubles) == ({State.DOWNLOADED: 2}, 3, [])
+
+
+def test_a_429_pauses_all_workers(
+    work: Work, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is asked to slow down tells the journal, with or without a rate."""
+    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  needs the extra
+
+    pauses: list[float] = []
+    throttle = PostgresJournal.throttle
+
+    def noting(journal: Any, seconds: float) -> None:
+        pauses.append(seconds)
+        throttle(journal, seconds)
+
+    monkeypatch.setattr(PostgresJournal, "throttle", noting)
+    with BillingServer(faults(Fault.THROTTLED)) as server:
+        submit(server, shared, 1)
+        assert work(server, shared).done
+    assert len(pauses) == 1
+    assert 0 < pauses[0] <= 0.125
+    with shared.open() as journal:
+        journal.throttle(1000)
+        assert 900 < journal.acquire_permits(1).after <= 1000
 
 
 def test_a_late_response_belongs_to_its_item(

@@ -123,6 +123,11 @@ class Turns(Generic[K]):
         return bool(self._next)
 
     @property
+    def due(self) -> int:
+        """How many members can take their turn, or wait for others of their family."""
+        return self._due + sum(len(lane.creates) for lane in self._lanes.values())
+
+    @property
     def wakes(self) -> float | None:
         """When the next member is due, on the driver's clock, or None if none of them waits."""
         return self._waiting[0][0] if self._waiting else None

@@ -24,6 +24,10 @@ are due goes first: families take turns, creates and polls take turns, and resul
 sooner go first (`fairness`). After a 429 or a `Retry-After` all of them wait, and after an outage
 the polls that have piled up are spread over their interval (`throttle`). There may be a million
 tasks, so an operation at rest keeps no record of the service.
+
+Fleets on several machines may share one rate (`shares_rate`). Such a fleet sends only with permits
+(`allowance`): before each action, ask for as many as `wanted_permits` says, and pass them to
+`allow`.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.families import FAMILIES, check_request
 from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.fleet.allowance import Allowance
 from muybridge_protocol.fleet.fairness import Member, Turns
 from muybridge_protocol.fleet.throttle import Throttle
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
@@ -160,6 +165,7 @@ class Fleet(Generic[K]):
         wait: Seconds to wait for a task in all, or None for no timeout.
         poll_interval: Seconds between polls, or None for the specification's pace.
         next_polls: When each task may next be polled, if others may have polled it.
+        shares_rate: Whether requests need permits, because others send at the same rate.
 
     Raises:
         InvalidAddress: The service has no base URL.
@@ -178,6 +184,7 @@ class Fleet(Generic[K]):
         wait: float | None = WAIT_TIMEOUT,
         poll_interval: float | None = None,
         next_polls: NextPolls | None = None,
+        shares_rate: bool = False,
     ) -> None:
         limits = dict(per_family) if isinstance(per_family, Mapping) else {}
         if not isinstance(per_family, Mapping) and per_family is not None:
@@ -197,6 +204,7 @@ class Fleet(Generic[K]):
         self._poll_interval = poll_interval
         self._next_polls = next_polls
         self._throttle = Throttle(seed=seed)
+        self._allowance = Allowance() if shares_rate else None
         self._keys: set[K] = set()
         self._turns: Turns[K] = Turns(limits)
         self._under_way: dict[int, Member[K]] = {}
@@ -262,12 +270,49 @@ class Fleet(Generic[K]):
         while turns:
             if now < self._throttle.until:
                 return Wait(self._throttle.until)
+            if self._allowance is not None:
+                if self._allowance.wanted(1, now):
+                    return Busy()
+                if now < self._allowance.at:
+                    return Wait(self._allowance.at)
             action = self._begin(turns.next(), now)
             if action is not None:
                 return action
         if turns.wakes is not None:
             return Wait(turns.wakes)
         return Busy()
+
+    def wanted_permits(self, now: float) -> int:
+        """Return how many permits to ask for before the next action, and pass to `allow`.
+
+        That is 0 unless something is due, no permit is left and nothing else holds it back. Without
+        them, the next action is `Busy`.
+
+        Args:
+            now: Seconds on the driver's clock.
+        """
+        held_back = self._ended or self._stopped or now < self._throttle.until
+        if self._allowance is None or held_back or len(self._under_way) >= self._concurrency:
+            return 0
+        self._turns.wake(now)
+        return self._allowance.wanted(self._turns.due, now) if self._turns else 0
+
+    def allow(self, count: int, now: float, *, at: float, interval: float) -> None:
+        """Take permits for *count* requests. Those that are not used soon lapse.
+
+        Args:
+            count: How many requests may be sent.
+            now: Seconds on the driver's clock.
+            at: When the first one may be sent, on the driver's clock.
+            interval: Seconds between two of them.
+        """
+        if self._allowance is not None:
+            self._allowance.grant(count, at, interval, now)
+
+    @property
+    def paused_until(self) -> float:
+        """Until when the service has asked to send nothing, on the driver's clock."""
+        return self._throttle.until
 
     def receive(self, ticket: int, response: HttpResponse, now: float) -> tuple[Event, ...]:
         """Process a whole response, and return the events that it caused.
@@ -397,6 +442,8 @@ class Fleet(Generic[K]):
                 self._under_way[self._tickets] = member
                 member.sent = now
                 self._throttle.sent(now)
+                if self._allowance is not None:
+                    self._allowance.use()
                 return Dispatch(self._tickets, member.key, request, deadline)
             case Wait():
                 self._turns.back(member)

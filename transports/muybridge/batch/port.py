@@ -26,6 +26,9 @@ neither take nor arm, even if it turns out to be alive: it may have been paused,
 **A late response is news, not an error.** A worker that is declared dead while its create is on its
 way may still receive the response. `report_late` records it: on the item, if nothing has happened
 to it since, or else as a stray. A paid id is lost in neither case.
+
+Beside the items, a journal keeps the request rate that everybody shares who uses it. Permits are
+acquired in portions, so that most requests cost no write.
 """
 
 from __future__ import annotations
@@ -38,11 +41,13 @@ import attrs
 
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, StillSending, Unstorable
+from muybridge.batch.limits.rate import Permits
 
 __all__ = [
     "ClaimLost",
     "Journal",
     "NewItem",
+    "Permits",
     "SharedJournal",
     "StillSending",
     "Stray",
@@ -257,6 +262,31 @@ class Journal(Protocol):
 
     def strays(self) -> list[Stray]:
         """Return the responses that their items could not take."""
+        ...
+
+    # The request rate
+
+    def limit_rate(self, rate: float) -> None:
+        """Limit how many requests a second everybody sends together who shares this limit.
+
+        Args:
+            rate: Requests a second, or infinity for no limit.
+
+        Raises:
+            ValueError: It is not above 0.
+        """
+        ...
+
+    def acquire_permits(self, wanted: int) -> Permits:
+        """Return permits for requests, which nobody else gets.
+
+        Args:
+            wanted: How many requests the caller wants to send. It may get fewer, but at least one.
+        """
+        ...
+
+    def throttle(self, seconds: float) -> None:
+        """Give nobody permits for *seconds*, because the service has asked to slow down."""
         ...
 
 

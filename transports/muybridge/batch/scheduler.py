@@ -89,6 +89,8 @@ class Scheduler:
         self._under_way = 0
         self._may_take = True
         """Whether the journal may hold an item that no runner works on."""
+        self._shares_rate = run.journal.lease is not None
+        """Whether workers on other machines send, too."""
         self._left = False
         """Whether the journal is released, so that a late worker must not touch it."""
         self._fleet: Fleet[int] = Fleet(
@@ -100,6 +102,7 @@ class Scheduler:
             wait=run.settings.timeout,
             poll_interval=calls.poll_interval,
             next_polls=calls.next_polls,
+            shares_rate=self._shares_rate,
         )
 
     async def work(self) -> None:
@@ -174,6 +177,7 @@ class Scheduler:
 
     async def _advance(self) -> None:
         """Do what the fleet asks for."""
+        self._acquire_permits()
         match self._fleet.next_action(self._driver.runtime.now()):
             case Dispatch() as sent:
                 self._start(partial(self._exchange, sent), paid=sent.request.paid)
@@ -185,6 +189,25 @@ class Scheduler:
                 await self._team.wait(until)
             case Busy() | Done():
                 await self._team.wait()
+
+    def _acquire_permits(self) -> None:
+        """Get permits for the fleet, if it needs some."""
+        wanted = self._fleet.wanted_permits(self._driver.runtime.now())
+        if wanted:
+            permits = self._run.journal.acquire_permits(wanted)
+            now = self._driver.runtime.now()  # the journal may have taken a while
+            at, interval = now + permits.after, permits.interval
+            self._fleet.allow(permits.count, now, at=at, interval=interval)
+
+    def _tell_pause(self, before: float) -> None:
+        """Tell the other workers if the service has asked to slow down.
+
+        Args:
+            before: Until when nothing was to be sent before the response.
+        """
+        until, now = self._fleet.paused_until, self._driver.runtime.now()
+        if self._shares_rate and until > max(before, now):
+            self._run.journal.throttle(until - now)
 
     async def _exchange(self, sent: Dispatch[int]) -> None:
         """Send a request and take its outcome. Ctrl-C waits for the response to a paid one."""
@@ -271,8 +294,10 @@ class Scheduler:
             with self._concerning(work):
                 if isinstance(came, BrokenOff):
                     self._take_broken(work, sent, came)
-                else:
-                    self._take(work, sent, came)
+                    return
+                before = self._fleet.paused_until
+                self._take(work, sent, came)
+                self._tell_pause(before)
 
     def _may_send(self, work: ItemWork, sent: Dispatch[int], booking: Booking | None) -> bool:
         """Tell that a request is about to be sent, and return whether to send it."""

@@ -13,6 +13,7 @@ from muybridge.batch.entries import Entries
 from muybridge.batch.events import SETTLED
 from muybridge.batch.items import Source, checked_items
 from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.limits.rate import check_rate
 from muybridge.batch.opening import add_new, check_service
 from muybridge.batch.port import Journal, SharedJournal, Stray
 from muybridge.batch.sqlite_journal import SqliteJournal
@@ -85,7 +86,9 @@ class SharedReport:
             return tuple(journal.entries(State.AMBIGUOUS))
 
 
-def submit(batch: SharedBatch, source: Source, service: Service) -> SharedReport:
+def submit(
+    batch: SharedBatch, source: Source, service: Service, *, rate: float | None = None
+) -> SharedReport:
     """Begin *batch*, or add items to it. Nothing is sent: workers do that.
 
     Submitting the same items again changes nothing; items may be appended to them.
@@ -95,14 +98,19 @@ def submit(batch: SharedBatch, source: Source, service: Service) -> SharedReport
         source: A file (`.jsonl`, `.json` or `.csv`), requests, or objects with the keys of a file's
             items.
         service: Where its tasks will be: `client.service`.
+        rate: Most requests a second of all workers at this service together, infinity for no
+            limit, or None to leave it as it is. All batches of a database that have the same
+            service share this limit.
 
     Raises:
         InvalidBatch: Some items are not valid, or differ from those that the batch has.
         JournalUnusable: The database cannot be used; `WrongService` if its tasks are elsewhere.
+        ValueError: The rate is not above 0.
         OSError: The file cannot be read.
     """
     from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
 
+    check_rate(rate)
     named = service.require_base_url()
     with (
         checked_items(source) as items,
@@ -111,6 +119,8 @@ def submit(batch: SharedBatch, source: Source, service: Service) -> SharedReport
         check_service(journal, named)
         if not journal.is_new:
             add_new(journal, items)
+        if rate is not None:
+            journal.limit_rate(rate)
         return report_of(batch, journal)
 
 

@@ -35,6 +35,8 @@ from muybridge.batch.journal_errors import (
     Unstorable,
     sentence,
 )
+from muybridge.batch.limits import sqlite_rate
+from muybridge.batch.limits.rate import Permits
 from muybridge.batch.port import Stray
 from muybridge.batch.sqlite_values import storable
 from muybridge.drivers.interrupts import raised_by_handler
@@ -420,6 +422,29 @@ class SqliteJournal:
                 return []
             rows = self._db.execute(f"SELECT {', '.join(_OF_A_STRAY)} FROM strays ORDER BY rowid")  # noqa: S608  our own names
             return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) for row in rows]
+
+    def limit_rate(self, rate: float) -> None:
+        """Limit the requests of all processes that work on this batch, or not, if it is infinite.
+
+        Raises:
+            ValueError: It is not above 0.
+        """
+        with self._writing() as db:
+            sqlite_rate.limit(db, rate)
+
+    def acquire_permits(self, wanted: int) -> Permits:
+        """Return permits for requests, which nobody else gets. Most journals have no rate."""
+        with self._telling():
+            permits = sqlite_rate.unlimited(self._db, wanted)
+        if permits is not None:
+            return permits
+        with self._writing() as db:
+            return sqlite_rate.acquire(db, wanted)
+
+    def throttle(self, seconds: float) -> None:
+        """Give nobody permits for *seconds*, because the service has asked to slow down."""
+        with self._writing() as db:
+            sqlite_rate.throttle(db, seconds)
 
     def start_over(self) -> None:
         """Queue everything unfinished, because the service has forgotten it and charges nothing.

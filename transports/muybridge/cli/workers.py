@@ -27,10 +27,22 @@ from muybridge.drivers.interrupts import ignoring_signals
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--journal", required=True, metavar="URL", help=JOURNAL)
 @click.option("--name", required=True, help="The name of the batch.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Most requests a second of all workers at this service, or inf [default: unchanged].",
+)
 @pass_invocation
 @click.pass_context
 def submit(
-    context: click.Context, invocation: Invocation, file: str, *, journal: str, name: str
+    context: click.Context,
+    invocation: Invocation,
+    file: str,
+    *,
+    journal: str,
+    name: str,
+    rate: float | None,
 ) -> None:
     """Begin a batch of the requests of FILE in a database, or append to it. Nothing is sent.
 
@@ -48,7 +60,7 @@ def submit(
         allow_plain_http=invocation.allow_plain_http,
     )
     with journal_errors(context, invocation):
-        report = batches.submit(batches.SharedBatch(journal, name), file, service)
+        report = batches.submit(batches.SharedBatch(journal, name), file, service, rate=rate)
     if invocation.json:
         document({"ok": True, "counts": dict(report.counts)})
         return

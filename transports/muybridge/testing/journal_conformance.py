@@ -15,6 +15,7 @@ where to look. `muybridge.batch.port` has the rules. It needs the extra `testing
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -69,6 +70,14 @@ SEEN = Lesson(
     "what one worker has armed, another one sends",
     "every method: the change is committed, durably, when it returns",
 )
+
+RATE = Lesson(
+    "the workers together send faster than the account allows, and the service refuses requests",
+    "`acquire_permits`, `throttle`: one transaction that reads and writes the rate; "
+    "`muybridge.batch.limits.rate` has the arithmetic",
+)
+_SLOW: Final = 0.001
+"""Requests a second, so few that the duration of a test does not matter."""
 
 
 def new_items(count: int) -> list[NewItem]:
@@ -387,6 +396,57 @@ class JournalConformance:
         for after in (State.COMPLETED, State.FAILED, State.DOWNLOADED, State.ABANDONED):
             with _refused(ValueError, LATE, f"a late response that leads to {after}"):
                 journal.report_late(entry.number, 1, after, by="one")
+
+    # The request rate
+
+    def test_without_a_rate_everybody_may_send(self) -> None:
+        """As long as no rate is set, as many permits are given as are wanted, and at once."""
+        journal = self._journal(1)
+        for wanted in (1, 1000):
+            permits = journal.acquire_permits(wanted)
+            facts = (permits.count, permits.after, permits.interval)
+            RATE.require(facts == (wanted, 0, 0), f"{wanted} permits at once", facts)
+
+    def test_each_permit_is_given_once(self) -> None:
+        """However many processes acquire permits at the same time, no two get the same one."""
+        journal = self._journal(1)
+        journal.limit_rate(_SLOW)
+        places: list[int] = []
+
+        def acquire(_: str) -> None:
+            with closing(self.reopen(journal)) as mine:
+                for _time in range(3):
+                    permits = mine.acquire_permits(5)
+                    places.append(round(permits.after * _SLOW))
+
+        _at_once(acquire, ["a", "b", "c", "d"])
+        RATE.require(sorted(places) == [*range(12)], "12 permits, one after the other", places)
+
+    def test_a_pause_holds_for_everybody(self) -> None:
+        """Nobody gets a permit before a pause has ended. A shorter one does not cut it short."""
+        journal = self._journal(1)
+        with closing(self.reopen(journal)) as other:
+            journal.throttle(10_000)
+            journal.throttle(5_000)
+            for rate in (math.inf, _SLOW):
+                journal.limit_rate(rate)
+                after = other.acquire_permits(1).after
+                RATE.require(9_000 < after <= 10_000, "10,000 seconds", after)  # noqa: PLR2004  less the test's
+
+    def test_a_rate_may_be_changed_and_lifted(self) -> None:
+        """The last rate that was set is the rate, and infinity is none."""
+        journal = self._journal(1)
+        for rate in (0, -1, math.nan):
+            with _refused(ValueError, RATE, f"a rate of {rate}"):
+                journal.limit_rate(rate)
+        journal.limit_rate(1)
+        journal.limit_rate(1_000)
+        permits = journal.acquire_permits(7)
+        facts = (permits.count, permits.interval)
+        RATE.require(facts == (7, 0.001), "7 permits, a millisecond apart", facts)
+        journal.limit_rate(math.inf)
+        count = journal.acquire_permits(5_000).count
+        RATE.require(count == 5_000, "5,000 permits", count)  # noqa: PLR2004  as wanted
 
     # Helpers
 

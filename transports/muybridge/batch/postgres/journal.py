@@ -41,8 +41,9 @@ from muybridge.batch.journal_errors import (
     JournalUnusable,
     StillSending,
 )
+from muybridge.batch.limits.rate import Permits, check_rate, stored_rate
 from muybridge.batch.port import Stray
-from muybridge.batch.postgres import schema
+from muybridge.batch.postgres import rates, schema
 from muybridge.batch.postgres.connecting import Connection, connect, named, telling
 from muybridge.batch.sqlite_values import storable
 from muybridge_protocol.errors import InvalidToken
@@ -128,6 +129,7 @@ class PostgresJournal:
                 "ON CONFLICT (name) DO NOTHING RETURNING id",
                 (secrets.token_hex(8), _text(batch), _text(service)),
             ).fetchone()
+            db.execute(rates.BEGIN, (_text(service),))
             if begun is not None:
                 _insert(db, begun[0], 1, items)
         journal = cls(url, batch, lease=lease)
@@ -374,6 +376,28 @@ class PostgresJournal:
             "WHERE batch = %(batch)s ORDER BY number, attempt, worker"
         )
         return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) for row in rows]
+
+    # The request rate
+
+    def limit_rate(self, rate: float) -> None:
+        """Limit the requests of everybody at this service, or not, if *rate* is infinite.
+
+        Raises:
+            ValueError: It is not above 0.
+        """
+        check_rate(rate)
+        with telling(self._place):
+            rates.limit(self._db, self._service, stored_rate(rate))
+
+    def acquire_permits(self, wanted: int) -> Permits:
+        """Return permits for requests, which nobody else gets."""
+        with telling(self._place):
+            return rates.acquire(self._db, self._service, wanted)
+
+    def throttle(self, seconds: float) -> None:
+        """Give nobody permits for *seconds*, because the service has asked to slow down."""
+        with telling(self._place):
+            rates.throttle(self._db, self._service, seconds)
 
     # The database
 

@@ -78,6 +78,11 @@ CREATE TABLE muybridge_strays (
     arrived_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (batch, number, attempt, worker)
 );
+CREATE TABLE muybridge_rates (
+    service text PRIMARY KEY,
+    rate float8,
+    next_at float8 NOT NULL DEFAULT 0
+);
 INSERT INTO muybridge_schema VALUES (1);
 """
 

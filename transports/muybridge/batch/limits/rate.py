@@ -1,0 +1,83 @@
+"""`RequestRate`: one rate for everybody who sends requests for an account.
+
+Permits are reserved in time, one every `1 / rate` seconds, like seats on a conveyor belt. Who asks
+gets the next seats that nobody has, which may be a moment ahead, and uses each at its time. So
+requests are evenly spaced however many workers there are, nobody polls the journal for permits, and
+a rate that everybody wants more of is used in full.
+
+A portion is what the rate yields in a second, shared by the workers: each of them writes to the
+journal about once a second, and no worker waits long for the portions of the others. If the service
+asks one of them to slow down, the next seat moves to the end of the pause. Everybody learns of it
+with the next portion.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+from muybridge_protocol.fleet.allowance import PORTION
+
+
+@attrs.frozen(kw_only=True)
+class Permits:
+    """Permits to send requests.
+
+    Args:
+        count: How many there are.
+        after: Seconds until the first may be used.
+        interval: Seconds between two of them.
+    """
+
+    count: int
+    after: float = 0.0
+    interval: float = 0.0
+
+
+@attrs.frozen(kw_only=True)
+class RequestRate:
+    """How many requests may be sent, and how many permits are given away.
+
+    Args:
+        rate: Requests a second, or None for any number.
+        next_at: When the next permit may be used that nobody has, by a clock that all share.
+    """
+
+    rate: float | None = None
+    next_at: float = 0.0
+
+    def acquire(self, wanted: int, *, sharers: int, now: float) -> tuple[RequestRate, Permits]:
+        """Return the rate afterwards, and the permits for one of its users.
+
+        Args:
+            wanted: How many requests it wants to send.
+            sharers: How many users there are.
+            now: Seconds by the clock of `next_at`.
+        """
+        start = max(now, self.next_at)
+        if self.rate is None:
+            return self, Permits(count=wanted, after=start - now)
+        count = max(1, min(wanted, int(self.rate * PORTION / max(1, sharers))))
+        interval = 1 / self.rate
+        after = attrs.evolve(self, next_at=start + count * interval)
+        return after, Permits(count=count, after=start - now, interval=interval)
+
+    def throttled(self, seconds: float, *, now: float) -> RequestRate:
+        """Return the rate after the service asked to pause for *seconds*."""
+        return attrs.evolve(self, next_at=max(self.next_at, now + seconds))
+
+
+def check_rate(rate: float | None) -> None:
+    """Check a number of requests a second.
+
+    Raises:
+        ValueError: It is not above 0.
+    """
+    if rate is not None and not rate > 0:
+        raise ValueError(f"rate must be a number of requests a second above 0 (got {rate!r})")
+
+
+def stored_rate(rate: float) -> float | None:
+    """Return *rate* as a journal keeps it: infinity is no limit."""
+    return None if math.isinf(rate) else rate
