@@ -24,6 +24,12 @@ from muybridge.batch.opening import WrongService, status
 from muybridge.batch.preflight import Preview, preview
 from muybridge.batch.run_batch import run, run_async, run_trio
 from muybridge.batch.shared import SharedBatch, SharedReport, shared_status, submit
+from muybridge.batch.stores.manifest import (
+    ManifestRow,
+    manifest,
+    manifest_lines,
+    write_manifest,
+)
 from muybridge.batch.stores.port import StoreUnusable
 from muybridge.batch.worker import work, work_async
 
@@ -38,6 +44,7 @@ __all__ = [
     "InvalidDecisions",
     "JournalMissing",
     "JournalUnusable",
+    "ManifestRow",
     "Preview",
     "Report",
     "SharedBatch",
@@ -50,6 +57,8 @@ __all__ = [
     "adopt",
     "ambiguous",
     "decision_table",
+    "manifest",
+    "manifest_lines",
     "preview",
     "read_items",
     "resolve_all",
@@ -62,4 +71,5 @@ __all__ = [
     "submit",
     "work",
     "work_async",
+    "write_manifest",
 ]

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import click
 
-from muybridge.cli.batch_decisions import batch
+from muybridge.cli.batch_manifest import batch
 from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import counted, journal_errors, show_shared
 from muybridge.cli.invocation import Invocation, pass_invocation

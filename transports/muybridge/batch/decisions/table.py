@@ -100,7 +100,7 @@ def decision_table(out: Place) -> str:
     rows.writerow(COLUMNS)
     with open_journal(out) as journal:
         for entry in journal.entries(State.AMBIGUOUS):
-            rows.writerow(map(_cell, _described(entry)))
+            rows.writerow(map(cell, _described(entry)))
     return table.getvalue()
 
 
@@ -209,7 +209,7 @@ class _Checks:
                 entry = find(self._journal, decision.item)
         except LookupError:
             raise CannotResolve(f"there is no item {decision.item} in the batch") from None
-        if decision.name is not None and decision.name not in (entry.name, _cell(entry.name)):
+        if decision.name is not None and decision.name not in (entry.name, cell(entry.name)):
             raise CannotResolve(
                 f"item {entry.number} is called {entry.name!r} in this batch, and "
                 f"{decision.name!r} here. If this is the right batch, remove the column name"
@@ -291,7 +291,8 @@ def _described(entry: Entry) -> Iterator[str]:
     yield ""
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return *text* as a cell that no spreadsheet computes."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

@@ -1,0 +1,60 @@
+"""`batch manifest`: what each item was, and where its result is."""
+
+from __future__ import annotations
+
+import click
+
+from muybridge.cli.batch_decisions import batch
+from muybridge.cli.batch_reports import journal_errors
+from muybridge.cli.invocation import Invocation, pass_invocation
+from muybridge.cli.options import JOURNAL, JSON
+from muybridge.cli.terminal import answer_path, document
+
+__all__ = ["batch", "manifest"]
+
+
+@batch.command(params=[JSON])
+@click.argument("folder", metavar="DIR", type=click.Path())
+@click.option("--journal", metavar="URL", help=f"{JOURNAL} DIR is then the name of the batch.")
+@click.option("--csv", is_flag=True, help="Write CSV instead of JSON lines.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="The file to write, or - for stdout [default: results.jsonl or results.csv in DIR, or in "
+    "the current folder with --journal]",
+)
+@pass_invocation
+@click.pass_context
+def manifest(
+    context: click.Context,
+    invocation: Invocation,
+    folder: str,
+    *,
+    journal: str | None,
+    csv: bool,
+    output: str | None,
+) -> None:
+    """Write what each item of the batch in DIR was, and where its result is.
+
+    One JSON object a line, or one line of CSV, for each item: {item, name, family, model, prompt,
+    state, task, file, bytes, sha256, reason}.
+
+    With --json: {ok, file}.
+    """
+    from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
+
+    if output == "-" and invocation.json:
+        raise click.UsageError("give one of --output - and --json")
+    place = folder if journal is None else batches.SharedBatch(journal, folder)
+    with journal_errors(context, invocation):
+        if output == "-":
+            for line in batches.manifest_lines(place, csv=csv):
+                click.echo(line.encode(), nl=False)
+            return
+        file = batches.write_manifest(place, output, csv=csv)
+    if invocation.json:
+        document({"ok": True, "file": str(file)})
+    else:
+        answer_path(file)
