@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +18,7 @@ HOSTILE = '<script>alert("1")</script> & <img src=x onerror=alert(1)> \' " </fig
 ALLOWED = {
     "html", "meta", "title", "style", "h1", "p", "main", "figure", "figcaption", "span",
     "strong", "dl", "dt", "dd", "img", "video", "a", "code",
+    "header", "div", "input", "button", "script",
 }  # fmt: skip
 
 
@@ -102,6 +104,29 @@ def test_nothing_in_it_is_obeyed(folder: Path) -> None:
     seen = page(folder)
     assert {tag for tag, _ in seen.tags} <= ALLOWED
     assert not any(name.startswith("on") for _, attributes in seen.tags for name in attributes)
+    assert [attributes for tag, attributes in seen.tags if tag == "script"] == [{}]
+    policies = [attributes.get("content") or "" for tag, attributes in seen.tags if tag == "meta"]
+    (policy,) = [policy for policy in policies if "default-src 'none'" in policy]
+    assert re.search(r"script-src 'sha256-[^' ]{44}';", policy)
+
+
+def test_problems_can_be_found_first(folder: Path) -> None:
+    """Each figure has its state, and those that went wrong are marked to come first."""
+    figures = [attributes for tag, attributes in page(folder).tags if tag == "figure"]
+    assert [(figure["id"], figure["class"], figure["data-state"]) for figure in figures] == [
+        ("item-1", "downloaded", "downloaded"),
+        ("item-2", "downloaded", "downloaded"),
+        ("item-3", "failed problem", "failed"),
+        ("item-4", "ambiguous problem", "ambiguous"),
+        ("item-5", "queued", "queued"),
+    ]
+
+
+def test_no_picture_is_loaded_before_it_is_seen(folder: Path) -> None:
+    """Pictures load as they come into view, and videos when the page with them is shown."""
+    seen = page(folder)
+    assert [a.get("loading") for tag, a in seen.tags if tag == "img"] == ["lazy"]
+    assert [a.get("preload") for tag, a in seen.tags if tag == "video"] == ["none"]
 
 
 def test_nothing_is_fetched_from_elsewhere(folder: Path) -> None:

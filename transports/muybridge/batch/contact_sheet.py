@@ -1,11 +1,18 @@
-"""The contact sheet of a batch: one page with every picture, video, prompt and failure."""
+"""The contact sheet of a batch: one page with every picture, video, prompt and failure.
+
+It is written item by item, so a batch may be larger than memory. The file works from the disk and
+loads nothing but the results next to it. Its script shows one page of the items at a time, and a
+picture is loaded only when it comes into view.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
 import stat
+from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Any, cast
@@ -29,22 +36,9 @@ _HEAD = (
 _MARK = '<meta name="generator" content="muybridge batch">'
 _MARKED_WITHIN = 4096
 
-_STYLE = """
-:root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif; }
-body { margin: 2rem auto; max-width: 90rem; padding: 0 1rem; }
-h1 { font-size: 1.3rem; }
-main { display: grid; gap: 1.5rem; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); }
-figure { margin: 0; border: 1px solid #8885; border-radius: .5rem; overflow: hidden; }
-img, video { display: block; width: 100%; background: #8882; }
-figcaption { padding: .7rem .9rem; overflow-wrap: anywhere; }
-.prompt { white-space: pre-wrap; max-height: 12rem; overflow: auto; margin: .3rem 0; }
-dl { display: grid; grid-template-columns: auto 1fr; gap: 0 .7rem; margin: .3rem 0 0;
-  font-size: .85rem; }
-dt { opacity: .7; }
-dd { margin: 0; }
-.reason { border-left: .25rem solid #c40; padding-left: .6rem; }
-.state { float: right; font-size: .8rem; opacity: .7; }
-"""
+_MEASURES = frozenset({"took", "length", "bytes"})
+"""Facts that a search leaves out, because their digits are in everything."""
+_PROBLEMS = frozenset({State.FAILED, State.REFUSED, State.AMBIGUOUS})
 
 
 def write_sheet(report: Report) -> Path:
@@ -83,12 +77,24 @@ def _is_sheet(path: Path) -> bool:
 def _page(report: Report) -> Iterator[str]:
     title = escape(report.folder.resolve().name)
     counts = ", ".join(f"{count} {state}" for state, count in report.counts.items())
-    yield f"{_HEAD}{_MARK}"
-    yield f"<title>{title}</title>\n<style>{_STYLE}</style>"
-    yield f"<h1>{title}</h1>\n<p>{len(report.entries)} items: {counts}</p>\n<main>"
+    template = Path(__file__).with_suffix(".html").read_text("utf-8")
+    before, _, after = template.partition("{{items}}\n")
+    for mark, text in (
+        ("{{script}}", _script_hash(template)),
+        ("{{counts}}", f"{len(report.entries)} items: {counts}"),
+        ("{{title}}", title),  # the last, because it is the user's
+    ):
+        before = before.replace(mark, text)
+    yield before.rstrip("\n")
     for entry in report.entries:
         yield from _figure_or_failure(entry)
-    yield "</main>\n</html>"
+    yield after.rstrip("\n")
+
+
+def _script_hash(template: str) -> str:
+    """Return what permits the page's own script, and no other."""
+    script = template.partition("<script>")[2].partition("</script>")[0]
+    return f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}"
 
 
 def _figure_or_failure(entry: Entry) -> list[str]:
@@ -99,11 +105,17 @@ def _figure_or_failure(entry: Entry) -> list[str]:
         task = "" if entry.task_id is None else f" (task {entry.task_id})"
         said = f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
         failed = f'<p class="reason">{escape(said)}</p>'
-        return [f'<figure id="item-{entry.number}"><figcaption>{failed}</figcaption></figure>']
+        return [f"{_opening(entry)}<figcaption>{failed}</figcaption></figure>"]
+
+
+def _opening(entry: Entry) -> str:
+    state = entry.state.value
+    kind = f"{state} problem" if entry.state in _PROBLEMS else state
+    return f'<figure id="item-{entry.number}" class="{kind}" data-state="{state}">'
 
 
 def _figure(entry: Entry) -> Iterator[str]:
-    yield f'<figure id="item-{entry.number}">'
+    yield _opening(entry)
     if entry.path is not None:
         yield _media(entry, entry.path)
     heading = f"{entry.number}. {entry.name}" if entry.name else f"{entry.number}."
@@ -119,16 +131,17 @@ def _figure(entry: Entry) -> Iterator[str]:
         yield f"<p>Decide with <code>muybridge batch resolve DIR {entry.number}</code>.</p>"
     yield "<dl>"
     for name, value in _facts(entry, body):
-        yield f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
+        measure = ' class="measure"' if name in _MEASURES else ""
+        yield f"<dt>{escape(name)}</dt><dd{measure}>{escape(value)}</dd>"
     yield "</dl></figcaption></figure>"
 
 
 def _media(entry: Entry, path: str) -> str:
     link = escape(quote(path))
     if FAMILIES[entry.family].media is Media.VIDEO:
-        return f'<video controls preload="metadata" src="{link}"></video>'
+        return f'<video controls preload="none" src="{link}"></video>'
     alt = escape(entry.name or f"item {entry.number}")
-    return f'<a href="{link}"><img loading="lazy" src="{link}" alt="{alt}"></a>'
+    return f'<a href="{link}"><img loading="lazy" decoding="async" src="{link}" alt="{alt}"></a>'
 
 
 def _setting(value: object) -> str:
