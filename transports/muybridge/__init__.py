@@ -109,6 +109,12 @@ if TYPE_CHECKING:
         GenerationConfig as GenerationConfig,
         Part as Part,
     )
+    from muybridge_protocol.text.functions import (
+        FunctionCall as FunctionCall,
+        FunctionResult as FunctionResult,
+        function_calls as function_calls,
+        next_messages as next_messages,
+    )
     from muybridge_protocol.text.models import TEXT_MODELS as TEXT_MODELS
     from muybridge_protocol.text.responses import (
         Candidate as Candidate,
@@ -171,6 +177,9 @@ _HOMES: Final = {
     "muybridge_protocol.records.tasks": Home("Result Status Task"),
     "muybridge_protocol.rules.media": Home("MediaReport"),
     "muybridge_protocol.text.content": Home("Content Conversation GenerationConfig Part"),
+    "muybridge_protocol.text.functions": Home(
+        "FunctionCall FunctionResult function_calls next_messages"
+    ),
     "muybridge_protocol.text.models": Home("TEXT_MODELS"),
     "muybridge_protocol.text.responses": Home(
         "Candidate FinishReason GenerateContentChunk GenerateContentResponse NoText "

@@ -27,6 +27,7 @@ from muybridge_protocol.records.convert import (
 )
 from muybridge_protocol.records.json import InvalidJson, JsonObject
 from muybridge_protocol.rules.values import Problem, shown
+from muybridge_protocol.text.functions import CALL, RESULT, FunctionCall, FunctionResult, read_call
 
 USER = "user"
 MODEL = "model"
@@ -114,7 +115,7 @@ def decode_base64(text: str) -> bytes | None:
         return None
 
 
-AnyPart = str | Part | Mapping[str, Any]
+AnyPart = str | Part | FunctionResult | Mapping[str, Any]
 """A part as a user writes it: a string is text, a mapping has the form on the wire."""
 
 
@@ -125,6 +126,8 @@ def _as_parts(parts: AnyPart | Iterable[AnyPart]) -> tuple[Part, ...]:
 def _as_part(part: object) -> object:
     if isinstance(part, str):
         return Part(text=part)
+    if isinstance(part, FunctionResult):
+        return Part(extra={RESULT: unstructure(part)})
     if isinstance(part, Mapping):
         return structure(cast("Mapping[str, Any]", part), Part)
     return part
@@ -164,15 +167,24 @@ class Content:
         """The text of its parts, without a model's thoughts, or ""."""
         return "".join([part.text for part in self.parts if part.text and not part.thought])
 
+    @property
+    def function_calls(self) -> tuple[FunctionCall, ...]:
+        """The functions that the model wants to be called."""
+        records = (part.extra.get(CALL) for part in self.parts)
+        return tuple(read_call(record) for record in records if record is not None)
+
 
 Turn = AnyPart | Content
 """A turn, or a part of the user's turn. A mapping is a turn in the form on the wire."""
 
 
+_PARTS = (str, Part, FunctionResult)
+
+
 def as_turns(turns: Turn | Iterable[Turn]) -> tuple[Content, ...]:
-    """Return *turns* as values: consecutive strings and parts form one turn of the user."""
+    """Return *turns* as values: consecutive strings, parts and results form one user's turn."""
     found: list[Any] = []
-    for are_parts, items in groupby(_each(turns), lambda item: isinstance(item, str | Part)):
+    for are_parts, items in groupby(_each(turns), lambda item: isinstance(item, _PARTS)):
         several: list[Any] = list(items)
         found += [Content(several)] if are_parts else map(_as_turn, several)
     return tuple(found)
@@ -235,7 +247,7 @@ class Conversation:
     turns: tuple[Content, ...] = attrs.field(default=(), converter=as_turns)
 
     def say(self, turns: Turn | Iterable[Turn]) -> Self:
-        """Return the conversation with *turns* added. Strings and parts are the user's."""
+        """Return the conversation with *turns* added. Strings, parts and results are the user's."""
         return attrs.evolve(self, turns=(*self.turns, *as_turns(turns)))
 
     def hear(self, answer: Content) -> Self:

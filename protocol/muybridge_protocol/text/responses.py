@@ -7,11 +7,11 @@ the answer is paid for and must not be lost over it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain, groupby, pairwise
-from typing import Any
+from typing import Any, overload
 
 import attrs
 
@@ -19,6 +19,8 @@ from muybridge_protocol.errors import MuybridgeError
 from muybridge_protocol.records.convert import ours, structure, wire
 from muybridge_protocol.records.json import JsonObject, as_array, as_object, readable
 from muybridge_protocol.text.content import MODEL, Content, Part
+from muybridge_protocol.text.events import collect_events
+from muybridge_protocol.text.functions import FunctionCall
 
 
 class FinishReason(StrEnum):
@@ -110,6 +112,11 @@ class Candidate:
         """Its text without the model's thoughts, or ""."""
         return _whole_characters(self.content.text)
 
+    @property
+    def function_calls(self) -> tuple[FunctionCall, ...]:
+        """The functions that it calls."""
+        return self.content.function_calls
+
 
 @attrs.frozen
 class UsageMetadata:
@@ -198,6 +205,11 @@ class GenerateContentResponse:
         return self.candidates[0].content.parts if self.candidates else ()
 
     @property
+    def function_calls(self) -> tuple[FunctionCall, ...]:
+        """The functions that the first answer calls, empty if there is no answer."""
+        return self.candidates[0].function_calls if self.candidates else ()
+
+    @property
     def finish_reason(self) -> FinishReason | str | None:
         """Why the first answer stopped, or None."""
         return self.candidates[0].finish_reason if self.candidates else None
@@ -266,21 +278,31 @@ class GenerateContentChunk(GenerateContentResponse):
         return feedback is not None and feedback.block_reason is not None
 
 
-def collect(chunks: Iterable[GenerateContentResponse]) -> GenerateContentResponse:
-    """Combine the *chunks* of a stream into one response.
+@overload
+def collect(chunks: Iterable[GenerateContentResponse]) -> GenerateContentResponse: ...
+@overload
+def collect(chunks: Iterable[JsonObject]) -> JsonObject: ...
+def collect(
+    chunks: Iterable[GenerateContentResponse] | Iterable[JsonObject],
+) -> GenerateContentResponse | JsonObject:
+    """Combine the *chunks* of a stream into one response, in any of the protocols.
 
-    Consecutive texts are joined into one part; all other parts are kept as they are. Other fields
-    of a candidate, such as `citationMetadata`, may come in pieces:
+    In chat completions and messages, texts, thoughts and the arguments of calls are joined. In the
+    native protocol:
 
-    - Objects are merged, field by field.
-    - Lists are joined, unless each one begins with the previous one: then the last is complete.
-    - Of other values, and of `safetyRatings`, the last one counts. Nulls are ignored.
-
-    Of the fields beside the candidates, such as `usageMetadata`, the last one counts.
+    - Consecutive texts are joined into one part; all other parts are kept as they are.
+    - Other fields of a candidate, such as `citationMetadata`, may come in pieces. Objects are
+      merged, field by field. Lists are joined, unless each one begins with the previous one: then
+      the last is complete. Of other values, and of `safetyRatings`, the last one counts. Nulls are
+      ignored.
+    - Of the fields beside the candidates, such as `usageMetadata`, the last one counts.
     """
     whole: JsonObject = {}
     candidates: dict[int, _CandidatePieces] = {}
-    for chunk in chunks:
+    remaining: Iterator[Any] = iter(chunks)
+    for chunk in remaining:
+        if isinstance(chunk, dict):
+            return collect_events(chain([chunk], remaining))  # pyright: ignore[reportUnknownArgumentType]  of anything
         _tell(whole, chunk.raw)
         for candidate in chunk.candidates:
             candidates.setdefault(candidate.index, _CandidatePieces()).add(candidate.raw)
