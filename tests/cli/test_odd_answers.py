@@ -59,7 +59,7 @@ def test_an_odd_id_can_be_pasted(invoke: Invoke, task_id: str) -> None:
         return reply(200, record(id=task_id, status="completed", image_url="https://a.b/c.png"))
 
     with CrookedService(answer) as service:
-        created = invoke(*CREATE, env=service.settings)
+        created = invoke(*CREATE, "--poll-interval", "0.01", env=service.settings)
         assert created.exit_code == 0
         assert as_task(created.stdout.rstrip("\n")).id == task_id
         command = shlex.split(created.stderr.rpartition(": muybridge ")[2])

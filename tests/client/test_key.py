@@ -241,7 +241,7 @@ def test_interruptions_show_no_key(
 
     script = [read_request, interrupt, send(b"H"), hang]
     with ScriptedServer(script) as server, pytest.raises(KeyboardInterrupt) as caught:
-        make_client(server.url).create(image())
+        make_client(server.url, timeout=0.5).create(image())
     assert KEY not in everything(caught.value)
 
 

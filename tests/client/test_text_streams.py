@@ -493,9 +493,9 @@ def test_silence(make_client: MakeClient, method: str) -> None:
     """How long a stream may be silent is up to the caller, for each of the protocols."""
     with ScriptedServer(silence) as server:
         client = make_client(server.url)
-        for given in (0.4, None):
+        for given in (0.2, None):
             with pytest.raises(StreamInterrupted, match="timed out"):
-                spend(client, method, silence=given, timeout=0.8)
+                spend(client, method, silence=given, timeout=0.4)
         for wrong in (0, -1, math.nan, math.inf, "9"):
             with pytest.raises(ValueError, match="silence"):
                 spend(client, method, silence=wrong)
