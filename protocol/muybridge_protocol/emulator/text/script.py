@@ -43,7 +43,7 @@ class InvalidScript(ValueError):
     """
 
     def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
+        self.problems: tuple[str, ...] = tuple(problems)
         super().__init__("\n".join(self.problems))
 
 
