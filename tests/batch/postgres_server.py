@@ -6,7 +6,7 @@ import secrets
 import tempfile
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -59,4 +59,7 @@ def running() -> Generator[Postgres, None, None]:
     try:
         yield serving
     finally:
+        with suppress(psycopg.Error):  # nobody reads it again, so its last checkpoint may be quick
+            serving.execute("ALTER SYSTEM SET fsync = off")
+            serving.execute("SELECT pg_reload_conf()")
         serving.server.cleanup()

@@ -16,12 +16,13 @@ from muybridge.batch.journal_errors import (
     JournalUnusable,
     StillSending,
 )
-from muybridge.batch.port import Journal
+from muybridge.batch.port import Journal, SharedJournal
+from muybridge.ledger import Budget
 from muybridge.testing.conformance import NotConforming
 from muybridge.testing.journal_conformance import (
     SERVICE,
     TOKEN,
-    LeasedJournalConformance,
+    BudgetedJournalConformance,
     new_items,
 )
 
@@ -31,7 +32,7 @@ postgres_journal = pytest.importorskip("muybridge.batch.postgres")
 PostgresJournal = postgres_journal.PostgresJournal
 
 
-class TestPostgresJournal(LeasedJournalConformance):
+class TestPostgresJournal(BudgetedJournalConformance):
     """The journal in PostgreSQL passes all of it."""
 
     @pytest.fixture(autouse=True)
@@ -41,6 +42,10 @@ class TestPostgresJournal(LeasedJournalConformance):
 
     def make_journal(self, items: Sequence[NewItem]) -> Journal:
         return cast("Journal", PostgresJournal.create(self.url, "horses", SERVICE, items))
+
+    def make_budgeted(self, items: Sequence[NewItem], budget: Budget) -> SharedJournal:
+        made = PostgresJournal.create(self.url, "horses", SERVICE, items, budget=budget)
+        return cast("SharedJournal", made)
 
     def reopen(self, journal: Journal) -> Journal:
         return cast("Journal", cast("Any", journal).reopen())
@@ -279,6 +284,40 @@ def test_a_rate_that_is_not_kept_is_noticed(
     suite.setup_method()
     with pytest.raises(NotConforming):
         getattr(suite, name)()
+    suite.teardown_method()
+
+
+def _nothing(*_: object) -> None:
+    """Count nothing."""
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "check"),
+    [
+        ("RELEASING", {State.CLAIMED, State.QUEUED}, ("refused", State.REFUSED, 0)),
+        ("RELEASING", {State.CLAIMED, State.REFUSED}, ("queued", State.QUEUED, 0)),
+        ("RELEASING", {State.QUEUED, State.AMBIGUOUS}, ("ambiguous", State.AMBIGUOUS, 1)),
+        ("release", _nothing, ("late", State.QUEUED, 0)),
+        ("reserve", _nothing, ("armed", State.ARMED, 1)),
+    ],
+)
+def test_a_budget_that_is_miscounted_is_noticed(
+    name: str,
+    wrong: Any,
+    check: tuple[str, State, int],
+    postgres: Postgres,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is released or reserved wrongly, a check of the kit fails."""
+    from muybridge.batch.postgres import budgets  # noqa: PLC0415  needs the extra
+
+    monkeypatch.setattr(budgets, name, wrong)
+    suite = TestPostgresJournal()
+    suite.postgres, suite.url = postgres, postgres.fresh()
+    suite.setup_method()
+    case, after, spent = check
+    with pytest.raises(NotConforming):
+        suite.test_only_what_did_nothing_is_released(after, late=case == "late", spent=spent)
     suite.teardown_method()
 
 

@@ -115,6 +115,29 @@ def test_a_rate(command: Command, server: BillingServer) -> None:
     assert (server.posts, server.doubles) == (2, [])
 
 
+def test_a_budget(command: Command, server: BillingServer) -> None:
+    """A worker ends with 5 when the budget is used up, and status shows how much is spent."""
+    done = command("batch submit FILE --journal URL --name horses --max-creates 1")
+    assert done.exit_code == 0, done.output
+    done = command(WORKER)
+    assert (done.exit_code, done.stdout) == (5, "1 queued, 1 downloaded\n")
+    assert "stopped: " in done.stderr
+    assert "0 of the limit of 1 create is left" in done.stderr
+    done = command("batch status --journal URL horses")
+    assert "spent of the limit of 1 create: 1" in done.stderr
+    done = command("batch status --journal URL horses --json")
+    (limit,) = json.loads(done.stdout)["budgets"]
+    assert limit == {"limit": "creates", "per": None, "most": "1", "spent": "1"}
+    done = command("batch submit FILE --journal URL --name horses --max-creates some")
+    assert done.exit_code == 2
+    done = command("batch submit FILE --journal URL --name horses --max-cost 7")
+    assert done.exit_code == 2
+    assert "item 1: cost: " in done.stderr
+    assert command("batch submit FILE --journal URL --name horses --max-creates 2").exit_code == 0
+    assert command(WORKER).exit_code == 0
+    assert server.posts == 2
+
+
 def test_json(command: Command) -> None:
     """Programs read the same as JSON."""
     done = command("batch submit FILE --journal URL --name horses --json")

@@ -15,11 +15,12 @@ from muybridge import AsyncClient, Client, batch
 from muybridge.batch import JournalMissing, SharedBatch, SharedReport, State, WrongService
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.recovery import UNKNOWN_END
+from muybridge.ledger import Budget, Measure, open_ledger
 from muybridge.ledger import State as Spent
-from muybridge.ledger import open_ledger
+from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.service import Service
 
-from .billing import BillingServer, Fault
+from .billing import BillingServer, Fault, at_random
 from .postgres_server import Postgres, running
 from .runner_process import KEY, horses
 from .test_runs import faults
@@ -174,6 +175,72 @@ def test_workers_share_a_rate(
         assert sum(permits) >= server.requests - downloads
         assert len(permits) < server.requests - downloads
     assert (report.counts, server.posts, server.doubles) == ({State.DOWNLOADED: 2}, 3, [])
+
+
+def test_a_budget_holds_for_all_workers(
+    work: Work, server: BillingServer, shared: SharedBatch
+) -> None:
+    """A worker ends when the budget is used up, says so, and continues with a higher limit."""
+    service = Service(base_url=server.url)
+    batch.submit(shared, horses(4), service, budget=Budget(creates=3))
+    report = work(server, shared, creates=2)
+    assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 3}
+    assert "it needs 1 create, and 0 of the limit of 3 creates is left" in report.stopped
+    assert report.budget is not None
+    assert report.budget.spent[Measure.CREATES] == 3
+    assert work(server, shared).counts == report.counts
+    assert server.posts == 3
+    batch.submit(shared, horses(5), service, budget=Budget(creates=5))
+    assert work(server, shared).counts == {State.DOWNLOADED: 5}
+    assert (server.posts, server.doubles) == (5, [])
+
+
+def test_workers_race_for_a_budget(shared: SharedBatch, tmp_path: Path) -> None:
+    """Whatever becomes of their creates, three workers never have more accepted than allowed."""
+    weights = {Fault.NONE: 5, Fault.REFUSED: 3, Fault.ACCEPTED_RESET: 1, Fault.LOST_RESET: 1}
+    with BillingServer(at_random(5, weights)) as server:
+        service = Service(base_url=server.url)
+        batch.submit(shared, horses(30), service, budget=Budget(creates=9))
+
+        def go(name: str) -> None:
+            with Client(KEY, server.url, poll_interval=0.005) as client:
+                batch.work(client, shared, tmp_path / name, creates=3, lease=5)
+
+        threads = [threading.Thread(target=go, args=(name,)) for name in "abc"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        report = batch.shared_status(shared)
+        assert report.budget is not None
+        assert report.budget.spent[Measure.CREATES] == 9
+        assert report.counts[State.DOWNLOADED] + report.counts[State.AMBIGUOUS] == 9
+        assert sum(map(len, server.accepted.values())) <= 9
+        assert server.doubles == []
+
+
+def test_a_cost_that_is_unknown_is_refused(server: BillingServer, shared: SharedBatch) -> None:
+    """A limit on cost needs a price for each item, and what was not counted is not limited."""
+    service = Service(base_url=server.url)
+    with pytest.raises(batch.InvalidBatch, match="item 2: cost: the limit of 5 in cost cannot be"):
+        batch.submit(shared, horses(2), service, budget=Budget(cost=5))
+    with pytest.raises(JournalMissing):
+        batch.shared_status(shared)
+    with pytest.raises(ValueError, match="leave `per` out"):
+        batch.submit(shared, horses(2), service, budget=Budget(creates=5, per="day"))
+    tiers = "".join(
+        f'{{family = "imgb", model = "imgb-2", tier = "{tier}", per_picture = 0.5}},\n'
+        for tier in ("low", "medium", "high")
+    )
+    prices = parse_prices(f'currency = "EUR"\nprices = [\n{tiers}]')
+    batch.submit(shared, horses(2), service, budget=Budget(cost="0.7"), prices=prices)
+    use = batch.submit(shared, horses(3), service, budget=Budget(creates=9)).budget
+    assert use is not None
+    assert (use.budget, use.spent[Measure.COST]) == (Budget(creates=9), 0)
+    unlimited = SharedBatch(shared.url, "mules")
+    batch.submit(unlimited, horses(1), service)
+    with pytest.raises(batch.InvalidBatch, match="it was begun without a budget"):
+        batch.submit(unlimited, horses(1), service, budget=Budget(creates=1))
 
 
 def test_a_429_pauses_all_workers(

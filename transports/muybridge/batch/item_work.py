@@ -15,7 +15,7 @@ import attrs
 
 from muybridge.batch.events import What
 from muybridge.batch.journal_entries import Entry, State
-from muybridge.batch.journaled_create import Created, ItemRecord, request_of
+from muybridge.batch.journaled_create import Created, ItemRecord, request_of, verdict
 from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner_files import ReplySlot
@@ -148,6 +148,12 @@ class ItemWork:
                 what = What.AMBIGUOUS if state is State.AMBIGUOUS else What.REFUSED
                 self._run.event(self.entry, what, str(error))
                 return False
+
+    def withheld(self, error: ServiceError, clock: Callable[[], float]) -> None:
+        """Leave the item to a later run: it was not sent, because of *error*."""
+        after, facts = verdict(error)
+        self._move(after, before=State.CLAIMED, **facts)
+        self.created(error, clock)
 
     def joined(self, task: Task, clock: Callable[[], float]) -> None:
         """Record the task of an identical request as the item's."""

@@ -37,6 +37,10 @@ class StillSending(ClaimLost):
     """An item cannot be sent again yet, because its create may still be under way."""
 
 
+class OverBudget(MuybridgeError):
+    """An item does not fit into the budget of its batch. The message names the limit."""
+
+
 DAMAGED: Final = (
     "Nothing more is sent. Restore it from a copy, or look at the account for the batch's tasks: a "
     "new batch in another folder would pay for them again."

@@ -35,18 +35,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import attrs
 
 from muybridge.batch.journal_entries import Entry, NewItem, State
-from muybridge.batch.journal_errors import ClaimLost, StillSending, Unstorable
+from muybridge.batch.journal_errors import ClaimLost, OverBudget, StillSending, Unstorable
 from muybridge.batch.limits.rate import Permits
+
+if TYPE_CHECKING:
+    from muybridge.ledger.budget import Budget, BudgetUse
 
 __all__ = [
     "ClaimLost",
     "Journal",
     "NewItem",
+    "OverBudget",
     "Permits",
     "SharedJournal",
     "StillSending",
@@ -209,6 +213,7 @@ class Journal(Protocol):
             ClaimLost: It is not claimed, not the worker's, or the worker is dead or its lease has
                 expired. It must not be sent.
             JournalUnusable: It could not be recorded. It must not be sent.
+            OverBudget: It does not fit into the budget of the batch. It must not be sent.
         """
         ...
 
@@ -298,6 +303,23 @@ class SharedJournal(Journal, Protocol):
 
     def reopen(self) -> SharedJournal:
         """Return another journal of the same batch, which another thread may use."""
+        ...
+
+    def limit_budget(self, budget: Budget) -> None:
+        """Change the budget of a batch that was begun with one.
+
+        `arm` reserves what an item needs in the transaction that arms it, so that no limit is ever
+        exceeded. The step that takes an armed item to claimed, queued or refused releases it, and
+        so does a late response with that outcome. An ambiguous item stays spent, even if a person
+        has it sent again.
+
+        Raises:
+            InvalidBatch: It was begun without one, or what is limited was not counted.
+        """
+        ...
+
+    def budget_use(self) -> BudgetUse | None:
+        """Return how far the budget of the batch is used up, or None if it has none."""
         ...
 
     def __enter__(self) -> Self: ...

@@ -34,7 +34,7 @@ import attrs
 from muybridge.base_client import DrivenClient
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.journal_entries import State
-from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, OverBudget
 from muybridge.batch.opening import HOW_TO_GO_ON
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.sidecars import report_missing, write_sidecar_of
@@ -304,10 +304,26 @@ class Scheduler:
         may_send = False
         with self._concerning(work):
             work.tracker.sending(sent.request, self._driver.runtime.now())
-            if sent.request.paid:
-                work.arm(sent.deadline - self._driver.runtime.now(), booking)
-            may_send = True
-        return may_send  # noqa: RET504  an exception may have ended the block before
+            try:
+                if sent.request.paid:
+                    work.arm(sent.deadline - self._driver.runtime.now(), booking)
+                may_send = True
+            except OverBudget as error:
+                self._withhold(work, sent, error)
+        return may_send
+
+    def _withhold(self, work: ItemWork, sent: Dispatch[int], over: OverBudget) -> None:
+        """Give an item back that does not fit into the budget of the batch, and create no more."""
+        now = self._driver.runtime.now()
+        failure = TransportFailure(
+            phase=Phase.CONNECT, sent=False, reason=Reason.OVER_BUDGET, detail=str(over)
+        )
+        work.tracker.failed(failure, now)
+        self._fleet.fail(sent.ticket, failure, now)
+        ended = self._fleet.take_outcome()
+        if ended is not None and ended.error is not None:
+            work.withheld(ended.error, self._driver.runtime.now)
+        self._finish(work)
 
     def _take(
         self, work: ItemWork, sent: Dispatch[int], came: HttpResponse | TransportFailure

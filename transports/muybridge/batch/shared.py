@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -15,9 +17,13 @@ from muybridge.batch.items import Source, checked_items
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.limits.rate import check_rate
 from muybridge.batch.opening import add_new, check_service
-from muybridge.batch.port import Journal, SharedJournal, Stray
+from muybridge.batch.port import SharedJournal, Stray
 from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge_protocol.service import Service
+
+if TYPE_CHECKING:
+    from muybridge.ledger.budget import Budget, BudgetUse
+    from muybridge_protocol.estimates import PriceList
 
 
 @attrs.frozen
@@ -64,6 +70,7 @@ class SharedReport:
         strays: Responses that arrived when their items could not take them any more. One that names
             a task was paid for.
         stopped: Why a worker stopped early, or "".
+        budget: How far the batch's budget is used up, or None if it has none.
     """
 
     batch: SharedBatch
@@ -71,6 +78,7 @@ class SharedReport:
     entries: Sequence[Entry] = attrs.field(repr=False)
     strays: tuple[Stray, ...] = ()
     stopped: str = ""
+    budget: BudgetUse | None = None
 
     @property
     def done(self) -> bool:
@@ -87,7 +95,13 @@ class SharedReport:
 
 
 def submit(
-    batch: SharedBatch, source: Source, service: Service, *, rate: float | None = None
+    batch: SharedBatch,
+    source: Source,
+    service: Service,
+    *,
+    rate: float | None = None,
+    budget: Budget | None = None,
+    prices: PriceList | None = None,
 ) -> SharedReport:
     """Begin *batch*, or add items to it. Nothing is sent: workers do that.
 
@@ -101,23 +115,34 @@ def submit(
         rate: Most requests a second of all workers at this service together, infinity for no
             limit, or None to leave it as it is. All batches of a database that have the same
             service share this limit.
+        budget: What all creates of the batch may consume together, whichever machines send them,
+            or None to leave it as it is. A batch that is begun without one never has one.
+        prices: What they cost, if the budget limits that.
 
     Raises:
-        InvalidBatch: Some items are not valid, or differ from those that the batch has.
+        InvalidBatch: Some items are not valid, or differ from those that the batch has, or a budget
+            cannot be kept.
         JournalUnusable: The database cannot be used; `WrongService` if its tasks are elsewhere.
-        ValueError: The rate is not above 0.
+        ValueError: The rate is not above 0, or the budget is one for a day or a month.
         OSError: The file cannot be read.
     """
+    from muybridge.batch.limits.spending import check_budget  # noqa: PLC0415  few batches have one
     from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
 
     check_rate(rate)
     named = service.require_base_url()
-    with (
-        checked_items(source) as items,
-        PostgresJournal.create(batch.url, batch.name, named, items) as journal,
-    ):
+    with ExitStack() as stack:
+        items = stack.enter_context(checked_items(source))
+        check_budget(budget, items, prices)
+        journal = stack.enter_context(
+            PostgresJournal.create(
+                batch.url, batch.name, named, items, budget=budget, prices=prices
+            )
+        )
         check_service(journal, named)
         if not journal.is_new:
+            if budget is not None:
+                journal.limit_budget(budget)
             add_new(journal, items)
         if rate is not None:
             journal.limit_rate(rate)
@@ -134,11 +159,17 @@ def shared_status(batch: SharedBatch) -> SharedReport:
         return report_of(batch, journal)
 
 
-def report_of(batch: SharedBatch, journal: Journal) -> SharedReport:
+def report_of(batch: SharedBatch, journal: SharedJournal) -> SharedReport:
     """Return the progress of *batch* as *journal* has it."""
     counts = journal.counts()
     entries = Entries(partial(batch.open), sum(counts.values()))
-    return SharedReport(batch=batch, counts=counts, entries=entries, strays=tuple(journal.strays()))
+    return SharedReport(
+        batch=batch,
+        counts=counts,
+        entries=entries,
+        strays=tuple(journal.strays()),
+        budget=journal.budget_use(),
+    )
 
 
 def open_journal(place: Place) -> SqliteJournal | SharedJournal:

@@ -26,7 +26,7 @@ def show_preview(invocation: Invocation, preview: Preview, prices: PriceList | N
         counts |= {"counts": dict(preview.counts)}
         counts |= {
             "exceeds": [use.exceeded for use in preview.budgets if use.exceeded is not None],
-            "budgets": [record for use in preview.budgets for record in _use_record(use)],
+            "budgets": [record for use in preview.budgets for record in budget_records(use)],
         }
         noted = {"warnings": invocation.warnings} if invocation.warnings else {}
         totals = totals_record(preview.totals)
@@ -62,7 +62,7 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
     invocation.pays = False
 
 
-def _use_record(use: BudgetUse) -> Iterator[dict[str, Any]]:
+def budget_records(use: BudgetUse) -> Iterator[dict[str, Any]]:
     """Yield a record for each limit of a budget. Money is text, as elsewhere."""
     from muybridge.cli.totals import plain  # noqa: PLC0415  it loads the estimates
 
@@ -76,8 +76,18 @@ def _use_record(use: BudgetUse) -> Iterator[dict[str, Any]]:
         }
 
 
+def say_spent(use: BudgetUse) -> None:
+    """Say what is spent of each limit of a budget."""
+    from muybridge.cli.totals import plain  # noqa: PLC0415  it loads the estimates
+
+    for measure in use.budget.limits:
+        spent = use.spent[measure]
+        said = "unknown" if spent is None else plain(spent)
+        say(f"spent of {use.budget.named(measure)}: {said}")
+
+
 def _say_rest(preview: Preview, prices: PriceList | None) -> None:
-    from muybridge.cli.totals import plain, remarks  # noqa: PLC0415  it loads the estimates
+    from muybridge.cli.totals import remarks  # noqa: PLC0415  it loads the estimates
 
     for remark in remarks(preview.totals, prices):
         say(remark)
@@ -87,9 +97,6 @@ def _say_rest(preview: Preview, prices: PriceList | None) -> None:
     if preview.left:
         say(f"beyond the limit: {preview.left}, left for later runs")
     for use in preview.budgets:
-        for measure in use.budget.limits:
-            spent = use.spent[measure]
-            said = "unknown" if spent is None else plain(spent)
-            say(f"spent of {use.budget.named(measure)}: {said}")
+        say_spent(use)
         if use.exceeded is not None:
             say(f"this exceeds a budget: {use.exceeded}")

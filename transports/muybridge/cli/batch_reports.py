@@ -12,6 +12,7 @@ import click
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.stores.port import StoreUnusable
+from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.errors import (
     AMBIGUOUS,
@@ -116,7 +117,10 @@ def show_shared(
         strays = [
             attributes(stray, "number", "attempt", "state", "token") for stray in report.strays
         ]
-        long_document({**summary_record(code, report.counts, ambiguous), "strays": strays})
+        use = report.budget
+        limits = {} if use is None else {"budgets": list(budget_records(use))}
+        summary = summary_record(code, report.counts, ambiguous)
+        long_document({**summary, "strays": strays, **limits})
     say_reasons(ambiguous)
     if ambiguous:
         say_how_to_decide(f"--journal URL {shlex.quote(report.batch.name)}")
@@ -125,6 +129,8 @@ def show_shared(
             f"item {stray.number}: the response to create {stray.attempt} came too late for it, "
             f"and would have made it {stray.state}: {stray.token or 'no task'}"
         )
+    if report.budget is not None:
+        say_spent(report.budget)
     if report.stopped:
         say(f"stopped: {report.stopped}")
     if not invocation.json:

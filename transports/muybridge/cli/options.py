@@ -264,6 +264,13 @@ LIMITS: tuple[click.Option, ...] = (
     LEDGER,
 )
 """The budget."""
+BATCH_LIMITS: tuple[click.Option, ...] = (
+    _option("--max-creates", metavar="N", help="Most creates of the batch, whoever sends them."),
+    _option("--max-pictures", metavar="N", help="Most pictures."),
+    _option("--max-seconds", metavar="S", help="Most seconds of video."),
+    _option("--max-cost", metavar="AMOUNT", help="Most money, by --prices."),
+)
+"""The budget of a batch that several machines share."""
 WAITING: tuple[click.Option, ...] = (
     poll_interval("Seconds between result queries [default: the service's pace]"),
     timeout("Seconds to wait in all; the task continues afterwards [default: 3600]"),

@@ -12,10 +12,12 @@ from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import counted, journal_errors, show_shared
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
+    BATCH_LIMITS,
     CONNECTION,
     INSECURE_DOWNLOADS,
     JOURNAL,
     JSON,
+    PRICES,
     poll_interval,
     timeout,
 )
@@ -23,7 +25,7 @@ from muybridge.cli.terminal import answer, document, say
 from muybridge.drivers.interrupts import ignoring_signals
 
 
-@batch.command(params=[JSON, *CONNECTION])
+@batch.command(params=[JSON, *BATCH_LIMITS, PRICES, *CONNECTION])
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--journal", required=True, metavar="URL", help=JOURNAL)
 @click.option("--name", required=True, help="The name of the batch.")
@@ -47,7 +49,8 @@ def submit(
     """Begin a batch of the requests of FILE in a database, or append to it. Nothing is sent.
 
     FILE is as for `batch run`, and every request is checked. `muybridge worker` sends them, on as
-    many machines as you like.
+    many machines as you like. Limits count what all of them send of this batch. Submit the same
+    FILE again to change them.
 
     With --json: {ok, counts}.
     """
@@ -60,7 +63,14 @@ def submit(
         allow_plain_http=invocation.allow_plain_http,
     )
     with journal_errors(context, invocation):
-        report = batches.submit(batches.SharedBatch(journal, name), file, service, rate=rate)
+        report = batches.submit(
+            batches.SharedBatch(journal, name),
+            file,
+            service,
+            rate=rate,
+            budget=invocation.read_budget(),
+            prices=invocation.read_prices(),
+        )
     if invocation.json:
         document({"ok": True, "counts": dict(report.counts)})
         return

@@ -20,7 +20,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
@@ -42,11 +43,14 @@ from muybridge.batch.journal_errors import (
     StillSending,
 )
 from muybridge.batch.limits.rate import Permits, check_rate, stored_rate
+from muybridge.batch.limits.spending import check_change, needs_of, written_amounts
 from muybridge.batch.port import Stray
-from muybridge.batch.postgres import rates, schema
+from muybridge.batch.postgres import budgets, rates, schema
 from muybridge.batch.postgres.connecting import Connection, connect, named, telling
 from muybridge.batch.sqlite_values import storable
+from muybridge.ledger.budget import Budget, BudgetUse
 from muybridge_protocol.errors import InvalidToken
+from muybridge_protocol.estimates import PriceList
 from muybridge_protocol.records.convert import structure, wire_names
 from muybridge_protocol.records.json import InvalidJson
 from muybridge_protocol.records.tasks import Task
@@ -88,6 +92,8 @@ class PostgresJournal:
         """Whether this process has just begun it."""
         self.id: str
         """Distinguishes the batch from every other one, in any database."""
+        self.prices: PriceList | None = None
+        """What the creates of added items cost, for a budget that limits that."""
         self._url = url
         self._seconds = lease
         self._place = named(url)
@@ -95,13 +101,22 @@ class PostgresJournal:
         try:
             with telling(self._place):
                 self._id, self.id, self._service = self._found(self._db)
+                self._has_budget = budgets.use_of(self._db, self._id) is not None
         except BaseException:
             self._db.close()
             raise
 
     @classmethod
     def create(
-        cls, url: str, batch: str, service: str, items: Iterable[NewItem], *, lease: float = LEASE
+        cls,
+        url: str,
+        batch: str,
+        service: str,
+        items: Iterable[NewItem],
+        *,
+        lease: float = LEASE,
+        budget: Budget | None = None,
+        prices: PriceList | None = None,
     ) -> Self:
         """Begin a batch, unless another process has just done so, and open its journal.
 
@@ -113,6 +128,8 @@ class PostgresJournal:
             service: Where its tasks are.
             items: The items of the batch.
             lease: Seconds for which the registration of a worker holds.
+            budget: What its creates may consume in all, or None for no limit.
+            prices: What they cost, if the budget limits that.
 
         Raises:
             JournalUnusable: It cannot be written.
@@ -131,8 +148,11 @@ class PostgresJournal:
             ).fetchone()
             db.execute(rates.BEGIN, (_text(service),))
             if begun is not None:
-                _insert(db, begun[0], 1, items)
+                if budget is not None:
+                    budgets.begin(db, begun[0], budget)
+                _insert(db, begun[0], 1, _with_needs(items, prices, counted=budget is not None))
         journal = cls(url, batch, lease=lease)
+        journal.prices = prices
         journal.is_new = begun is not None
         return journal
 
@@ -187,7 +207,8 @@ class PostgresJournal:
                 raise JournalUnusable(
                     f"{self.name}: another process has just added items. Run the batch again."
                 )
-            _insert(self._db, self._id, after + 1, items)
+            needed = _with_needs(items, self.prices, counted=self._has_budget)
+            _insert(self._db, self._id, after + 1, needed)
 
     def entries(self, state: State | None = None) -> Iterator[Entry]:
         """Yield every item, or those in a state, by number, reading a page at a time."""
@@ -302,10 +323,14 @@ class PostgresJournal:
         Raises:
             ClaimLost: It is not claimed, not the worker's, or the worker's lease has expired.
             JournalUnusable: It could not be recorded.
+            OverBudget: It does not fit into the budget. Nothing was recorded.
         """
         facts = {"owner": by, "number": entry.number, "attempt": attempt, "lasts": lasts}
-        if not self._change(schema.ARM, **facts):
-            raise ClaimLost(f"{entry.label} is not this worker's any more. It was not sent.")
+        with self._counting():
+            if not self._change(schema.ARM, **facts):
+                raise ClaimLost(f"{entry.label} is not this worker's any more. It was not sent.")
+            if self._has_budget:
+                budgets.reserve(self._db, self._id, entry.number)
 
     def move(
         self, entry: Entry, before: State, after: State, *, by: str | None, **facts: Any
@@ -330,7 +355,10 @@ class PostgresJournal:
             raise ValueError("only `arm` arms an item: it checks the worker's lease")
         names, values = _assignments(facts)
         step = {"number": entry.number, "before": before, "after": after, "by": by}
-        if self._change(schema.MOVE.format(facts=names), **step, **values):
+        releases = before is State.ARMED and after in budgets.RELEASING
+        if self._count_change(
+            schema.MOVE.format(facts=names), entry.number, {**step, **values}, releases=releases
+        ):
             return
         if (before, after, by) == (State.AMBIGUOUS, State.QUEUED, None):
             self.check_ended(entry)
@@ -363,7 +391,12 @@ class PostgresJournal:
         reached, facts = late_step(after, facts)
         names, values = _assignments(facts)
         step = {"number": number, "attempt": attempt, "after": reached, "by": by}
-        if self._change(schema.REPORT_LATE.format(facts=names), **step, **values):
+        if self._count_change(
+            schema.REPORT_LATE.format(facts=names),
+            number,
+            {**step, **values},
+            releases=reached in budgets.RELEASING,
+        ):
             return True
         kept = dict(zip(("token", "reply_status", "reply"), stray_values(facts), strict=True))
         self._change(schema.KEEP_STRAY, **step, **kept)
@@ -376,6 +409,24 @@ class PostgresJournal:
             "WHERE batch = %(batch)s ORDER BY number, attempt, worker"
         )
         return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) for row in rows]
+
+    # The budget
+
+    def limit_budget(self, budget: Budget) -> None:
+        """Change the budget of a batch that was begun with one.
+
+        Raises:
+            InvalidBatch: It was begun without one, or what is limited was not counted.
+        """
+        with telling(self._place):
+            use = budgets.use_of(self._db, self._id)
+            check_change(budget, use)
+            budgets.limit(self._db, self._id, budget)
+
+    def budget_use(self) -> BudgetUse | None:
+        """Return how far the budget is used up, or None if there is none."""
+        with telling(self._place):
+            return budgets.use_of(self._db, self._id)
 
     # The request rate
 
@@ -430,6 +481,24 @@ class PostgresJournal:
             done = self._db.execute(statement.encode(), {"batch": self._id, **values})
             return int(done.rowcount) == 1
 
+    def _count_change(
+        self, statement: str, number: int, values: Mapping[str, object], *, releases: bool
+    ) -> bool:
+        """Do the same, and release what the item has reserved if that is what it means."""
+        if not (releases and self._has_budget):
+            return self._change(statement, **values)
+        with self._counting():
+            changed = self._change(statement, **values)
+            if changed:
+                budgets.release(self._db, self._id, number)
+        return changed
+
+    @contextmanager
+    def _counting(self) -> Generator[None, None, None]:
+        """Make the block a transaction, if the batch has a budget."""
+        with telling(self._place), self._db.transaction() if self._has_budget else nullcontext():
+            yield
+
     def _select(self, rest: str, **values: object) -> list[Entry]:
         rows = self._rows(f"{_SELECT} {rest}", **values)
         try:
@@ -453,11 +522,21 @@ def _check_version(db: Connection, place: str) -> None:
         )
 
 
-def _insert(db: Connection, batch: int, first: int, items: Iterable[NewItem]) -> None:
-    copying = f"COPY muybridge_items (batch, number, {', '.join(_GIVEN)}) FROM STDIN"
+def _with_needs(
+    items: Iterable[NewItem], prices: PriceList | None, *, counted: bool
+) -> Iterator[tuple[NewItem, str | None]]:
+    """Yield each item with what its create consumes, or None if nobody counts that."""
+    for item in items:
+        yield item, written_amounts(needs_of(item, prices)) if counted else None
+
+
+def _insert(
+    db: Connection, batch: int, first: int, items: Iterable[tuple[NewItem, str | None]]
+) -> None:
+    copying = f"COPY muybridge_items (batch, number, needs, {', '.join(_GIVEN)}) FROM STDIN"
     with db.cursor() as cursor, cursor.copy(copying.encode()) as copy:
-        for number, item in enumerate(items, start=first):
-            copy.write_row((batch, number, *map(_stored, storable_texts(item))))
+        for number, (item, needs) in enumerate(items, start=first):
+            copy.write_row((batch, number, needs, *map(_stored, storable_texts(item))))
 
 
 def _assignments(facts: dict[str, Any]) -> tuple[str, dict[str, object]]:

@@ -56,6 +56,7 @@ CREATE TABLE muybridge_items (
     ended float8,
     ledger text,
     purchase text,
+    needs text,
     PRIMARY KEY (batch, number),
     UNIQUE (batch, stem)
 ) WITH (fillfactor = 70);
@@ -77,6 +78,11 @@ CREATE TABLE muybridge_strays (
     reply bytea,
     arrived_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (batch, number, attempt, worker)
+);
+CREATE TABLE muybridge_budgets (
+    batch bigint PRIMARY KEY REFERENCES muybridge_batches,
+    limits text NOT NULL,
+    spent text NOT NULL
 );
 CREATE TABLE muybridge_rates (
     service text PRIMARY KEY,

@@ -1,0 +1,156 @@
+"""What the creates of a batch may consume in all, and what they have consumed.
+
+The budget is that of a ledger, but it is kept in the journal of the batch and counts this batch
+alone, wherever its creates are sent from. Three rules keep it:
+
+- The transaction that arms an item reserves what the item needs, or arms nothing.
+- What is reserved is released only in the step that records that the create certainly did nothing.
+- An ambiguous create stays spent, whatever a person decides about it.
+
+What an item needs is written down with the item. So every worker counts the same amounts, and no
+worker needs to know the prices.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from muybridge.batch.items import BatchProblem, InvalidBatch
+from muybridge.batch.journal_entries import NewItem
+from muybridge.batch.journal_errors import OverBudget
+from muybridge.ledger.budget import Amounts, Budget, BudgetUse, Measure
+from muybridge_protocol.estimates import PriceList, Sum, estimate_of
+from muybridge_protocol.families import find_family
+
+
+@attrs.frozen
+class Spending:
+    """What is reserved and spent.
+
+    Args:
+        sums: The sum of each amount.
+    """
+
+    sums: Mapping[Measure, Sum] = attrs.Factory(lambda: dict.fromkeys(Measure, Sum()))
+
+    @property
+    def amounts(self) -> Amounts:
+        """The sums, None where an amount is unknown."""
+        return {measure: self.sums[measure].total for measure in Measure}
+
+    def reserve(self, needs: Amounts, budget: Budget) -> Spending:
+        """Return the sums with one create more.
+
+        Raises:
+            OverBudget: It does not fit into the budget.
+        """
+        exceeded = budget.exceeded_by(needs, self.amounts)
+        if exceeded is not None:
+            raise OverBudget(exceeded)
+        return Spending({one: self.sums[one].plus(needs[one]) for one in Measure})
+
+    def release(self, needs: Amounts) -> Spending:
+        """Return the sums without a create that did nothing."""
+        less = {
+            one: Sum(Decimal(0), -1) if (amount := needs[one]) is None else Sum(-amount)
+            for one in Measure
+        }
+        return Spending({one: self.sums[one] + less[one] for one in Measure})
+
+    def written(self) -> str:
+        """Return the sums as JSON."""
+        return json.dumps({one: [str(it.known), it.unknown] for one, it in self.sums.items()})
+
+    @classmethod
+    def read(cls, text: str) -> Spending:
+        """Return the sums that *text* has as JSON."""
+        sums: dict[str, list[Any]] = json.loads(text)
+        return cls({one: Sum(Decimal(sums[one][0]), int(sums[one][1])) for one in Measure})
+
+
+def needs_of(item: NewItem, prices: PriceList | None) -> Amounts:
+    """Return what the create of *item* consumes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were shown when the item was checked
+        wanted = find_family(item.family).parse(item.body, keep_unknown=True).quantities()
+    return {
+        Measure.CREATES: Decimal(wanted.creates),
+        Measure.PICTURES: None if wanted.pictures is None else Decimal(wanted.pictures),
+        Measure.SECONDS: wanted.seconds,
+        Measure.CALLS: Decimal(wanted.calls),
+        Measure.COST: estimate_of(wanted, prices).cost,
+    }
+
+
+def written_amounts(amounts: Amounts) -> str:
+    """Return *amounts* as JSON."""
+    return json.dumps({one: None if it is None else str(it) for one, it in amounts.items()})
+
+
+def read_amounts(text: str) -> Amounts:
+    """Return the amounts that *text* has as JSON."""
+    found: dict[str, str | None] = json.loads(text)
+    return {one: None if (it := found[one]) is None else Decimal(it) for one in Measure}
+
+
+def written_budget(budget: Budget) -> str:
+    """Return the limits of *budget* as JSON."""
+    return json.dumps({measure: str(limit) for measure, limit in budget.limits.items()})
+
+
+def read_budget(text: str) -> Budget:
+    """Return the budget that *text* has as JSON."""
+    return Budget(**json.loads(text))
+
+
+def check_change(budget: Budget, use: BudgetUse | None) -> None:
+    """Check that the budget of a batch may be changed to *budget*.
+
+    Args:
+        budget: The new one.
+        use: How far the present one is used up, or None if the batch has none.
+
+    Raises:
+        InvalidBatch: The batch was begun without one, or what is limited was not counted.
+    """
+    said = None
+    if use is None:
+        said = "it was begun without a budget, so what it has consumed was not counted"
+    else:
+        unknown = [one for one in budget.limits if use.spent[one] is None]
+        if unknown:
+            said = f"requests were sent whose {unknown[0]} were not known"
+    if said is not None:
+        raise InvalidBatch([BatchProblem("the budget", "", f"{said}; use another batch")])
+
+
+def check_budget(budget: Budget | None, items: Iterable[NewItem], prices: PriceList | None) -> None:
+    """Check that *budget* can be kept for *items*, before any of them is recorded.
+
+    Raises:
+        InvalidBatch: Some items need an unknown amount of what is limited.
+        ValueError: It is a budget for a period.
+    """
+    if budget is None:
+        return
+    if budget.per is not None:
+        raise ValueError("the budget of a batch is one for the whole batch: leave `per` out")
+    limited = [one for one in budget.limits if one is not Measure.CREATES]
+    if not limited:
+        return
+    problems: list[BatchProblem] = []
+    for number, item in enumerate(items, start=1):
+        needs = needs_of(item, prices)
+        missing = [one for one in limited if needs[one] is None]
+        for one in missing:
+            advice = "; give its price" if one is Measure.COST else ""
+            said = f"{budget.named(one)} cannot be kept, because this is unknown{advice}"
+            problems.append(BatchProblem(f"item {number}", one.value, said))
+    if problems:
+        raise InvalidBatch(problems)
