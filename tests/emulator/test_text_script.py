@@ -88,6 +88,17 @@ def test_the_limit_of_tokens_cuts_a_scripted_answer() -> None:
     assert (text_of(record), reason_of("native", record)) == ("one two", "MAX_TOKENS")
 
 
+def test_a_script_replaces_what_is_left() -> None:
+    """A new script takes the place of the old one, unless it cannot be used."""
+    caller = caller_of("one", "two")
+    with pytest.raises(InvalidScript):
+        caller.emulator.script([{}])
+    assert text_of(ask(caller, PLAIN, native())) == "one"
+    caller.emulator.script(["three"])
+    assert text_of(ask(caller, PLAIN, native())) == "three"
+    assert "no model has answered" in text_of(ask(caller, PLAIN, native()))
+
+
 def test_candidates_can_be_scripted() -> None:
     """A request gets as many candidates as it asks for, from the first one on and around."""
     candidates = ["one", {"text": "two", "finish": "max_tokens"}]

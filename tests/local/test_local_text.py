@@ -230,5 +230,7 @@ def test_answers_are_scripted() -> None:
         for expected in ("Neigh.", "caf\u00e9"):
             record = json.loads(whole(service, PLAIN, NATIVE))
             assert expected in record["candidates"][0]["content"]["parts"][0]["text"]
+        service.script(["Whinny."])
+        assert b"Whinny." in whole(service, PLAIN, NATIVE)
     with pytest.raises(ValueError, match=r"answers\[0\]: answer has an unknown field 'txt'"):
         LocalService(answers=[{"txt": "Neigh."}])

@@ -100,6 +100,18 @@ class Emulator:
         task = self._tasks.get(task_id)
         return MediaState.UNKNOWN if task is None else task.media(now)
 
+    def script(self, answers: Iterable[str | Mapping[str, Any]]) -> None:
+        """Script what the text endpoints say from here on, in place of the answers that are left.
+
+        Args:
+            answers: Strings, or mappings with the fields that `muybridge.local.load_answers`
+                describes.
+
+        Raises:
+            InvalidScript: The answers cannot be used. Those that are left stay.
+        """
+        self._script = Script(read_answers(answers))
+
     def cancel(self, task_id: str, now: float) -> bool:
         """Cancel a task of family `vidsa` that has not ended.
 

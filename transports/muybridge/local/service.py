@@ -97,6 +97,17 @@ class LocalService:
         """Return the service's time, Unix seconds. Unlike a wall clock, it never goes back."""
         return self._epoch + time.monotonic()
 
+    def script(self, answers: Iterable[str | Mapping[str, Any]]) -> None:
+        """Script what the text endpoints say from here on, in place of the answers that are left.
+
+        Args:
+            answers: Strings, or mappings with the fields that `load_answers` describes.
+
+        Raises:
+            ValueError: The answers cannot be used. Those that are left stay.
+        """
+        self.emulator.script(answers)
+
     def cancel(self, task_id: str) -> bool:
         """Cancel a task of family `vidsa`, and return whether it had not ended yet."""
         return self.emulator.cancel(task_id, self.now())
