@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import shlex
@@ -13,6 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from muybridge.cli.commands import muybridge
+from muybridge.cli.errors import AMBIGUOUS, FAILED, INVALID, NOT_SENT
+from muybridge.cli.workers import worker
 
 from .billing import BillingServer, Fault
 from .postgres_server import Postgres
@@ -167,3 +170,17 @@ def test_an_unusable_journal(line: str, said: str, command: Command, server: Bil
     assert done.exit_code == 6, done.output
     assert said in done.stderr
     assert server.requests == 0
+
+
+def test_the_unit() -> None:
+    """The unit for systemd on the page starts a worker, and again where that helps."""
+    page = (Path(__file__).parents[2] / "docs" / "many-machines.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```ini\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.read_string(text)
+    command, name, *words = shlex.split(unit["Service"]["ExecStart"])
+    assert (Path(command).name, name) == ("muybridge", "worker")
+    parsed = worker.make_context(name, words).params
+    assert (parsed["out"], parsed["spool"]) == ("s3://studio/horses", "/var/lib/muybridge")
+    in_vain = {str(code) for code in (FAILED, INVALID, NOT_SENT, AMBIGUOUS)}
+    assert {*unit["Service"]["RestartPreventExitStatus"].split()} == in_vain

@@ -417,3 +417,15 @@ def test_items_are_appended(server: BillingServer, shared: SharedBatch) -> None:
 def test_the_address_is_not_shown() -> None:
     """The address of a database may hold a password, and no repr shows it."""
     assert "hush" not in repr(SharedBatch("postgresql://u:hush@host/x", "horses"))
+
+
+def test_a_worker_of_limited_time(server: BillingServer, shared: SharedBatch, work: Work) -> None:
+    """When its time is over, a worker gives back what is under way, and another one finishes it."""
+    submit(server, shared, 3)
+    server.status = "processing"
+    assert work(server, shared, seconds=0.3).counts == {State.SUBMITTED: 3}
+    with shared.open() as journal:
+        assert journal.owners() == []
+    server.status = "completed"
+    assert work(server, shared, seconds=60).counts == {State.DOWNLOADED: 3}
+    assert server.posts == 3

@@ -37,6 +37,7 @@ MODULES = [
     "muybridge.testing.journal_conformance",
     "muybridge.batch.postgres",
     "muybridge.batch.stores.s3",
+    "muybridge.workers.celery_app",
     "muybridge.wire.building",
 ]
 ADVICE = re.compile(r'(\S+) needs ([a-z0-9]+): pip install "muybridge\[([a-z0-9]+)\]"')
@@ -174,6 +175,16 @@ def test_with_postgres(environments: Environments) -> None:
     """A shared journal speaks to its database."""
     told = environments.get("postgres").run(JOBS / "with_postgres.py")
     assert told == "postgresql://127.0.0.1/horses\n"
+
+
+def test_with_celery(environments: Environments) -> None:
+    """The application for Celery has its task, and refuses to start without its settings."""
+    environment = environments.get("celery")
+    assert environment.run(JOBS / "with_celery.py") == "muybridge.take_turn\n"
+    celery = environment.command("celery")
+    done = run([celery, "-A", "muybridge.workers.celery_app", "-b", "memory://", "worker"])
+    assert done.returncode == 1
+    assert "muybridge: MUYBRIDGE_JOURNAL is not set" in done.stderr
 
 
 def test_with_s3(environments: Environments) -> None:

@@ -123,5 +123,13 @@ CREATING = {
     "recorded": Moment(_LEDGER, "conclude", after=True),
 }
 """The moments of `create_once`."""
+_JOURNAL = "muybridge.batch.postgres.journal:PostgresJournal"
+TAKING_TURNS = {
+    "before arming": Moment(_JOURNAL, "arm"),
+    "armed": Moment(_JOURNAL, "arm", after=True),
+    **_SENT,
+    "recorded": Moment("muybridge.batch.journaled_create:ItemRecord", "conclude", after=True),
+}
+"""The moments of a create within a turn at a shared batch."""
 CREATING_NAIVELY = _SENT
 """The moments of `create`, without a ledger."""

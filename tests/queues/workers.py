@@ -25,14 +25,19 @@ def load_recipe(folder: Path, url: str) -> Any:
         folder: The folder of the run. The file `log` in it takes all output.
         url: Where the service is.
     """
-    log = os.open(folder / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.setpgrp()
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    lead(folder)
     os.environ.update(MUYBRIDGE_API_KEY=KEY, MUYBRIDGE_BASE_URL=url, POLL=POLL)
     os.chdir(folder)
     sys.path.insert(0, str(folder))
     return import_module("orders")
+
+
+def lead(folder: Path) -> None:
+    """Make this process the leader of a group, whose output goes to the file `log` in *folder*."""
+    log = os.open(folder / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.setpgrp()
+    os.dup2(log, 1)
+    os.dup2(log, 2)
 
 
 def kill_all(leader: int) -> None:

@@ -15,6 +15,7 @@ from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.sqlite_values import one_line
 from muybridge.batch.stores.port import Store, StoreUnusable
+from muybridge.drivers.runtime import FOREVER
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import ServiceError
 
@@ -40,6 +41,7 @@ class Settings:
     sidecar: bool = False
     dedupe: bool = False
     creates: int | None = None
+    seconds: float | None = None
 
 
 @attrs.define(eq=False)
@@ -60,6 +62,7 @@ class Run:
         failed: How many of them failed or were refused.
         ambiguous: How many of them need a person's decision.
         creates: Whether new tasks are created.
+        ends_at: When it stops by itself, on the client's clock.
         stopped: Why no more tasks are created, or "".
         sent: How many items it has taken to send.
         without_sidecar: How many results are saved, and their sidecars are not.
@@ -82,6 +85,7 @@ class Run:
     failed: int = 0
     ambiguous: int = 0
     creates: bool = True
+    ends_at: float = FOREVER
     stopped: str = ""
     sent: int = 0
     without_sidecar: int = 0

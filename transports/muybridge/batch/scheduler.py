@@ -48,7 +48,7 @@ from muybridge.drivers.interrupts import (
     raised_by_handler,
 )
 from muybridge.drivers.notes import BrokenOff, note_request
-from muybridge.drivers.runtime import Work
+from muybridge.drivers.runtime import FOREVER, Work
 from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
@@ -136,7 +136,7 @@ class Scheduler:
         with self._team.lock:
             try:
                 while not self._run.stopping and await self._step():
-                    pass
+                    self._run.stopping |= self._driver.runtime.now() >= self._run.ends_at
             except BaseException as error:
                 self._run.stopping = True
                 if isinstance(error, self._driver.runtime.cancelled):
@@ -150,7 +150,7 @@ class Scheduler:
         elif not self._items:
             return False
         elif self._under_way >= self._most:
-            await self._team.wait()
+            await self._wait()
         elif self._to_save:
             work, source = self._to_save.popleft()
             self._start(partial(self._save, work, source))
@@ -186,9 +186,13 @@ class Scheduler:
                 with self._concerning(work):
                     self._awaited(work, ended)
             case Wait(until):
-                await self._team.wait(until)
+                await self._wait(until)
             case Busy() | Done():
-                await self._team.wait()
+                await self._wait()
+
+    async def _wait(self, until: float = FOREVER) -> None:
+        """Wait for a worker of the team, for *until*, or for the end of the run."""
+        await self._team.wait(min(until, self._run.ends_at))
 
     def _acquire_permits(self) -> None:
         """Get permits for the fleet, if it needs some."""

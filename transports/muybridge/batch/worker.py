@@ -33,6 +33,7 @@ from muybridge.batch.stores.port import Store, StoreAway
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge.drivers.calls import check_wait
+from muybridge.drivers.runtime import FOREVER
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 
@@ -71,6 +72,7 @@ def work(
     patience: float = PATIENCE,
     lease: float | None = None,
     spool: str | os.PathLike[str] | None = None,
+    seconds: float | None = None,
 ) -> SharedReport:
     """Work on *batch*, together with every other worker, until nothing is left to do.
 
@@ -94,6 +96,8 @@ def work(
             default. Every worker of a batch should have the same.
         spool: The folder on this machine for unfinished downloads, and for responses while the
             database is away; or None for *out*, or for the user's state folder if *out* is in S3.
+        seconds: Seconds after which this worker gives back what it has not finished, and returns;
+            or None for no limit. Paid requests in flight run to their responses.
 
     Raises:
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
@@ -104,7 +108,7 @@ def work(
         OSError: The folder cannot be made.
     """
     settings = _settings(
-        creates, concurrency, timeout, download_timeout, on_event, patience=patience
+        creates, concurrency, timeout, download_timeout, on_event, seconds, patience=patience
     )
     face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
     return blocking.run(_work, face, batch, _places(out, spool), settings, lease)
@@ -123,6 +127,7 @@ async def work_async(
     patience: float = PATIENCE,
     lease: float | None = None,
     spool: str | os.PathLike[str] | None = None,
+    seconds: float | None = None,
 ) -> SharedReport:
     """Do under asyncio or trio what `work` does, with the same arguments and errors.
 
@@ -143,6 +148,8 @@ async def work_async(
             default.
         spool: The folder on this machine for unfinished downloads, and for responses while the
             database is away; or None for the default.
+        seconds: Seconds after which this worker gives back what it has not finished, and returns;
+            or None for no limit.
 
     Raises:
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
@@ -153,7 +160,7 @@ async def work_async(
         OSError: The folder cannot be made.
     """
     settings = _settings(
-        creates, concurrency, timeout, download_timeout, on_event, patience=patience
+        creates, concurrency, timeout, download_timeout, on_event, seconds, patience=patience
     )
     return await _work(client, batch, _places(out, spool), settings, lease)
 
@@ -164,6 +171,7 @@ def _settings(
     timeout: float | None,
     download_timeout: float,
     on_event: Callable[[BatchEvent], None] | None,
+    seconds: float | None,
     *,
     patience: float,
 ) -> Settings:
@@ -180,6 +188,7 @@ def _settings(
         local=False,
         patience=patience,
         creates=creates,
+        seconds=seconds,
     )
 
 
@@ -226,21 +235,24 @@ async def _work(
         check_service(journal, client.service.require_base_url())
     await runtime.in_thread(places.store.check)
     fruitless, reached, before, doubtful = 0, runtime.now(), None, False
+    ends_at = FOREVER if settings.seconds is None else runtime.now() + settings.seconds
     while True:
         pause = min(_SHORTEST_PAUSE * 2.0**fruitless, _LONGEST_PAUSE)
         try:
             if doubtful:
                 await runtime.in_thread(places.store.check)
-            turn = await _turn(client, batch, places, settings, lease, creates=not doubtful)
+            turn = await _turn(
+                client, batch, places, settings, lease, creates=not doubtful, ends_at=ends_at
+            )
         except ClaimLost:
             pause = 0.0  # declared dead: the next incarnation continues
         except (JournalAway, StoreAway):
-            if runtime.now() - reached > settings.patience:
+            if runtime.now() - reached > settings.patience or runtime.now() >= ends_at:
                 raise
             pause = 1.0
         else:
             reached, doubtful = runtime.now(), turn.store_failed
-            if turn.report.stopped or not turn.unfinished:
+            if turn.report.stopped or not turn.unfinished or runtime.now() >= ends_at:
                 return turn.report
             progress = turn.others or turn.report.counts != before
             fruitless, before = (0 if progress else fruitless + 1), turn.report.counts
@@ -248,7 +260,7 @@ async def _work(
                 return turn.report
             if turn.others:  # they finish their items, or their leases run out
                 pause = min(turn.lease / 4, _LONGEST_PAUSE)
-        await runtime.sleep_until(runtime.now() + pause)
+        await runtime.sleep_until(min(runtime.now() + pause, ends_at))
 
 
 async def _turn(
@@ -259,6 +271,7 @@ async def _turn(
     lease: float | None,
     *,
     creates: bool,
+    ends_at: float,
 ) -> _Turn:
     """Work on free items until this worker can do nothing more.
 
@@ -270,6 +283,7 @@ async def _turn(
         lease: Seconds for which a registration holds, or None for the default.
         creates: Whether new tasks are created. After the store has failed, none are until it has
             taken what is completed.
+        ends_at: When it gives back what it has not finished, on the client's clock.
     """
     calls = client._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as the client does
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the same
@@ -289,6 +303,7 @@ async def _turn(
                 runner=runner,
                 settings=settings,
                 creates=creates,
+                ends_at=ends_at,
             )
             again = partial(recover, service=service, place=place, but=runner.name)
             with Lease(journal, runner.name, again, run.fail), at_work(service, run):

@@ -1,0 +1,200 @@
+"""Turns at a shared batch under Celery: workers that are killed, and messages that nobody sent."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import pytest
+from celery import Celery
+
+from batch.billing import PNG, BillingServer
+from batch.postgres_server import Postgres, running
+from muybridge import batch
+from muybridge.batch import SharedBatch, State
+from muybridge.workers.messages import TASK
+from muybridge_protocol.service import Service
+from processes import Nursery
+
+from .audit import Audit, pictures
+from .celery_worker import broker
+from .turns_worker import strikes
+from .workers import KEY, kill_all, last_output
+
+_PATIENCE = 5.0
+_CRASHES = 20
+KILLS = {"prefork": 11, "solo": 6}
+"""The fewest kills that hit every moment."""
+Kill = Callable[[str, int], Audit]
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    """Forks Celery workers."""
+    with Nursery("queues.turns_worker") as forking:
+        yield forking
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    with running() as serving:
+        yield serving
+
+
+@pytest.fixture
+def shared(postgres: Postgres) -> SharedBatch:
+    return SharedBatch(postgres.fresh(), "horses")
+
+
+def submit(server: BillingServer, shared: SharedBatch, count: int) -> None:
+    orders = [
+        {"family": "imgb", "model": "imgb-2", "prompt": f"order-{n}", "name": f"order-{n}"}
+        for n in range(count)
+    ]
+    batch.submit(shared, orders, Service(base_url=server.url))
+
+
+def queue(folder: Path) -> Any:
+    """Return what sends messages to the queue in *folder*, as any program can."""
+    app = Celery("shop")
+    app.conf.update(broker(folder), task_default_queue="muybridge")
+    return app
+
+
+def audit(folder: Path, server: BillingServer, shared: SharedBatch) -> Audit:
+    """Compare the service's books with the journal and the pictures."""
+    entries = tuple(batch.shared_status(shared).entries)
+    found = {
+        path.read_bytes().removeprefix(PNG).decode() for path in pictures(folder).glob("*.png")
+    }
+    ambiguous = [entry.name for entry in entries if entry.state is State.AMBIGUOUS]
+    return Audit(
+        orders=len(entries),
+        posts=server.posts,
+        doubles=[entry.name for entry in entries if len(server.asked[entry.name]) > 1],
+        ambiguous=ambiguous,
+        lost=[
+            task
+            for entry in entries
+            if entry.name not in ambiguous
+            for task in server.accepted[entry.name]
+            if task not in found
+        ],
+        unfinished=[
+            entry.name
+            for entry in entries
+            if entry.state not in (State.DOWNLOADED, State.AMBIGUOUS)
+        ],
+    )
+
+
+def is_over(shared: SharedBatch) -> bool:
+    """Whether workers have nothing left to do."""
+    return not {*batch.shared_status(shared).counts} - {State.DOWNLOADED, State.AMBIGUOUS}
+
+
+@pytest.fixture
+def kill(nursery: Nursery, folder: Path, server: BillingServer, shared: SharedBatch) -> Kill:
+    """Return what kills workers of a pool, as often as it is told, and prints what was found."""
+
+    def go(pool: str, kills: int) -> Audit:
+        struck = strikes(folder, kills, pool=pool)
+        orders, crashes, over = 0, 0, False
+        app = queue(folder)
+        with ThreadPoolExecutor(1) as waiting:
+            while not over:
+                for path in (folder / "queue").iterdir():
+                    path.unlink(missing_ok=True)  # the broker is flushed
+                worker = nursery.start(
+                    folder=str(folder), url=server.url, database=shared.url, pool=pool,
+                    most=kills,
+                )  # fmt: skip
+                ended = waiting.submit(nursery.wait)
+                try:
+                    sent = 0.0
+                    while not wait([ended], timeout=0.05).done and not over:
+                        if not struck.are_over and (orders == 0 or is_over(shared)):
+                            orders += 8
+                            submit(server, shared, orders)
+                            sent = 0.0
+                        if time.monotonic() > sent + _PATIENCE:
+                            sent = time.monotonic()
+                            for _ in range(2):
+                                app.send_task(TASK, ("horses",))
+                        over = struck.are_over and is_over(shared)
+                finally:
+                    kill_all(worker)
+                crashes += ended.result() != -signal.SIGKILL
+                assert crashes <= _CRASHES, last_output(folder)
+        found = audit(folder, server, shared)
+        cells = [
+            f"Celery, {pool}", "take_turn", struck.hits.total(), found.orders, found.posts,
+            len(found.doubles), len(found.lost), len(found.ambiguous),
+        ]  # fmt: skip
+        print("|", " | ".join(map(str, cells)), "|")  # noqa: T201  a row of the table of kills
+        assert {*struck.turns} <= {*struck.hits}, struck.hits
+        return found
+
+    return go
+
+
+@pytest.mark.parametrize("pool", KILLS)
+def test_no_item_is_paid_twice_or_lost(pool: str, kill: Kill) -> None:
+    """Killed at every moment, with messages lost and repeated, each item is sent once at most."""
+    found = kill(pool, KILLS[pool])
+    assert found.is_clean, found
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("pool", KILLS)
+def test_many_kills(pool: str, kill: Kill) -> None:
+    """The same holds for many kills."""
+    found = kill(pool, 150)
+    assert found.is_clean, found
+
+
+def test_messages_of_others(
+    nursery: Nursery, folder: Path, server: BillingServer, shared: SharedBatch
+) -> None:
+    """Forged messages are refused, the worker goes on, and the key is written nowhere."""
+    submit(server, shared, 2)
+    app = queue(folder)
+    app.conf.update(accept_content=["json", "pickle"])
+    app.send_task("celery.map", ({"task": TASK}, [["horses"]]))
+    app.send_task("os.system", ("true",))
+    app.send_task(TASK, ("horses",), serializer="pickle")
+    app.send_task(TASK, ("horses" * 5000,))
+    app.send_task(TASK, ("horses",), {"out": "/tmp"})  # noqa: S108  it is refused
+    app.send_task(TASK, ("horses",), time_limit=0.1)
+    app.send_task(TASK, ("horses",), chain=[app.signature(TASK, ("horses",))])
+    app.send_task(TASK, ("mules",))
+    app.send_task(TASK, ("horses",))
+    worker = nursery.start(folder=str(folder), url=server.url, database=shared.url, pool="solo")
+    try:
+        ends = time.monotonic() + 60
+        while not is_over(shared) or list((folder / "queue").iterdir()):
+            assert time.monotonic() < ends, last_output(folder)
+            time.sleep(0.05)
+    finally:
+        kill_all(worker)
+        nursery.wait()
+    assert batch.shared_status(shared).counts == {State.DOWNLOADED: 2}
+    assert server.posts == 2
+    log = (folder / "log").read_text("utf-8", "replace")
+    for said in (
+        "it is for another task than muybridge.take_turn",
+        "Received unregistered task of type 'os.system'",
+        "it is not JSON in UTF-8",
+        "8192 are the most",
+        "its arguments are not the name of a batch",
+        "it has a time limit",
+        "it asks for other tasks afterwards",
+        "There is no batch 'mules'",
+    ):
+        assert said in log, said
+    written = [path for path in folder.rglob("*") if path.is_file()]
+    assert [path for path in written if KEY.encode() in path.read_bytes()] == []

@@ -1,0 +1,123 @@
+"""A Celery application whose one task takes a turn at a batch in a database.
+
+    celery -A muybridge.workers.celery_app worker
+    take_turn.delay("horses")
+
+A message that is lost costs time, and one that is repeated costs a look at the journal: items are
+leased there, and each create is armed there, whatever the queue does. A turn ends after ten
+minutes, so that a worker can be stopped and other batches get their turn. If the batch is not
+finished then, the task queues the next turn.
+
+The key, the journal's address and the place for results are read from the worker's environment
+when a turn begins. They are in no message, no result and no setting of Celery's, which its remote
+control shows to anybody.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from importlib import import_module
+from typing import Any, Final
+
+from muybridge import Client
+from muybridge.batch import SharedBatch, work
+from muybridge.batch.journal_errors import JournalAway
+from muybridge.batch.stores.port import StoreAway
+from muybridge.workers.environment import WorkerMisconfigured, WorkerSettings
+from muybridge.workers.messages import TASK, Refused, check_batch, check_message
+from muybridge_protocol.errors import MuybridgeError
+
+try:
+    # It has no types.
+    _celery: Any = import_module("celery")
+    _exceptions: Any = import_module("celery.exceptions")
+    _signals: Any = import_module("celery.signals")
+except ImportError as _missing:
+    raise ModuleNotFoundError(
+        'muybridge.workers.celery_app needs celery: pip install "muybridge[celery]"', name="celery"
+    ) from _missing
+
+QUEUE: Final = "muybridge"
+_WHILE_AWAY: Final = 60
+"""Seconds until the next turn, if the database or the store is away."""
+
+app: Any = _celery.Celery("muybridge")
+app.conf.update(
+    accept_content=["json"],
+    task_serializer="json",
+    result_serializer="json",
+    result_accept_content=["json"],
+    task_ignore_result=True,
+    task_default_queue=QUEUE,
+    # A message is acknowledged when its turn has ended, and another worker gets it otherwise.
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    broker_connection_retry_on_startup=True,
+)
+
+
+def careful(task: Any, application: Any, consumer: Any) -> Any:
+    """Return what takes a message to *task*: Celery's own way, behind a check."""
+    take: Any = import_module("celery.worker.strategy").default(task, application, consumer)
+
+    def receive(message: Any, *rest: Any, **more: Any) -> Any:
+        try:
+            check_message(
+                message.headers,
+                message.body,
+                str(message.content_type),
+                str(message.content_encoding),
+            )
+        except Refused as refused:
+            raise _exceptions.InvalidTaskError(f"the message is refused: {refused}") from None
+        return take(message, *rest, **more)
+
+    return receive
+
+
+# Before the first task is made: those that Celery brings along take other tasks' names.
+app.Task.Strategy = f"{__name__}:careful"
+
+
+def _take_turn(self: Any, batch: str) -> dict[str, int]:
+    """Take a turn at a batch, and queue the next one if it is not finished.
+
+    Args:
+        self: The task.
+        batch: The name of the batch.
+    """
+    settings = WorkerSettings.read(os.environ)
+    shared = SharedBatch(settings.journal, check_batch(batch))
+    began = time.monotonic()
+    try:
+        with Client() as client:
+            report = work(
+                client,
+                shared,
+                settings.out,
+                creates=settings.creates,
+                concurrency=settings.concurrency,
+                spool=settings.spool,
+                seconds=settings.seconds,
+            )
+    except (JournalAway, StoreAway) as error:
+        raise self.retry(exc=error, countdown=_WHILE_AWAY, max_retries=None) from None
+    if time.monotonic() - began >= settings.seconds and not (report.stopped or report.done):
+        self.apply_async((batch,))
+    return {str(state): count for state, count in report.counts.items()}
+
+
+take_turn: Any = app.task(_take_turn, name=TASK, bind=True)
+"""The task: `take_turn.delay(BATCH)`."""
+
+
+@_signals.worker_init.connect  # type: ignore[untyped-decorator]
+def check_environment(**_: object) -> None:
+    """Refuse to start a worker that could not work, and say what it lacks."""
+    try:
+        WorkerSettings.read(os.environ)
+        Client().close()
+    except (WorkerMisconfigured, MuybridgeError, ValueError) as error:
+        raise SystemExit(f"muybridge: {error}") from None
