@@ -15,6 +15,7 @@ from muybridge.batch.journal_errors import (
     JournalMissing,
     JournalUnusable,
     StillSending,
+    Unstorable,
 )
 from muybridge.batch.port import Journal, SharedJournal
 from muybridge.ledger import Budget
@@ -337,6 +338,46 @@ def test_batches_of_a_service_share_its_rate(url: str) -> None:
         mules.limit_rate(12)
         mules.register("three")
         assert mules.acquire_permits(100).count == 4, "a third of what 12 yield in a second"
+
+
+def test_the_counts_agree_with_the_items(postgres: Postgres, journal: Any) -> None:
+    """Whoever moves items in whatever way, the counts are those of the items."""
+    journal.add(new_items(6)[3:], after=3)
+    with journal.reopen() as other:
+        other.register("two")
+        for mine, worker in ((journal, "one"), (other, "two"), (journal, "one")):
+            entry = mine.take(worker, creates=True)
+            mine.arm(entry, 1, by=worker, lasts=0)
+            mine.move(entry, State.ARMED, State.ARMED, by=worker, reply_status=200, reply=b"")
+        other.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+    statement = "UPDATE muybridge_items SET state = 'abandoned' WHERE number IN (3, 6)"
+    postgres.execute(statement, url=journal._url)
+    with pytest.raises(Unstorable):
+        journal.add([*new_items(1), *new_items(1)], after=6)
+    assert journal.counts() == {State.QUEUED: 2, State.ARMED: 2, State.ABANDONED: 2}
+
+
+def test_workers_that_are_dead_for_long_are_forgotten(postgres: Postgres, journal: Any) -> None:
+    """A worker that registers removes those that ended long ago and own nothing, and no others."""
+    for worker in ("owning", "dead", "silent", "fresh"):
+        journal.register(worker)
+    journal.take("owning", creates=True)
+    for worker in ("dead", "fresh"):
+        assert journal.bury(worker, ended=True)
+    long_ago = (
+        "UPDATE muybridge_workers SET lease_until = lease_until - interval '2 hours', "
+        "buried_at = buried_at - interval '2 hours' WHERE id <> 'fresh'"
+    )
+    postgres.execute(long_ago, url=journal._url)
+    with PostgresJournal.create(journal._url, "mules", SERVICE, new_items(1)) as mules:
+        mules.register("elsewhere")
+    known = "SELECT id FROM muybridge_workers ORDER BY id"
+    assert len(postgres.execute(known, url=journal._url)) == 6
+    journal.register("two")
+    found = [row[0] for row in postgres.execute(known, url=journal._url)]
+    assert found == ["elsewhere", "fresh", "owning", "two"]
+    with pytest.raises(ClaimLost):
+        journal.renew("silent")
 
 
 def test_a_closed_journal_is_closed(url: str) -> None:

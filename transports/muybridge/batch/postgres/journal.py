@@ -247,9 +247,7 @@ class PostgresJournal:
 
     def counts(self) -> dict[State, int]:
         """Return how many items are in each state, without empty states."""
-        rows = self._rows(
-            "SELECT state, count(*) FROM muybridge_items WHERE batch = %(batch)s GROUP BY state"
-        )
+        rows = self._rows(schema.COUNTS)
         found = {State(state): count for state, count in rows}
         return {state: found[state] for state in State if state in found}
 
@@ -262,8 +260,9 @@ class PostgresJournal:
     # Workers
 
     def register(self, worker: str) -> None:
-        """Record that *worker* is at work, and give it a lease."""
+        """Record that *worker* is at work, give it a lease, and forget workers dead for long."""
         facts = {"worker": worker, "host": _text(socket.gethostname()), "pid": os.getpid()}
+        self._change(schema.FORGET_WORKERS)
         self._change(schema.REGISTER, **facts, lease=self._seconds)
 
     def renew(self, worker: str) -> None:

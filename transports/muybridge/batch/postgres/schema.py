@@ -3,6 +3,10 @@
 All batches of a database stand in the same tables. Their names begin with `muybridge_`, and they
 are in the first schema of the connection's search path. All leases are measured by the clock of the
 database (`clock_timestamp()`), because the clocks of two machines differ.
+
+There may be millions of items, so nothing counts them by reading them. Triggers keep how many are
+in each state, in the statement that moves an item. Each count is spread over 16 rows, so that
+workers seldom wait for each other; their sum is the count.
 """
 
 from __future__ import annotations
@@ -89,6 +93,37 @@ CREATE TABLE muybridge_rates (
     rate float8,
     next_at float8 NOT NULL DEFAULT 0
 );
+CREATE TABLE muybridge_counts (
+    batch bigint NOT NULL REFERENCES muybridge_batches,
+    part integer NOT NULL,
+    state text NOT NULL,
+    items bigint NOT NULL,
+    PRIMARY KEY (batch, part, state)
+);
+CREATE FUNCTION muybridge_count_items() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO muybridge_counts AS known (batch, part, state, items)
+        SELECT batch, pg_backend_pid() % 16, state, count(*) FROM new_items
+        GROUP BY batch, state ORDER BY batch, state
+        ON CONFLICT (batch, part, state) DO UPDATE SET items = known.items + excluded.items;
+    ELSE
+        INSERT INTO muybridge_counts AS known (batch, part, state, items)
+        SELECT batch, pg_backend_pid() % 16, state, sum(change)::bigint FROM (
+            SELECT batch, state, 1 AS change FROM new_items
+            UNION ALL SELECT batch, state, -1 FROM old_items
+        ) AS changes
+        GROUP BY batch, state HAVING sum(change) <> 0 ORDER BY batch, state
+        ON CONFLICT (batch, part, state) DO UPDATE SET items = known.items + excluded.items;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER muybridge_added_items AFTER INSERT ON muybridge_items
+    REFERENCING NEW TABLE AS new_items
+    FOR EACH STATEMENT EXECUTE FUNCTION muybridge_count_items();
+CREATE TRIGGER muybridge_moved_items AFTER UPDATE ON muybridge_items
+    REFERENCING OLD TABLE AS old_items NEW TABLE AS new_items
+    FOR EACH STATEMENT EXECUTE FUNCTION muybridge_count_items();
 INSERT INTO muybridge_schema VALUES (1);
 """
 
@@ -102,6 +137,21 @@ _ALIVE: Final = """
         FOR SHARE
     )
 """
+
+COUNTS: Final = """
+SELECT state, sum(items)::bigint FROM muybridge_counts WHERE batch = %(batch)s
+GROUP BY state HAVING sum(items) > 0
+"""
+
+FORGET_WORKERS: Final = """
+DELETE FROM muybridge_workers AS workers
+WHERE batch = %(batch)s
+    AND coalesce(buried_at, lease_until) < clock_timestamp() - interval '1 hour'
+    AND NOT EXISTS (
+        SELECT 1 FROM muybridge_items WHERE batch = %(batch)s AND owner = workers.id
+    )
+"""
+"""Workers that have been dead for long and own nothing. A worker that is not known is dead, too."""
 
 REGISTER: Final = """
 INSERT INTO muybridge_workers (id, batch, host, pid, lease_until)
@@ -126,12 +176,15 @@ SELECT buried_at IS NOT NULL FROM muybridge_workers WHERE id = %(worker)s AND ba
 """
 
 FREE: Final = "\nUNION ALL ".join(
-    f"SELECT {urgency} AS urgency, '{state}' WHERE EXISTS (SELECT 1 FROM muybridge_items "  # noqa: S608  our own names
+    f"SELECT {urgency} AS urgency, '{state}' WHERE (SELECT number FROM muybridge_items "  # noqa: S608  our own names
     f"WHERE batch = %(batch)s AND state = '{state}' AND owner IS NULL "
-    "AND number <> ALL (%(besides)s::bigint[]))"
+    "AND number <> ALL (%(besides)s::bigint[]) ORDER BY expires, number LIMIT 1) IS NOT NULL"
     for urgency, state in enumerate(("completed", "submitted", "queued"))
 )
-"""Which states have free items. It writes nothing, unlike a `TAKE` that finds none."""
+"""Which states have free items. It writes nothing, unlike a `TAKE` that finds none.
+
+The order makes the database use the index. Otherwise, it may read all items that are done first.
+"""
 
 TAKE: Final = f"""
 WITH {_ALIVE},

@@ -1,0 +1,92 @@
+"""A batch of a million items in a database: what submitting it and looking at it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from processes import environment
+
+from .postgres_server import Postgres
+
+postgres_journal = pytest.importorskip("muybridge.batch.postgres")
+
+COMMAND = """
+import resource, sys, time
+from muybridge.cli.commands import muybridge
+began = time.perf_counter()
+try:
+    muybridge(sys.argv[1:])
+finally:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"took {time.perf_counter() - began:.1f} s, {peak:.0f} MB", file=sys.stderr)
+"""
+
+
+def measured(*words: str, code: int) -> tuple[str, float]:
+    """Run a command in a process of its own, and return its output and its megabytes."""
+    settings = environment(MUYBRIDGE_BASE_URL="https://service.test")
+    done = subprocess.run(  # noqa: S603  our own command
+        [sys.executable, "-c", COMMAND, *words],
+        env=settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    took = re.search(r"took .* s, (\d+) MB", done.stderr)
+    assert took is not None
+    sys.stdout.write(f"{' '.join(words[:2])}: {took[0]}\n")
+    return done.stdout, float(took[1])
+
+
+@pytest.mark.parametrize("count", [3_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
+def test_many_items(count: int, postgres: Postgres, tmp_path: Path) -> None:
+    """The state of a batch is shown without reading its items, however many there are."""
+    url = postgres.fresh()
+    file = tmp_path / "many.jsonl"
+    with file.open("w") as lines:
+        for number in range(count):
+            request = {"family": "imgb", "model": "imgb-2", "prompt": f"horse {number}"}
+            lines.write(f"{json.dumps(request)}\n")
+    said, _ = measured("batch", "submit", str(file), "--journal", url, "--name", "h", code=0)
+    assert said == f"{count} queued\n"
+    _ambiguous(postgres, url)
+    said, megabytes = measured("batch", "status", "--journal", url, "h", code=4)
+    assert said == f"{count - 50} queued, 50 ambiguous\n"
+    assert megabytes < 100
+    _plans(postgres, url)
+
+
+def _ambiguous(postgres: Postgres, url: str) -> None:
+    """Make every so many items ambiguous."""
+    postgres.execute(
+        "UPDATE muybridge_items SET state = 'ambiguous' WHERE number %% 20 = 1 AND number <= %s",
+        1000,
+        url=url,
+    )
+    postgres.execute("ANALYZE muybridge_items", url=url)
+
+
+def _plans(postgres: Postgres, url: str) -> None:
+    """Check how the database finds what `status` shows and what workers look for."""
+    from muybridge.batch.postgres import schema  # noqa: PLC0415  needs the extra
+
+    page = (
+        "SELECT * FROM muybridge_items WHERE batch = 1 AND state = 'ambiguous' AND number > 0 "
+        "ORDER BY number LIMIT 500"
+    )
+    owners = "SELECT DISTINCT owner FROM muybridge_items WHERE batch = 1 AND owner IS NOT NULL"
+    last = "SELECT max(number) FROM muybridge_items WHERE batch = 1"
+    free = schema.FREE.replace("%(batch)s", "1").replace("%(besides)s", "'{}'")
+    counts = schema.COUNTS.replace("%(batch)s", "1")
+    for statement in (counts, page, owners, last, free):
+        plan = "\n".join(row[0] for row in postgres.execute(f"EXPLAIN {statement}", url=url))
+        sys.stdout.write(f"{plan}\n")
+        assert "Seq Scan on muybridge_items" not in plan, plan
+    assert "muybridge_items" not in counts
