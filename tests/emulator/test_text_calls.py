@@ -65,6 +65,19 @@ def test_each_function_is_called_once(caller: Caller, protocol: Protocol) -> Non
     assert 'Last user text: "hello".' in said(protocol, record)
 
 
+@pytest.mark.parametrize("protocol", ["native", "messages"])
+def test_a_text_beside_a_result_is_no_new_question(caller: Caller, protocol: Protocol) -> None:
+    """If the user's turn has results and a text, functions are not called again."""
+    body = declaring(protocol, "weather")
+    body = with_result(protocol, body, ask(caller, PATHS[protocol], body))
+    last = body["contents" if protocol == "native" else "messages"][-1]
+    text: Body = {"text": "Hurry."} if protocol == "native" else {"type": "text", "text": "Hurry."}
+    last["parts" if protocol == "native" else "content"].append(text)
+    record = ask(caller, PATHS[protocol], body)
+    assert calls_in(protocol, record) == []
+    assert 'Last user text: "Hurry.".' in said(protocol, record)
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_choice_of_functions_is_kept(caller: Caller, protocol: Protocol) -> None:
     """None forbids calls, a name demands that function, and a demand is met again and again."""

@@ -16,7 +16,7 @@ from google.genai import types
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, Field, SecretStr
-from pydantic_ai import Agent
+from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -181,13 +181,20 @@ def test_pydantic_ai_gives_typed_outputs(service: LocalService, protocol: str) -
         asked.append(city)
         return "rain"
 
-    async def run() -> Horse:
+    async def run() -> list[Horse]:
         async with _model(service, protocol) as model:
             agent = Agent(model, output_type=Horse, tools=[weather])
-            return (await agent.run("A horse")).output
+            outputs = [(await agent.run("A horse")).output]
+            async with agent.run_stream("A horse") as stream:
+                outputs.append(await stream.get_output())
+            if protocol != "messages":  # it refuses to ask for JSON there
+                native = Agent(model, output_type=NativeOutput(Horse))
+                outputs.append((await native.run("A horse")).output)
+            return outputs
 
-    assert asyncio.run(run()) == HORSE
-    assert asked == ["city"]
+    outputs = asyncio.run(run())
+    assert outputs == [HORSE] * len(outputs)
+    assert asked == ["city", "city"]
 
 
 def test_langchain_binds_tools(service: LocalService) -> None:

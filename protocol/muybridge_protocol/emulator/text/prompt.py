@@ -107,10 +107,9 @@ class Turn:
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
     @property
-    def is_said(self) -> bool:
-        """Whether the user says something in it, instead of only returning results."""
-        results = [isinstance(part, Returned) for part in self.parts]
-        return self.role == USER and not (results and all(results))
+    def results(self) -> tuple[Returned, ...]:
+        """Its results of function calls."""
+        return tuple(part for part in self.parts if isinstance(part, Returned))
 
 
 @attrs.frozen(kw_only=True)
@@ -145,15 +144,20 @@ class Prompt:
 
     @property
     def last_user_text(self) -> str:
-        """The text of the last turn in which the user says something, or ""."""
-        said = [turn.text for turn in self.turns if turn.is_said]
+        """The text of the user's last turn that does not only return results, or ""."""
+        users = [turn for turn in self.turns if turn.role == USER]
+        said = [turn.text for turn in users if len(turn.results) < max(1, len(turn.parts))]
         return said[-1] if said else ""
 
     @property
     def called(self) -> tuple[str, ...]:
-        """The names of the functions that were called after that turn."""
-        said = [at for at, turn in enumerate(self.turns) if turn.is_said]
-        later = self.turns[said[-1] :] if said else self.turns
+        """The names of the functions that were called after the user's last turn without results.
+
+        A text beside results is no new question.
+        """
+        turns = enumerate(self.turns)
+        asked = [at for at, turn in turns if turn.role == USER and not turn.results]
+        later = self.turns[asked[-1] :] if asked else self.turns
         return tuple(part.name for turn in later for part in turn.parts if isinstance(part, Called))
 
     @property
@@ -161,7 +165,7 @@ class Prompt:
         """The results of function calls, in order. Each has the name of its function, if known."""
         parts = [part for turn in self.turns for part in turn.parts]
         names = {part.id: part.name for part in parts if isinstance(part, Called) and part.id}
-        found = [part for part in parts if isinstance(part, Returned)]
+        found = [result for turn in self.turns for result in turn.results]
         return tuple(attrs.evolve(one, name=one.name or names.get(one.id, "")) for one in found)
 
     @property
