@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import socket
 import threading
 from collections import Counter, defaultdict
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from queue import Queue
 
 import attrs
 import pytest
@@ -125,13 +127,14 @@ def closing(service: str, _: Strays) -> Step:
     return script
 
 
-def greeting(service: str, strays: Strays, greeted: Callable[[Peer], None]) -> Step:
+def greeting(service: str, strays: Strays, greeted: Callable[[Peer, bool], None]) -> Step:
     """Return a hop that sends a response at once on two connections of three."""
 
     def script(peer: Peer) -> None:
-        if peer.number % 3 != 2:
+        does = peer.number % 3 != 2
+        if does:
             peer.send(strays.next())
-        greeted(peer)
+        greeted(peer, does)
         while True:
             peer.send(passed_on(peer.read_request(), service))
 
@@ -212,17 +215,24 @@ def test_control_whose_connections_are_closed(driver: str) -> None:
 
 
 class Greetings:
-    """Holds clients until the hop has greeted them, or decided not to."""
+    """Holds clients until the hop's greeting has arrived, or it has decided not to greet them."""
 
     def __init__(self) -> None:
-        self._events: defaultdict[object, threading.Event] = defaultdict(threading.Event)
+        self._lock = threading.Lock()
+        self._greeted: defaultdict[object, Queue[bool]] = defaultdict(Queue)
 
-    def greeted(self, peer: Peer) -> None:
-        self._events[peer.sock.getpeername()].set()
+    def greeted(self, peer: Peer, does: bool) -> None:  # noqa: FBT001  an answer
+        self._of(peer.sock.getpeername()).put(does)
 
     def wait(self, sock: socket.socket) -> None:
-        assert self._events[sock.getsockname()].wait(10)
-        del self._events[sock.getsockname()]
+        if self._of(sock.getsockname()).get(timeout=10):
+            assert select.select([sock], [], [], 10)[0]
+        with self._lock:
+            del self._greeted[sock.getsockname()]
+
+    def _of(self, address: object) -> Queue[bool]:
+        with self._lock:  # both may be the first to ask
+            return self._greeted[address]
 
 
 def created_after_greetings(driver: str, monkeypatch: pytest.MonkeyPatch) -> Found:
