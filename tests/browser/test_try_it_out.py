@@ -70,3 +70,14 @@ def test_a_wrong_key_is_told(form: Window) -> None:
     choose(form, "create_imga")
     assert send(form).startswith("401")
     assert all("401" in complaint for complaint in form.complaints())
+
+
+def test_the_fields_of_a_request_are_listed(form: Window) -> None:
+    """Beside the example stand the request's fields, with values, defaults and what they mean."""
+    choose(form, "create_imgb")
+    listed = form.text("#fields")
+    assert listed.startswith('model required "imgb-2", "imgb-2-r"\nThe model.')
+    assert 'quality "low", "medium", "high"; default "low"' in listed
+    assert "image_urls list of string" in listed
+    choose(form, "get_result")
+    assert not form.shows("#reference")

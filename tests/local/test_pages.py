@@ -62,3 +62,14 @@ def test_all_else_wants_the_key(service: LocalService) -> None:
     """What only looks like a page is no page, and wants the key."""
     for path in ("/docs/", "/openapi", "/openapi.json/x", "/DOCS"):
         assert get(service, path).status_code == 401
+
+
+def test_the_pages_share_a_style(service: LocalService) -> None:
+    """The page of tasks and the page to try it out begin with the same colours and forms."""
+    styles = [
+        get(service, path).text.partition("<style>")[2].partition("</style>")[0]
+        for path in ("/", "/docs")
+    ]
+    shared = styles[0].partition("body {")[0]
+    assert "--paper:" in shared
+    assert styles[1].startswith(shared)

@@ -25,8 +25,13 @@ _POLICY = (
 
 
 def html_page(name: str) -> HttpResponse:
-    """Return the page in file *name*, which has one style and one script, as a response."""
+    """Return the page in file *name*, which has one style and one script, as a response.
+
+    Its own style follows the one that all pages share.
+    """
+    shared = Path(__file__).with_name("style.css").read_text("utf-8")
     text = Path(__file__).with_name(name).read_text("utf-8")
+    text = text.replace("<style>", f"<style>\n{shared}", 1)
     policy = _POLICY.format(script=_hash_of("script", text), style=_hash_of("style", text))
     return HttpResponse(
         200,
