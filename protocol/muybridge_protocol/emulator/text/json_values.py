@@ -320,7 +320,8 @@ def _number(schema: JsonObject, name: str, number: int, *, whole: bool) -> int |
     with suppress(OverflowError):  # of limits that no float has
         if step is None and not whole and -math.inf < low < high < math.inf:
             unit = min(1, (high - low) / 4)
-        for value in _values(low, high, unit, number):
+        # If there are too few numbers to differ, one of them repeats.
+        for value in (*_values(low, high, unit, number), *_values(low, high, unit, 0)):
             fits = low <= value <= high and value not in _excluded(schema)
             if fits and not (whole and value % 1):
                 return int(value) if value % 1 == 0 else value
