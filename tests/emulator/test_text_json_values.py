@@ -64,7 +64,7 @@ LINKED: dict[str, Any] = {
         ({"type": "array", "maxItems": 0}, []),
         ({"type": "array", "minItems": 3, "items": {"type": "integer"}}, [0, 1, 2]),
         ({"type": "array", "minItems": 2, "uniqueItems": True}, ["value", "value2"]),
-        ({"type": "array", "minItems": 3, "items": {"minimum": 0, "maximum": 1}}, [0, 1, 0]),
+        ({"minItems": 3, "items": {"type": "integer", "minimum": 0, "maximum": 1}}, [0, 1, 0]),
         ({"prefixItems": [{"type": "integer"}, {"type": "boolean"}]}, [0, False]),
         ({"type": "array", "items": False}, []),
         (HORSE, {"name": "name", "age": 2}),
