@@ -112,8 +112,15 @@ def explained() -> Mapping[str, tuple[Public, ...]]:
 
 
 def _in_order(module: str, names: Iterable[Public]) -> list[Public]:
+    """Return *names* as readers look for them: requests, other classes and functions, values."""
     order = public_names(import_module(module))
-    return sorted(names, key=lambda public: order.index(public.name))
+    return sorted(names, key=lambda public: (_rank(public), order.index(public.name)))
+
+
+def _rank(public: Public) -> int:
+    if public.is_class and issubclass(public.value, MediaRequest):
+        return 1 if public.value is MediaRequest else 0
+    return 2 if public.is_callable else 3
 
 
 def _home(module: str, name: str, value: Any) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from muybridge_docs.links import resolve
+from muybridge_docs.public_names import explained
+from muybridge_protocol.families import FAMILIES
 
 
 class Domain:
@@ -61,3 +63,13 @@ def test_words_stay_plain_and_mistakes_are_told() -> None:
     assert resolved("muybridge_protocol.records.tasks.Tusk") is None
     assert resolved("Tusk") is None
     assert resolved("Task", domain="std") is None
+
+
+def test_request_classes_come_first_and_values_last() -> None:
+    """A reference page begins with what readers look for: on that of requests, their classes."""
+    names = [public.name for public in explained()["muybridge_protocol.families"]]
+    requests = [f"{name.capitalize()}Request" for name in FAMILIES]
+    assert names[: len(requests)] == requests
+    for public in explained().values():
+        callables = [one.is_callable for one in public]
+        assert callables == sorted(callables, reverse=True)
