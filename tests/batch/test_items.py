@@ -164,6 +164,17 @@ def test_file_names_are_safe_and_unique() -> None:
     assert all(stem.replace("-", "").replace("_", "").isalnum() for stem in stems)
 
 
+def test_names_that_look_like_numbers() -> None:
+    """An item without a name is called by its number, unless another item has that name."""
+    names = ("0002", "", "", "0003", "3", "0004", "", "0007", "0007-8", "\u0663")
+    request = {"family": "imgb", "model": "imgb-2", "prompt": "a horse"}
+    items = read_items([{**request, "name": name} for name in names])
+    found = [item.stem for item in items]
+    assert found[:8] == ["0002", "0002-2", "0003", "0003-4", "3", "0004", "0007", "0007-8"]
+    assert found[8] == "0007-8-9"
+    assert len({*found}) == len(names)
+
+
 def test_many_problems_are_cut_short() -> None:
     """The message shows the first fifty problems and counts the rest; all are in the error."""
     with pytest.raises(

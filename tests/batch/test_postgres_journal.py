@@ -7,18 +7,21 @@ from contextlib import closing
 from pkgutil import resolve_name
 from typing import Any, cast
 
+import attrs
 import pytest
 
+from muybridge.batch.items import InvalidBatch
 from muybridge.batch.journal_entries import NewItem, State
 from muybridge.batch.journal_errors import (
     ClaimLost,
     JournalMissing,
     JournalUnusable,
+    OverBudget,
     StillSending,
     Unstorable,
 )
 from muybridge.batch.port import Journal, SharedJournal
-from muybridge.ledger import Budget
+from muybridge.ledger import Budget, Measure
 from muybridge.testing.conformance import NotConforming
 from muybridge.testing.journal_conformance import (
     SERVICE,
@@ -320,6 +323,27 @@ def test_a_budget_that_is_miscounted_is_noticed(
     with pytest.raises(NotConforming):
         suite.test_only_what_did_nothing_is_released(after, late=case == "late", spent=spent)
     suite.teardown_method()
+
+
+def test_what_was_not_counted_cannot_be_limited(url: str) -> None:
+    """Once a create of unknown cost was armed, no limit on the cost can be kept."""
+    items = [attrs.evolve(item, body={"model": "imgb-2", "prompt": "x"}) for item in new_items(1)]
+    made = PostgresJournal.create(url, "horses", SERVICE, items, budget=Budget(creates=5))
+    with made as journal:
+        journal.register("one")
+        entry = journal.take("one", creates=True)
+        journal.limit_budget(Budget(cost=5))
+        with pytest.raises(OverBudget, match="cost is unknown"):
+            journal.arm(entry, 1, by="one", lasts=0)
+        journal.limit_budget(Budget(creates=5))
+        journal.arm(entry, 1, by="one", lasts=0)
+        with pytest.raises(InvalidBatch, match="the sum of their cost is unknown"):
+            journal.limit_budget(Budget(cost=5))
+        use = journal.budget_use()
+        assert (use.budget, use.spent[Measure.COST]) == (Budget(creates=5), None)
+        journal.move(entry, State.ARMED, State.REFUSED, by="one", owner=None)
+        journal.limit_budget(Budget(cost=5))
+        assert journal.budget_use().spent[Measure.COST] == 0
 
 
 def test_batches_of_a_service_share_its_rate(url: str) -> None:

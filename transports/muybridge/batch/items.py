@@ -156,7 +156,7 @@ def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
         OSError: The file cannot be read, or the temporary folder has no room for its items.
     """
     problems: list[BatchProblem] = []
-    used: set[str] = set()
+    stems = _Stems()
     count = 0
     folder = Path(source).parent if isinstance(source, str | os.PathLike) else None
     with SpooledTemporaryFile(_IN_MEMORY) as file:
@@ -169,7 +169,7 @@ def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
                 problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
                 continue
             count += 1
-            stem = _unused_stem(name, count, used)
+            stem = stems.add(name, count)
             item = (name, stem, request.family.name, request.to_body())
             file.write(json.dumps(item).encode() + b"\n")
         if not count and not problems:
@@ -432,13 +432,36 @@ def _with_files(
     return found
 
 
-def _unused_stem(name: str, number: int, used: set[str]) -> str:
-    """Return a file name for item *number* that is not in *used*, ignoring case, and add it."""
-    wanted = safe_stem(name) if name else f"{number:04}"
-    stem = wanted
-    counter = number
-    while stem.casefold() in used:
-        stem = f"{wanted}-{counter}"
-        counter += 1
-    used.add(stem.casefold())
-    return stem
+class _Stems:
+    """The names of files that items have, without the suffix, ignoring case.
+
+    There may be millions of items. Most of them are named after their number, which takes a byte.
+    """
+
+    def __init__(self) -> None:
+        self._named: set[str] = set()
+        self._numbered = bytearray()
+
+    def add(self, name: str, number: int) -> str:
+        """Return a name for the file of item *number*, the next one, that no other item has."""
+        wanted = safe_stem(name) if name else f"{number:04}"
+        stem = wanted
+        counter = number
+        while self._has(stem.casefold()):
+            stem = f"{wanted}-{counter}"
+            counter += 1
+        is_number = stem == f"{number:04}"
+        self._numbered.append(is_number)
+        if not is_number:
+            self._named.add(stem.casefold())
+        return stem
+
+    def _has(self, stem: str) -> bool:
+        if stem in self._named:
+            return True
+        if not (stem.isascii() and stem.isdigit() and len(stem) < 19):  # noqa: PLR2004  of 64 bits
+            return False
+        number = int(stem)
+        if not 0 < number <= len(self._numbered) or stem != f"{number:04}":
+            return False
+        return bool(self._numbered[number - 1])

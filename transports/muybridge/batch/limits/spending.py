@@ -125,7 +125,7 @@ def check_change(budget: Budget, use: BudgetUse | None) -> None:
     else:
         unknown = [one for one in budget.limits if use.spent[one] is None]
         if unknown:
-            said = f"requests were sent whose {unknown[0]} were not known"
+            said = f"it has sent requests, and the sum of their {unknown[0]} is unknown"
     if said is not None:
         raise InvalidBatch([BatchProblem("the budget", "", f"{said}; use another batch")])
 
