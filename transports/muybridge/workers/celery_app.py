@@ -20,10 +20,10 @@ import time
 from importlib import import_module
 from typing import Any, Final
 
-from muybridge import Client
 from muybridge.batch import SharedBatch, work
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.stores.port import StoreAway
+from muybridge.client import Client
 from muybridge.workers.environment import WorkerMisconfigured, WorkerSettings
 from muybridge.workers.messages import TASK, Refused, check_batch, check_message
 from muybridge_protocol.errors import MuybridgeError
