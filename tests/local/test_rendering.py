@@ -215,7 +215,7 @@ def test_each_family_looks_different(tmp_path: Path):
     """The colours of a picture alone show its family, whatever the seed."""
     colours: list[list[float]] = []
     for number, family in enumerate(FAMILIES):
-        render_png(picture(family=family, seed=number), tmp_path / family)
+        render_png(picture(160, 120, family=family, seed=number), tmp_path / family)
         colours.append(ImageStat.Stat(opened(tmp_path / family)).mean)
     for one, other in combinations(colours, 2):
         assert math.dist(one, other) > 20
@@ -227,6 +227,14 @@ def test_the_backdrop_repeats_itself_after_a_stride(backdrop: Backdrop):
     scene = Scene(width=300, height=200, coat=30, backdrop=backdrop)
     step = difference(scene.photograph(0.5), scene.photograph(0.51))
     assert difference(scene.photograph(0.9999), scene.photograph(0.0)) < step / 2
+
+
+@pytest.mark.parametrize("backdrop", Backdrop)
+def test_a_backdrop_can_be_drawn_in_any_size(backdrop: Backdrop):
+    """Photographs of a single pixel, and of sizes where lines are one pixel wide, can be taken."""
+    for width in (1, 2, 3, 8, *range(36, 46), 97):
+        scene = Scene(width=width, height=width, coat=30, backdrop=backdrop)
+        assert scene.photograph(0.3).size == (width, width)
 
 
 def test_a_family_without_a_look_of_its_own_has_one(tmp_path: Path):

@@ -54,13 +54,14 @@ class Wall:
 
     def _grid(self) -> None:
         """Squares, as on the screens before which people and animals were photographed."""
-        line = max(1, round(0.008 * self._scale))
+        # A sum with `line` before the 1 is taken off may round to less than where the line begins.
+        thickness = max(1, round(0.008 * self._scale)) - 1
         square = self._stride / 24
         for x in self._places(24):
-            self._draw.rectangle((x, 0, x + line - 1, self._foot), fill=_SHADE)
+            self._draw.rectangle((x, 0, x + thickness, self._foot), fill=_SHADE)
         for row in range(1, math.ceil(self._foot / square)):
             y = self._foot - row * square
-            self._draw.rectangle((0, y, self._width, y + line - 1), fill=_SHADE)
+            self._draw.rectangle((0, y, self._width, y + thickness), fill=_SHADE)
 
     def _hills(self) -> None:
         """Two ranges of hills, one behind the other."""
