@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from muybridge.batch.limits.rate import Permits, RequestRate, check_rate
+from muybridge.batch.limits.rate import Permits, RequestRate, check_rate, stored_rate
 from muybridge_protocol.fleet import Dispatch, Fleet
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Wait
@@ -183,7 +183,9 @@ def test_a_portion(rate: float | None, wanted: int, sharers: int, permits: Permi
 
 
 def test_a_rate_is_above_zero() -> None:
-    """A rate of nothing would stop a batch for ever, so it is refused."""
+    """A rate of nothing would stop a batch for ever, so it is refused. Infinity is no rate."""
+    assert RequestRate() == RequestRate(rate=None, next_at=0.0)
+    assert (stored_rate(math.inf), stored_rate(0.5)) == (None, 0.5)
     for rate in (0, -1.0, math.nan):
         with pytest.raises(ValueError, match="rate must be"):
             check_rate(rate)

@@ -28,6 +28,13 @@ def fleet_of(creates: int, *, shares_rate: bool = True, concurrency: int = 8) ->
     return fleet
 
 
+def test_there_are_none_at_first() -> None:
+    """An allowance begins without permits, with nothing used and nothing to lapse."""
+    assert Allowance() == Allowance(
+        left=0, at=-inf, interval=0.0, granted=-inf, size=0, lapses=-inf
+    )
+
+
 def test_nothing_is_sent_without_permits() -> None:
     """A fleet that shares its rate sends one request for each permit, at its time."""
     fleet = fleet_of(3)

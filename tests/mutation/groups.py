@@ -57,6 +57,11 @@ _ALL = (
             "tests/core/test_outages.py",
         ),
     ),
+    Group(
+        "limits",
+        (f"{_CORE}.fleet.allowance", f"{_BATCH}.limits.rate"),
+        ("tests/core/test_allowance.py", "tests/batch/test_rate.py"),
+    ),
     Group("credentials", ("muybridge.credentials",), ("tests/client/test_credentials.py",)),
     Group(
         "pacing",
