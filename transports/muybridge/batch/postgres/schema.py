@@ -109,11 +109,8 @@ BEGIN
         ON CONFLICT (batch, part, state) DO UPDATE SET items = known.items + excluded.items;
     ELSE
         INSERT INTO muybridge_counts AS known (batch, part, state, items)
-        SELECT batch, pg_backend_pid() % 16, state, sum(change)::bigint FROM (
-            SELECT batch, state, 1 AS change FROM new_items
-            UNION ALL SELECT batch, state, -1 FROM old_items
-        ) AS changes
-        GROUP BY batch, state HAVING sum(change) <> 0 ORDER BY batch, state
+        SELECT NEW.batch, pg_backend_pid() % 16, state, change
+        FROM (VALUES (OLD.state, -1), (NEW.state, 1)) AS changes (state, change) ORDER BY state
         ON CONFLICT (batch, part, state) DO UPDATE SET items = known.items + excluded.items;
     END IF;
     RETURN NULL;
@@ -121,9 +118,8 @@ END $$;
 CREATE TRIGGER muybridge_added_items AFTER INSERT ON muybridge_items
     REFERENCING NEW TABLE AS new_items
     FOR EACH STATEMENT EXECUTE FUNCTION muybridge_count_items();
-CREATE TRIGGER muybridge_moved_items AFTER UPDATE ON muybridge_items
-    REFERENCING OLD TABLE AS old_items NEW TABLE AS new_items
-    FOR EACH STATEMENT EXECUTE FUNCTION muybridge_count_items();
+CREATE TRIGGER muybridge_moved_items AFTER UPDATE OF state ON muybridge_items
+    FOR EACH ROW WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION muybridge_count_items();
 INSERT INTO muybridge_schema VALUES (1);
 """
 
