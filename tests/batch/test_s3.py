@@ -15,6 +15,8 @@ from click.testing import CliRunner
 
 from muybridge import AsyncClient, Client, batch
 from muybridge.batch import BatchEvent, SharedBatch, SharedReport, State, StoreUnusable, What
+from muybridge.batch.journal_errors import JournalAway
+from muybridge.batch.postgres import PostgresJournal
 from muybridge.batch.stores import open_store
 from muybridge.cli.commands import muybridge
 from muybridge_protocol.service import Service
@@ -149,6 +151,31 @@ def test_a_lost_response_of_s3(
     submit(server, shared, 1)
     faults = iter([Fault.STORED_AND_LOST])
     s3.fault = lambda path: next(faults, Fault.NONE) if "h1" in path else Fault.NONE
+    report = work(server, shared)
+    assert report.counts == {State.DOWNLOADED: 1}
+    assert report.entries[0].path == f"{OUT}/h1.png"
+    assert s3.objects() == {"horses/h1.png": picture(server, 1)}
+
+
+def test_a_record_that_fails(
+    server: BillingServer,
+    s3: S3,
+    shared: SharedBatch,
+    work: Work,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A result that is stored, but not recorded, is recorded later, even without its link."""
+    submit(server, shared, 1)
+    move = PostgresJournal.move
+    failures = iter([JournalAway("the database is away")])
+
+    def failing(journal: Any, entry: Any, before: Any, after: Any, **facts: Any) -> None:
+        if after is State.DOWNLOADED and (failure := next(failures, None)) is not None:
+            server.media_works = False
+            raise failure
+        move(journal, entry, before, after, **facts)
+
+    monkeypatch.setattr(PostgresJournal, "move", failing)
     report = work(server, shared)
     assert report.counts == {State.DOWNLOADED: 1}
     assert report.entries[0].path == f"{OUT}/h1.png"

@@ -21,7 +21,7 @@ from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner_files import ReplySlot
 from muybridge.batch.sqlite_values import one_line
 from muybridge.batch.stores.port import Stored, StoreUnusable
-from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.tracking import track_work
 from muybridge.files.saving import own_stem
@@ -212,8 +212,8 @@ class ItemWork:
         task_id = self.entry.task_id or ""
         return self._run.store.place(saved, self.entry.stem, task_id, leftovers)
 
-    def saved(self, placed: Stored) -> Entry:
-        """Record where the result is, and return the item as it is then."""
+    def saved(self, file: Path, placed: Stored) -> Entry:
+        """Record where the result is, remove the *file*, and return the item as it is then."""
         name = placed.name
         self._move(
             State.DOWNLOADED,
@@ -224,6 +224,8 @@ class ItemWork:
             reason=None,
             owner=None,
         )
+        with ignoring_errors(OSError):  # only now: until here, another attempt would need it
+            file.unlink(missing_ok=True)
         detail = f"{name} ({placed.avoided} is another file)" if placed.avoided else name
         self._run.event(
             self.entry, What.DOWNLOADED, detail, task=self.entry.task_id, path=placed.path

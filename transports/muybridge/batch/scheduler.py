@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -409,16 +410,16 @@ class Scheduler:
                     if not self._left:
                         work.not_saved(error)
             else:
-                await self._saved(work, placed)
+                await self._saved(work, saved, placed)
             with self._team.lock:
                 self._finish(work)
 
-    async def _saved(self, work: ItemWork, placed: Stored) -> None:
+    async def _saved(self, work: ItemWork, saved: Path, placed: Stored) -> None:
         """Record where a result is, and write its sidecar if that is wanted."""
         with self._team.lock:
             if self._left:
                 return
-            entry = work.saved(placed)
+            entry = work.saved(saved, placed)
         if not self._run.settings.sidecar:
             return
         write = partial(write_sidecar_of, entry, self._run.folder)

@@ -74,7 +74,10 @@ class Store(Protocol):
         ...
 
     def place(self, saved: Path, stem: str, task_id: str, leftovers: Container[str]) -> Stored:
-        """Store *saved* durably under a name that no other file has, and remove *saved*.
+        """Store *saved* durably under a name that no other file has.
+
+        If *saved* is not moved, it is removed once the journal has the name: until then, another
+        attempt needs it.
 
         Args:
             saved: A whole file on this machine.

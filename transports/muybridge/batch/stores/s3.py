@@ -104,7 +104,7 @@ class S3Store:
         return []
 
     def place(self, saved: Path, stem: str, task_id: str, leftovers: Container[str]) -> Stored:  # noqa: ARG002  there are none
-        """Store *saved* as an object that replaces no other one, and remove it.
+        """Store *saved* as an object that replaces no other one.
 
         Args:
             saved: A whole file on this machine.
@@ -128,7 +128,6 @@ class S3Store:
             numbers = count(2)
             while not self._put(name, data, marks) and not self._has(name, size, marks):
                 name = f"{stem}-{next(numbers)}{saved.suffix}"
-        saved.unlink()
         return Stored(
             name=f"{self._url}/{name}",
             size=size,
