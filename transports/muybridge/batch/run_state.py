@@ -17,7 +17,7 @@ from muybridge.batch.sqlite_values import one_line
 from muybridge.batch.stores.port import Store, StoreUnusable
 from muybridge.drivers.runtime import FOREVER
 from muybridge_protocol.delivery import concerns_every_request
-from muybridge_protocol.errors import ServiceError
+from muybridge_protocol.errors import OverBudget, ServiceError
 
 _FAILURES = frozenset({What.FAILED, What.REFUSED})
 _ENDS = frozenset({What.DOWNLOADED, *_FAILURES})
@@ -64,6 +64,7 @@ class Run:
         creates: Whether new tasks are created.
         ends_at: When it stops by itself, on the client's clock.
         stopped: Why no more tasks are created, or "".
+        over_budget: Whether that is a budget, which has room again if a create does nothing.
         sent: How many items it has taken to send.
         without_sidecar: How many results are saved, and their sidecars are not.
         store_failed: Whether the store could not take a result.
@@ -87,6 +88,7 @@ class Run:
     creates: bool = True
     ends_at: float = FOREVER
     stopped: str = ""
+    over_budget: bool = False
     sent: int = 0
     without_sidecar: int = 0
     store_failed: bool = False
@@ -154,6 +156,7 @@ class Run:
                 # Every other request would fail the same way.
                 self.creates = False
                 self.stopped = str(error)
+                self.over_budget = isinstance(error, OverBudget)
         self.event(entry, What.POSTPONED, str(error))
 
     def fail(self, error: BaseException) -> None:

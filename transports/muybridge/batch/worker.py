@@ -213,12 +213,15 @@ class _Turn:
         others: Whether other workers own items.
         lease: Seconds after which one that has fallen silent is declared dead.
         store_failed: Whether the store could not take a result.
+        over_budget: Whether it stopped at a budget, which creates of other workers may fill only
+            for a moment.
     """
 
     report: SharedReport
     others: bool
     lease: float
     store_failed: bool
+    over_budget: bool
 
     @property
     def unfinished(self) -> bool:
@@ -252,9 +255,12 @@ async def _work(
             pause = 1.0
         else:
             reached, doubtful = runtime.now(), turn.store_failed
-            if turn.report.stopped or not turn.unfinished or runtime.now() >= ends_at:
+            stopped = turn.report.stopped and not turn.over_budget
+            if stopped or not turn.unfinished or runtime.now() >= ends_at:
                 return turn.report
             progress = turn.others or turn.report.counts != before
+            if turn.over_budget and not progress:
+                return turn.report
             fruitless, before = (0 if progress else fruitless + 1), turn.report.counts
             if fruitless >= _FRUITLESS:
                 return turn.report
@@ -315,4 +321,5 @@ async def _turn(
             others=bool(journal.owners()),
             lease=journal.lease or 0,
             store_failed=run.store_failed,
+            over_budget=run.over_budget,
         )
