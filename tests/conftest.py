@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Generator
+from itertools import count
 from typing import Any, cast
 
 import pytest
@@ -37,20 +38,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-_SETTINGS = (
-    "MUYBRIDGE_API_KEY",
-    "MUYBRIDGE_BASE_URL",
-    "MUYBRIDGE_TEXT_BASE_URL",
-    "MUYBRIDGE_PRICES",
-)
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_numbers = count(1)
 
 
 @pytest.fixture(autouse=True)
-def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take this library's settings and proxies out of the environment."""
-    for name in (*_SETTINGS, *_PROXIES, *(proxy.lower() for proxy in _PROXIES)):
-        monkeypatch.delenv(name, raising=False)
+def _bare_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Take this library's settings and proxies out of the environment, and the user's ledger."""
+    settings = [name for name in os.environ if name.startswith("MUYBRIDGE_")]
+    for name in (*settings, *_PROXIES, *(proxy.lower() for proxy in _PROXIES)):
+        if not name.startswith("MUYBRIDGE_TEST_"):
+            monkeypatch.delenv(name, raising=False)
+    state = tmp_path_factory.getbasetemp() / "state" / str(next(_numbers))
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
 
 
 @pytest.hookimpl(wrapper=True)
