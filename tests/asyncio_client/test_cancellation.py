@@ -11,7 +11,7 @@ import json
 import re
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import attrs
@@ -54,6 +54,12 @@ class Books(BillingServer):
         with socket.create_connection((host, int(port))) as last:
             last.sendall(b"GET /v1/result/none HTTP/1.1\r\n\r\n")
             assert last.recv(1)
+        # A second Ctrl-C may leave connections open. Nothing more is read from them, though what
+        # was sent before is.
+        with self._lock:
+            for connection in self._connections:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RD)
         for thread in self._threads[1:]:
             thread.join(10)
             assert not thread.is_alive()
@@ -220,6 +226,14 @@ EVERY = pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.n
 """How many suspensions to go on from one strike to the next, where there are many."""
 
 
+# A second Ctrl-C ends the event loop, which then leaves tasks and connections as they are. Python
+# warns of them when the garbage collector finds them.
+LEFT_BEHIND = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <(coroutine|socket)[. ]:pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@LEFT_BEHIND
 @EVERY
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("way", WAYS)
@@ -251,6 +265,7 @@ def test_no_paid_id_is_lost(
     assert not all(finished)
 
 
+@LEFT_BEHIND
 @EVERY
 @pytest.mark.parametrize("way", WAYS)
 def test_batch(server: Books, way: str, tmp_path: Path, every: int, eager: bool) -> None:  # noqa: FBT001  a fixture
