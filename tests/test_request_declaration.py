@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 import attrs
 import pytest
 
+import muybridge
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest, UnknownFamily
 from muybridge_protocol.families import (
     FAMILIES,
@@ -201,16 +202,45 @@ def test_json_and_python_names():
 
 
 @pytest.mark.parametrize("name", ["colour", "imageUrls", "Prompt", "family"])
-def test_wrong_name_raises_type_error(name: str):
-    """A typed request under a name that it does not have raises TypeError, as any call does."""
-    with pytest.raises(TypeError, match=name):
+def test_wrong_name_is_a_problem(name: str):
+    """A name that a typed request does not have is a problem of the request."""
+    with pytest.raises(InvalidRequest, match=f"{name}: family .* has no such field"):
         toy(**{name: "y"})
 
 
-def test_missing_argument_raises_type_error():
-    """A typed request without a required argument raises TypeError, as any call does."""
-    with pytest.raises(TypeError, match="prompt"):
+def test_missing_argument_is_a_problem():
+    """A required argument that is missing is a problem of the request."""
+    with pytest.raises(InvalidRequest, match=r"1 problem.*\n  prompt: is required"):
         ImgbRequest(model="imgb-2")  # pyright: ignore[reportCallIssue]  # that is the mistake
+
+
+def test_wrong_names_are_told_with_all_other_problems():
+    """Wrong and missing names, and wrong values, are told together, by their names in Python."""
+    wrong: dict[str, Any] = {"promt": "x", "image_url": [], "reference_image": [], "duration": "4"}
+    with pytest.raises(InvalidRequest) as caught:
+        VidcRequest(model="vidc_o3", **wrong)
+    assert str(caught.value).splitlines()[1:] == [
+        "  promt: family vidc has no such field; did you mean prompt?",
+        "  image_url: family vidc has no such field; did you mean reference_images?",
+        "  reference_image: family vidc has no such field; did you mean reference_images?",
+        "  prompt: is required; use a text that is not blank",
+        "  duration: '4' is not an integer; use an integer",
+    ]
+
+
+def test_problems_have_the_names_of_arguments():
+    """The message has the name that the caller wrote, and `field` the one on the wire."""
+    with pytest.raises(InvalidRequest, match="  reference_images: 'a' is not") as caught:
+        VidcRequest(model="vidc_o3", prompt="x", reference_images=["a"])
+    assert [problem.field for problem in caught.value.problems] == ["referenceImages"]
+    with pytest.raises(InvalidRequest, match="  referenceImages: 'a' is not"):
+        VidcRequest.from_body({"model": "vidc_o3", "prompt": "x", "referenceImages": ["a"]})
+
+
+def test_signatures_are_those_of_the_fields():
+    """The signature of a request class names its fields, with their defaults."""
+    signature = inspect.signature(ImgbRequest)
+    assert [*signature.parameters] == [*(field.name for field in IMGB.fields), "extra"]
 
 
 def test_arguments_are_keywords():
@@ -449,3 +479,9 @@ def test_what_extra_becomes_is_checked_again() -> None:
     changed["resolution"] = "9k"
     with pytest.raises(InvalidRequest, match="9k"):
         encode(request, Service(base_url="https://api.example.com"))
+
+
+def test_a_request_of_no_family_is_missed_where_it_was_looked_for() -> None:
+    """The error for a name such as `ImageRequest` names the package that was asked."""
+    with pytest.raises(AttributeError, match="module 'muybridge' has no attribute 'ImageRequest'"):
+        _ = muybridge.ImageRequest

@@ -1,9 +1,10 @@
-"""Errors and warnings, one class for each thing that their reader may have to do next.
+"""Errors and warnings: one class for each possible next step.
 
-Local mistakes (`InvalidRequest`, `InvalidKey`, `InvalidIdentifier`, `InvalidAddress`) are raised
-before anything is sent. Everything else is a `ServiceError`: the request failed on its way to the
-service, or the service reported a problem. An error about a task carries the task, which
-`Task.to_token` can save.
+A `LocalError`, such as `InvalidRequest` or `InvalidKey`, is raised before anything is sent. A
+`ServiceError` says that the request failed on its way to the service, that the service reported a
+problem, or that a budget would be exceeded. A few others, such as `NoText` and `LedgerUnusable`,
+derive from `MuybridgeError` alone. An error about a task carries the task, which `Task.to_token`
+can save.
 
 A `ServiceError` is an attrs class. Its fields say what happened, and its message has three
 sentences: what happened, to which task, and what to do next. Each error equals only itself, and
@@ -137,11 +138,11 @@ class ServiceError(MuybridgeError):
         if self.task is None:
             return ""
         model = f" ({self.task.model})" if self.task.model else ""
-        return f"Task {shown_id(self.task.id)}{model} is safe."
+        return f"Task {shown_id(self.task.id)}{model} is not affected."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence, or ""."""
-        return self._advice if self.task is None else "Ask for it again later with its id."
+        return self._advice if self.task is None else "Query its result later with its id."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -160,17 +161,17 @@ class NotSent(ServiceError):
 
     def what(self) -> str:
         """Return what happened, as a sentence."""
-        tries = f" in {self.attempts} tries" if self.attempts > 1 else ""
-        return f"The request was not sent{tries}: {self.failure}."
+        attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
+        return f"The request could not be sent{attempts}: {self.failure}."
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        fix = "check the address and the network"
+        fix = "Check the address and the network"
         if self.failure.reason is Reason.REFUSED_HERE:
-            fix = "fix that"
+            fix = "Fix this"
         elif self.failure.phase is Phase.PROXY:
-            fix = "check the proxy's settings"
-        return f"Nothing was charged; {fix}, then send it again."
+            fix = "Check the proxy's settings"
+        return f"Nothing was charged. {fix}, then send the request again."
 
 
 class OverBudget(NotSent):
@@ -198,7 +199,7 @@ class Refused(ServiceError):
         body: The response's body, at most 64 KiB.
     """
 
-    _advice = "Fix what the service reports, then send it again."
+    _advice = "Fix the reported problem, then send the request again."
 
     status: int
     message: str = ""
@@ -217,7 +218,7 @@ class Unauthorized(Refused):
         """Return what to do next, as a sentence."""
         return (
             "Check that MUYBRIDGE_API_KEY contains only the key, and that the key belongs to this "
-            "service; a revoked key is replaced by the service's operator."
+            "service. If the key was revoked, ask the service's operator for a new one."
         )
 
 
@@ -227,8 +228,8 @@ class Forbidden(Refused):
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         return (
-            "The key is valid, but not provisioned for this endpoint, model or feature: "
-            "choose another model, or ask the service's operator."
+            "The key is valid, but may not use this endpoint, model or feature. Choose another "
+            "model, or ask the service's operator."
         )
 
 
@@ -245,7 +246,7 @@ class RateLimited(Refused):
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         wait = f" in {self.retry_after:.0f} s" if self.retry_after is not None else " later"
-        return f"Nothing was charged; try again{wait}."
+        return f"Nothing was charged. Try again{wait}."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -279,13 +280,15 @@ class CreateAmbiguous(ServiceError):
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         if not self.candidate_id:
-            return "Look at the account for a new task before sending it again."
+            return "Before you send the request again, check your account for a new task."
         if is_identifier(self.candidate_id):
             named = shown_id(self.candidate_id)
-            return f"The response names the id {named}: ask for its result first."
+            return (
+                f"The response contains the id {named}. Query it before you send the request again."
+            )
         return (
-            f"The response names {shown(self.candidate_id)} as the id, which cannot be asked for: "
-            "look at the account for a new task before sending it again."
+            f"The response contains {shown(self.candidate_id)} as the id, which is not a valid "
+            "id. Before you send the request again, check your account for a new task."
         )
 
 
@@ -298,8 +301,8 @@ class TextAmbiguous(CreateAmbiguous):
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         if self.raw and self.status is not None and 200 <= self.status <= 299:  # noqa: PLR2004  the class of success
-            return "What arrived of it is in the error's `raw`; asking again may cost again."
-        return "Its answer is lost; asking again may cost again."
+            return "The response is in the error's `raw`. Asking again may cost again."
+        return "The answer is lost. Asking again may cost again."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -318,7 +321,7 @@ class TaskEnded(ServiceError):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "A task that has ended does not change: create another."
+        return "The task will not change any more. Create a new one."
 
 
 class TaskFailed(TaskEnded):
@@ -397,7 +400,10 @@ class TaskNotFound(Refused):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "Check the id and the base URL; a task created seconds ago may need a moment."
+        return (
+            "Check the id and the base URL. If the task was created seconds ago, query it again "
+            "in a moment."
+        )
 
 
 class ResultExpired(TaskNotFound):
@@ -409,7 +415,7 @@ class ResultExpired(TaskNotFound):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "It cannot be restored: create another task."
+        return "It cannot be restored. Create a new task."
 
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
@@ -450,7 +456,7 @@ class ProtocolViolation(ServiceError):
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class AssetError(ServiceError):
-    """An asset may still exist.
+    """Base class of errors about deleting an asset.
 
     Args:
         asset_id: The asset's id.
@@ -461,7 +467,7 @@ class AssetError(ServiceError):
 
 @attrs.define(kw_only=True, slots=False, eq=False, repr=False, auto_exc=False)
 class AssetDeleteFailed(AssetError):
-    """The service did not delete the asset: `code` is not the string 0.
+    """The service did not delete the asset (the response's `code` is not "0").
 
     Args:
         code: The response's `code`.
@@ -480,7 +486,7 @@ class AssetDeleteFailed(AssetError):
 
 
 class AssetDeletePresumed(AssetDeleteFailed):
-    """The service did not delete the asset, but an earlier attempt may have.
+    """The service did not delete the asset, but an earlier attempt may have deleted it.
 
     The response to that attempt was lost.
     """
@@ -542,3 +548,11 @@ class LinkExpired(DownloadFailed):
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
         return "Links work for a limited time; if you know the task's id, query its result again."
+
+
+class NotCompleted(DownloadFailed):
+    """The task is not completed yet, so that there is nothing to download."""
+
+    def next_step(self) -> str:
+        """Return what to do next, as a sentence."""
+        return "Wait for the task first, and then download its result."

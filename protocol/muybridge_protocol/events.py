@@ -80,7 +80,8 @@ class WillRetry(FailureEvent):
 
     def sentence(self) -> str:
         """Return what happens, for people."""
-        return f"retrying {self.what} in {self.delay:.0f} s: {self.reason}"
+        digits = 0 if self.delay >= 1 else 1
+        return f"retrying {self.what} in {self.delay:.{digits}f} s: {self.reason}"
 
 
 @attrs.frozen
@@ -102,7 +103,8 @@ class ServiceSilent(FailureEvent):
     def sentence(self) -> str:
         """Return what happens, for people."""
         silence = f"no valid response for {self.silent / 60:.0f} minutes"
-        return f"{silence}, the task is safe; next poll in {self.delay:.0f} s: {self.reason}"
+        next_poll = f"Next poll in {self.delay:.0f} s: {self.reason}"
+        return f"{silence}; the task is not affected. {next_poll}"
 
 
 @attrs.frozen

@@ -8,7 +8,7 @@ of the response. They hold no key; the driver adds it last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from types import NoneType
 from typing import Any
@@ -124,7 +124,7 @@ class HttpHead:
         return find_header(self.headers, name)
 
     @property
-    def tells_end(self) -> bool:
+    def announces_end(self) -> bool:
         """Whether it says where the body ends, rather than leaving that to the connection's end."""
         return any(self.header(name) for name in ("Content-Length", "Transfer-Encoding"))
 
@@ -213,7 +213,42 @@ class TransportFailure:
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
-        return f"{self.reason} in phase {self.phase}{detail}"
+        return f"{describe_failure(self.reason, self.phase)}{detail}"
+
+
+def describe_failure(reason: Reason, phase: Phase) -> str:
+    """Return why and when an exchange failed, in words."""
+    if reason in _REASONS:
+        return _REASONS[reason]
+    return f"{'failed' if reason is Reason.OTHER else reason} {_PHASES[phase]}"
+
+
+_REASONS: Mapping[Reason, str] = {
+    Reason.NAME_RESOLUTION: "the host name cannot be resolved",
+    Reason.REFUSED: "connection refused",
+    Reason.UNREACHABLE: "the host is unreachable",
+    Reason.PROXY_REFUSED: "the proxy refused the connection",
+    Reason.REFUSED_HERE: "refused on this machine",
+    Reason.OVER_BUDGET: "over budget",
+    Reason.CERTIFICATE: "the server's certificate cannot be verified",
+    Reason.TLS: "the TLS connection failed",
+    Reason.TRUNCATED: "the response is truncated",
+    Reason.TOO_LARGE: "the response is too large",
+    Reason.MALFORMED: "the response is malformed",
+    Reason.PRIVATE_ADDRESS: "the host has a private address",
+    Reason.LOCAL_LIMIT: "a limit of this machine was reached",
+}
+"""The reasons that say enough by themselves. The others are followed by the phase."""
+
+_PHASES: Mapping[Phase, str] = {
+    Phase.RESOLVE: "while looking up the host",
+    Phase.CONNECT: "while connecting",
+    Phase.PROXY: "while connecting through the proxy",
+    Phase.TLS: "in the TLS handshake",
+    Phase.SEND: "while sending the request",
+    Phase.HEAD: "while waiting for the response",
+    Phase.BODY: "while reading the response",
+}
 
 
 def find_header(headers: Iterable[tuple[str, str]], name: str) -> str | None:

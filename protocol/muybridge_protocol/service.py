@@ -62,7 +62,7 @@ _OR_TEXT = "For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url."
 
 _SWAPPED = "It is not shown, because it may be the API key: check that the two are not swapped."
 
-ALLOW_DOWNLOADS = "to download it anyway, say allow_insecure_downloads=True"
+ALLOW_DOWNLOADS = "to download it anyway, pass allow_insecure_downloads=True"
 """The hint in a message about a link that is not downloaded."""
 
 _VERSION = "/v1"
@@ -199,7 +199,7 @@ class Service:
             if needs_https and is_clear_text(scheme, host):
                 raise InvalidAddress(
                     f"{_shown(url)} is plain http: the API key would travel in clear "
-                    "text. Use https, or say allow_plain_http=True."
+                    "text. Use https, or pass allow_plain_http=True."
                 )
             if "?" in url or "#" in url:
                 raise InvalidAddress(f"{_shown(url)}: a base URL has no query and no fragment.")

@@ -128,11 +128,14 @@ class FleetDrive:
 
     Args:
         react: Says what comes of a request, and when, if not at once.
-        options: The fleet's.
+        options: The fleet's. Without `concurrency`, any number of tasks may be in progress.
     """
 
     def __init__(self, react: Callable[[Seen], Reaction | After], **options: Any) -> None:
-        self.fleet: Fleet[Any] = Fleet(SERVICE, wall_offset=WALL, **SEEDED | options)
+        self._concurrency: int = options.pop("concurrency", 1_000_000)
+        self.fleet: Fleet[Any] = Fleet(
+            SERVICE, wall_offset=WALL, concurrency=self._concurrency, **SEEDED | options
+        )
         self.react = react
         self._options = options
         self.now = 0.0
@@ -145,12 +148,16 @@ class FleetDrive:
         self.under_way: list[tuple[float, int, Dispatch[Any], Reaction]] = []
         self._shadows: dict[Any, Shadow] = {}
         self._families: dict[Any, str] = {}
+        self._begun: set[Any] = set()
 
     def add(self, key: Any, work: MediaRequest | Task) -> None:
         self.fleet.add(key, work, self.now)
         self._shadows[key] = Shadow(len(self._shadows) + 1, work, self.now, self._options)
         family = work.family if isinstance(work, Task) else work.family.name
         self._families[key] = family or ""
+        self._begun.discard(key)  # of one that was dropped
+        if isinstance(work, Task):
+            self._begun.add(key)
 
     def outcome(self, key: Any) -> FleetOutcome[Any]:
         (outcome,) = (outcome for outcome in self.outcomes if outcome.key == key)
@@ -208,6 +215,10 @@ class FleetDrive:
 
     def _send(self, sent: Dispatch[Any]) -> None:
         self._shadows[sent.key].sends(sent, self.now)
+        if sent.key not in self._begun:
+            left = {one.key for one in self.fleet.outstanding()}
+            assert len(left & self._begun) < self._concurrency, "too many tasks in progress"
+            self._begun.add(sent.key)
         seen = Seen(self.now, sent.key, sent.request, sent.deadline)
         self.seen.append(seen)
         told = self.react(seen)

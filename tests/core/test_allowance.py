@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from muybridge_protocol.families.imgb import ImgbRequest
-from muybridge_protocol.fleet import Busy, Dispatch, Fleet
+from muybridge_protocol.fleet import Dispatch, Fleet
 from muybridge_protocol.fleet.allowance import Allowance
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.service import Service
@@ -15,12 +15,12 @@ from muybridge_protocol.service import Service
 from .driving import reply
 
 
-def fleet_of(creates: int, *, shares_rate: bool = True, concurrency: int = 8) -> Fleet[int]:
+def fleet_of(creates: int, *, shares_rate: bool = True, connections: int = 8) -> Fleet[int]:
     fleet: Fleet[int] = Fleet(
         Service(base_url="https://api.test"),
         wall_offset=0.0,
         seed=1,
-        concurrency=concurrency,
+        connections=connections,
         shares_rate=shares_rate,
     )
     for key in range(creates):
@@ -38,14 +38,14 @@ def test_there_are_none_at_first() -> None:
 def test_nothing_is_sent_without_permits() -> None:
     """A fleet that shares its rate sends one request for each permit, at its time."""
     fleet = fleet_of(3)
-    assert (fleet.next_action(0.0), fleet.wanted_permits(0.0)) == (Busy(), 3)
+    assert (fleet.next_action(0.0), fleet.wanted_permits(0.0)) == (Wait(0.0), 3)
     fleet.allow(2, 0.0, at=1.0, interval=0.5)
     assert fleet.wanted_permits(0.0) == 0
     assert fleet.next_action(0.0) == Wait(1.0)
     assert isinstance(fleet.next_action(1.0), Dispatch)
     assert fleet.next_action(1.0) == Wait(1.5)
     assert isinstance(fleet.next_action(1.5), Dispatch)
-    assert (fleet.next_action(1.5), fleet.wanted_permits(1.5)) == (Busy(), 2)
+    assert (fleet.next_action(1.5), fleet.wanted_permits(1.5)) == (Wait(1.5), 2)
     assert fleet.under_way == 2
 
 
@@ -55,7 +55,7 @@ def test_permits_lapse() -> None:
     fleet.allow(2, 0.0, at=1.0, interval=0.5)
     assert fleet.wanted_permits(2.99) == 0
     assert fleet.wanted_permits(3.0) == 2
-    assert fleet.next_action(3.0) == Busy()
+    assert fleet.next_action(3.0) == Wait(3.0)
 
 
 def test_no_permits_are_asked_for_in_vain() -> None:
@@ -68,7 +68,7 @@ def test_no_permits_are_asked_for_in_vain() -> None:
     stopped = fleet_of(1)
     stopped.stop()
     assert stopped.wanted_permits(0.0) == 0
-    fleet = fleet_of(2, concurrency=1)
+    fleet = fleet_of(2, connections=1)
     fleet.allow(1, 0.0, at=0.0, interval=0.0)
     sent = fleet.next_action(0.0)
     assert isinstance(sent, Dispatch)

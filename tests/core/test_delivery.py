@@ -874,8 +874,8 @@ def test_an_id_that_is_too_long() -> None:
     assert isinstance(run.outcome, CreateAmbiguous)
     assert run.outcome.candidate_id == told
     assert run.outcome.next_step() == (
-        f"The response names '{'x' * 76}... as the id, which cannot be asked for: "
-        "look at the account for a new task before sending it again."
+        f"The response contains '{'x' * 76}... as the id, which is not a valid id. "
+        "Before you send the request again, check your account for a new task."
     )
 
 
@@ -894,7 +894,7 @@ def test_a_candidate_is_told_whole(told: str, shown: str) -> None:
     run = drive(create(), raw(500, json.dumps({"id": told}).encode()))
     assert isinstance(run.outcome, CreateAmbiguous)
     assert run.outcome.candidate_id == told
-    assert f"names the id {shown}: ask" in str(run.outcome)
+    assert f"contains the id {shown}. Query it" in str(run.outcome)
 
 
 def test_a_made_candidate_is_told_on_one_line() -> None:
@@ -1311,7 +1311,7 @@ def every_error() -> list[ServiceError]:
             (text_call, [lost()]),
         ]
     ]
-    return found
+    return [*found, errors.NotCompleted(reason="the task is not completed yet (status queued)")]
 
 
 def test_every_error_after_a_create_carries_the_task() -> None:

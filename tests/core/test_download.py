@@ -12,7 +12,10 @@ from muybridge_protocol.errors import (
     Forbidden,
     InvalidAddress,
     LinkExpired,
+    NotCompleted,
     Refused,
+    TaskCancelled,
+    TaskFailed,
     Unauthorized,
 )
 from muybridge_protocol.events import DownloadProgress, WillRetry
@@ -655,6 +658,26 @@ def test_a_link_is_asked_for_first() -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "expired", "never"),
+    [
+        (result("queued"), LinkExpired, NotCompleted),
+        (result("processing"), LinkExpired, NotCompleted),
+        (result("failed", error="x"), LinkExpired, TaskFailed),
+        (result("cancelled"), LinkExpired, TaskCancelled),
+    ],
+)
+def test_a_task_without_a_result(
+    answer: HttpResponse, expired: type[Exception], never: type[Exception]
+) -> None:
+    """A task that has no result is no expired link, unless there was a link before."""
+    assert type(drive(download(about=task()), reply(410), answer).outcome) is expired
+    outcome = drive(download(None, about=task()), answer).outcome
+    assert type(outcome) is never
+    assert getattr(outcome, "task", None) == task()
+    assert "link" not in str(outcome)
+
+
+@pytest.mark.parametrize(
     ("answer", "kind"),
     [
         (result("completed", "t2", video_url=FRESH), DownloadFailed),
@@ -666,8 +689,6 @@ def test_a_link_is_asked_for_first() -> None:
         (result("completed"), LinkExpired),
         (result("completed", video_url=""), LinkExpired),
         (result("completed", video_url=7), LinkExpired),
-        (result("processing"), LinkExpired),
-        (result("failed", error="x"), LinkExpired),
         (reply(404), LinkExpired),
         (reply(401), Unauthorized),
         (reply(403), Forbidden),
@@ -759,7 +780,7 @@ def test_a_name_that_leads_to_a_private_host() -> None:
     failure = TransportFailure(phase=Phase.CONNECT, sent=False, reason=Reason.PRIVATE_ADDRESS)
     outcome = drive(download(), failure).outcome
     assert isinstance(outcome, DownloadFailed)
-    assert "say allow_insecure_downloads=True" in str(outcome)
+    assert "pass allow_insecure_downloads=True" in str(outcome)
 
 
 def test_a_query_of_the_link_is_not_shown() -> None:

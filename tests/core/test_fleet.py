@@ -226,7 +226,7 @@ def test_times_that_are_none_are_refused_at_once(bad: dict[str, float]) -> None:
 def test_limits_below_one_are_refused() -> None:
     """A fleet that may send nothing would wait forever."""
     with pytest.raises(ValueError, match="at least 1"):
-        FleetDrive(MadeUpService(), concurrency=0)
+        FleetDrive(MadeUpService(), connections=0)
     with pytest.raises(ValueError, match="at least 1"):
         FleetDrive(MadeUpService(), per_family={"imga": 0})
 
@@ -234,7 +234,7 @@ def test_limits_below_one_are_refused() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_without_limits_every_request_goes_out_when_it_is_due(seed: int) -> None:
     """A fleet with room sends each query at the very time at which it would be sent alone."""
-    drive = FleetDrive(MadeUpService(queries=5, latency=0.25), seed=seed, concurrency=1000)
+    drive = FleetDrive(MadeUpService(queries=5, latency=0.25), seed=seed, connections=1000)
     for number in range(100):
         drive.add(number, known_task(f"t{number}", "imga" if number % 2 else "vidm"))
     alone = FleetDrive(MadeUpService(queries=5, latency=0.25), seed=seed)
@@ -263,7 +263,7 @@ def test_one_that_ends_without_sending_takes_up_no_place() -> None:
 
 def test_limits_hold_overall_and_by_family() -> None:
     """No more is under way than allowed, and what is allowed is used."""
-    drive = FleetDrive(MadeUpService(latency=2), concurrency=7, per_family={"imga": 3, "vidm": 2})
+    drive = FleetDrive(MadeUpService(latency=2), connections=7, per_family={"imga": 3, "vidm": 2})
     for number in range(30):
         drive.add(("a", number), IMGA)
         drive.add(("b", number), IMGB)
@@ -305,9 +305,126 @@ def test_a_family_that_a_poll_reveals_has_its_limit() -> None:
             fleet.receive(one.ticket, result("processing", f"t{one.key}", model="imga"), now)
 
 
+# Tasks in progress.
+
+
+def in_progress(drive: FleetDrive) -> list[Any]:
+    """Return whose tasks are in progress."""
+    left = drive.fleet.outstanding()
+    return sorted(one.key for one in left if one.task is not None or one.under_way)
+
+
+@pytest.mark.parametrize("limits", [{"concurrency": 3}, {"per_family": 3}], ids=["all", "family"])
+def test_the_next_request_is_created_when_a_task_has_ended(limits: dict[str, int]) -> None:
+    """A limit of three creates three tasks, and the fourth when one of them has ended."""
+    service = MadeUpService(queries=10**9)
+    drive = FleetDrive(service, **limits)
+    for number in range(5):
+        drive.add(number, IMGA)
+    drive.run(until=100.0)
+    assert in_progress(drive) == [0, 1, 2]
+    assert drive.fleet.under_way == 0
+    ended = result("failed")
+
+    def end_one(seen: Seen) -> Any:
+        return about(ended, seen) if seen.key == 1 else service(seen)
+
+    drive.react = end_one
+    drive.run(until=200.0)
+    assert in_progress(drive) == [0, 2, 3]
+    assert [outcome.key for outcome in drive.outcomes] == [1]
+
+
+@pytest.mark.parametrize("end", ["refused", "lost", "dropped", "settled"])
+def test_a_request_that_ends_leaves_its_place_to_the_next(end: str) -> None:
+    """However a create ends, the next one begins, and not before."""
+    drive = FleetDrive(MadeUpService(), concurrency=1)
+    for key in ("a", "b"):
+        drive.add(key, IMGA)
+    sent = drive.fleet.next_action(0.0)
+    assert isinstance(sent, Dispatch)
+    assert drive.fleet.next_action(0.0) == Busy()
+    match end:
+        case "dropped":
+            drive.fleet.drop("a")
+        case "settled":
+            drive.fleet.settle(sent.ticket, CreateAmbiguous(reason="unknown"), 0.0)
+        case "refused":
+            drive.fleet.receive(sent.ticket, reply(400), 0.0)
+        case _:
+            drive.fleet.fail(sent.ticket, lost(), 0.0)
+    if end != "dropped":
+        assert isinstance(drive.fleet.next_action(0.0), FleetOutcome)
+    sent = drive.fleet.next_action(0.0)
+    assert isinstance(sent, Dispatch)
+    assert sent.key == "b"
+
+
+def test_a_create_that_retries_keeps_its_place() -> None:
+    """While a refused create waits for its retry, no other takes its place."""
+    replies = iter([reply(429, Retry_After="5")])
+    service = MadeUpService(queries=0)
+    drive = FleetDrive(lambda seen: next(replies, None) or service(seen), concurrency=1)
+    for number in range(2):
+        drive.add(number, IMGA)
+    drive.run()
+    assert drive.order()[:2] == [0, 0]
+    assert len(drive.outcomes) == 2
+
+
+def test_a_create_that_was_dropped_at_rest_leaves_its_place() -> None:
+    """A create that is dropped before its retry counts no more."""
+    drive = FleetDrive(lambda _: reply(429, Retry_After="5"), concurrency=1)
+    for key in ("a", "b"):
+        drive.add(key, IMGA)
+    drive.run(until=1.0)
+    drive.fleet.drop("a")
+    drive.run(until=10.0)
+    assert drive.order()[:2] == ["a", "b"]
+
+
+def test_tasks_that_are_added_count_and_are_polled_at_once() -> None:
+    """Tasks beyond the limit are all polled; a request waits until there are fewer than that."""
+    drive = FleetDrive(MadeUpService(queries=10**9), concurrency=2)
+    drive.add("new", IMGA)
+    for number in range(4):
+        drive.add(str(number), known_task(f"t{number}", age=HOUR))
+    drive.run(until=100.0)
+    assert set(drive.order()) == {"0", "1", "2", "3"}
+    for number in range(3):
+        drive.fleet.drop(str(number))
+    drive.run(until=200.0)
+    assert in_progress(drive) == ["3", "new"]
+
+
+def test_a_task_counts_for_the_family_that_a_poll_reveals() -> None:
+    """A bare id takes a place in its family once a poll names the model, until it ends."""
+    drive = FleetDrive(lambda _: result("processing", "t0", model="imga"), per_family=1)
+    drive.add("old", Task(id="t0"))
+    drive.run(until=100.0)
+    drive.add("new", IMGA)
+    drive.run(until=200.0)
+    assert "new" not in drive.order()
+    drive.fleet.drop("old")
+    drive.step()
+    assert drive.order()[-1] == "new"
+
+
+def test_families_take_turns_for_places() -> None:
+    """When tasks end, their places go to each family in turn, however many wait in one."""
+    drive = FleetDrive(MadeUpService(queries=0), concurrency=1)
+    for number in range(20):
+        drive.add(("a", number), IMGA)
+    for number in range(3):
+        drive.add(("b", number), IMGB)
+    drive.run()
+    created = [seen.key[0] for seen in drive.seen if seen.request.paid]
+    assert created[:6] == ["a", "b", "a", "b", "a", "b"]
+
+
 def test_families_take_turns() -> None:
     """A thousand requests of one family do not keep another's waiting."""
-    drive = FleetDrive(MadeUpService(latency=1), concurrency=1)
+    drive = FleetDrive(MadeUpService(latency=1), connections=1)
     for number in range(100):
         drive.add(("a", number), IMGA)
     for number in range(3):
@@ -318,7 +435,7 @@ def test_families_take_turns() -> None:
 
 def test_polls_do_not_starve_creates() -> None:
     """However many polls are due, every second request is a create, while there are any."""
-    drive = FleetDrive(MadeUpService(latency=1, queries=10**9), concurrency=1)
+    drive = FleetDrive(MadeUpService(latency=1, queries=10**9), connections=1)
     for number in range(100):
         drive.add(("poll", number), known_task(f"t{number}", age=HOUR))
     for number in range(10):
@@ -330,7 +447,7 @@ def test_polls_do_not_starve_creates() -> None:
 
 def test_creates_do_not_starve_polls() -> None:
     """However many creates wait, every second request is a poll, while any is due."""
-    drive = FleetDrive(MadeUpService(latency=1), concurrency=1)
+    drive = FleetDrive(MadeUpService(latency=1), connections=1)
     for number in range(100):
         drive.add(("create", number), IMGA)
     for number in range(10):
@@ -342,7 +459,7 @@ def test_creates_do_not_starve_polls() -> None:
 
 def test_results_that_expire_sooner_are_fetched_first() -> None:
     """Of tasks that are due at the same time, those whose result dies first go first."""
-    drive = FleetDrive(MadeUpService(queries=0, latency=1), concurrency=1)
+    drive = FleetDrive(MadeUpService(queries=0, latency=1), connections=1)
     ages = [3, 23, 1, 20, 8]
     for age in ages:
         drive.add(age, known_task(f"t{age}", "imgb", age=age * HOUR))
@@ -352,7 +469,7 @@ def test_results_that_expire_sooner_are_fetched_first() -> None:
 
 def test_a_result_that_is_known_to_be_there_is_fetched_before_others() -> None:
     """A completed task goes before one that may still be at work, whatever their ages."""
-    drive = FleetDrive(MadeUpService(queries=0, latency=1), concurrency=1)
+    drive = FleetDrive(MadeUpService(queries=0, latency=1), connections=1)
     drive.add("old", known_task("t1", "imgb", age=20 * HOUR))
     drive.add("there", known_task("t2", "imgb", age=HOUR, status=Status.COMPLETED))
     drive.run()
@@ -362,7 +479,7 @@ def test_a_result_that_is_known_to_be_there_is_fetched_before_others() -> None:
 def test_no_poll_waits_for_ever_behind_more_urgent_ones() -> None:
     """A fresh task is asked for within its share of patience, though urgent ones never cease."""
     drive = FleetDrive(
-        MadeUpService(queries=10**9, latency=1), concurrency=1, poll_interval=0, wait=None
+        MadeUpService(queries=10**9, latency=1), connections=1, poll_interval=0, wait=None
     )
     for number in range(5):
         drive.add(("urgent", number), known_task(f"u{number}", "imgb", age=23.9 * HOUR))
@@ -374,7 +491,7 @@ def test_no_poll_waits_for_ever_behind_more_urgent_ones() -> None:
 
 def test_what_becomes_due_while_many_wait_is_not_forgotten() -> None:
     """Thousands that become due at once are all sent, each of them once."""
-    drive = FleetDrive(MadeUpService(queries=0), concurrency=3)
+    drive = FleetDrive(MadeUpService(queries=0), connections=3)
     for number in range(3000):
         drive.add(number, known_task(f"t{number}", "vidm" if number % 3 else "imgb"))
     drive.now = 1000.0
@@ -392,7 +509,7 @@ def test_a_create_that_tries_again_goes_before_those_that_have_not_begun() -> No
         return After(1.0, reply(429, Retry_After="1") if first else service.answer(seen))
 
     service = MadeUpService(queries=10**9)
-    drive = FleetDrive(react, concurrency=1)
+    drive = FleetDrive(react, connections=1)
     for number in range(10):
         drive.add(number, IMGA)
     drive.run(until=2.5)
@@ -422,7 +539,7 @@ def test_a_retry_after_with_another_status_slows_down_too() -> None:
     """A 503 that names a time is obeyed by all, as a 429 is."""
     answers = iter([reply(503, Retry_After="20")])
     service = MadeUpService()
-    drive = FleetDrive(lambda seen: next(answers, None) or service(seen), concurrency=1)
+    drive = FleetDrive(lambda seen: next(answers, None) or service(seen), connections=1)
     drive.add("a", known_task("t1", age=HOUR))
     drive.add("b", known_task("t2", age=HOUR))
     drive.run()
@@ -433,7 +550,7 @@ def test_requests_are_spaced_after_a_refusal_and_less_so_after_successes() -> No
     """The gap after a 429 shrinks with each success, until there is none."""
     answers = iter([reply(429)])
     service = MadeUpService(queries=0)
-    drive = FleetDrive(lambda seen: next(answers, None) or service(seen), concurrency=4)
+    drive = FleetDrive(lambda seen: next(answers, None) or service(seen), connections=4)
     for number in range(300):
         drive.add(number, known_task(f"t{number}", age=HOUR))
     drive.run()
@@ -497,7 +614,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 def test_after_a_stop_only_what_may_be_charged_is_heard_out() -> None:
     """A stopped fleet sends nothing, is busy until the last create is answered, and then done."""
-    drive = FleetDrive(MadeUpService(latency=5), concurrency=4)
+    drive = FleetDrive(MadeUpService(latency=5), connections=4)
     drive.add("old", known_task("t1", age=HOUR))
     for number in range(10):
         drive.add(number, IMGA)
@@ -518,7 +635,7 @@ def test_after_a_stop_only_what_may_be_charged_is_heard_out() -> None:
 
 def test_what_is_outstanding_is_told_at_every_stage() -> None:
     """Not begun, sent, throttled or waiting: each operation is reported until it ends."""
-    drive = FleetDrive(MadeUpService(latency=1), concurrency=2)
+    drive = FleetDrive(MadeUpService(latency=1), connections=2)
     for number in range(4):
         drive.add(number, IMGA)
     drive.add("old", known_task("t1"))
@@ -535,7 +652,7 @@ def test_what_is_outstanding_is_told_at_every_stage() -> None:
 
 def test_what_is_dropped_sends_nothing_more() -> None:
     """An operation that is dropped is skipped, in whatever state; the others continue."""
-    drive = FleetDrive(MadeUpService(latency=1), concurrency=2, per_family=1)
+    drive = FleetDrive(MadeUpService(latency=1), connections=2, per_family=1)
     for key in ("under way", "not begun"):
         drive.add(key, IMGA)
     for key, family in (("waiting", "imgb"), ("kept", "imgb")):
@@ -629,7 +746,8 @@ class FleetMachine(RuleBasedStateMachine):
     drive: FleetDrive
 
     @initialize(
-        concurrency=st.integers(1, 5),
+        concurrency=st.integers(1, 6),
+        connections=st.integers(1, 5),
         per_family=st.none() | st.integers(1, 3),
         wait=st.none() | st.floats(1, 1000),
         seed=st.integers(0, 2**32),
@@ -696,7 +814,7 @@ class FleetMachine(RuleBasedStateMachine):
     @invariant()
     def limits_hold(self) -> None:
         drive = self.drive
-        assert drive.most["all"] <= self.options["concurrency"]
+        assert drive.most["all"] <= self.options["connections"]
         limit = self.options["per_family"] or float("inf")
         # All families that the fleet does not know share one limit.
         assert all(most <= limit for family, most in drive.most.items() if family != "all")
@@ -810,7 +928,7 @@ def test_a_clock_that_goes_back_sends_nothing_early(per_family: int | None) -> N
 
 def test_what_is_under_way_is_told_as_such() -> None:
     """An operation whose request has been handed out is under way, and no other."""
-    fleet = Fleet[str](SERVICE, wall_offset=WALL, seed=0, concurrency=1)
+    fleet = Fleet[str](SERVICE, wall_offset=WALL, seed=0, connections=1)
     fleet.add("a", IMGA, 0.0)
     fleet.add("b", IMGA, 0.0)
     assert isinstance(fleet.next_action(0.0), Dispatch)
@@ -846,7 +964,7 @@ def test_polls_are_noted_as_they_are_handed_out_and_as_they_end() -> None:
 
 def test_successes_after_a_429_close_the_gap_between_requests() -> None:
     """Once requests that were sent after a 429 succeed, the waits between them end."""
-    fleet = Fleet[int](SERVICE, wall_offset=WALL, seed=0, concurrency=1)
+    fleet = Fleet[int](SERVICE, wall_offset=WALL, seed=0, connections=1)
     for number in range(200):
         fleet.add(number, IMGA, 1000.0)
     now, waits, answers = 1000.0, [0.0], iter([reply(429)])

@@ -16,9 +16,9 @@ IMGA = ImgaRequest(model="imga", prompt="a horse")
 TASK = Task(id="task-1", family="imga")
 
 
-def begun(*, concurrency: int = 1) -> tuple[Fleet[str], Dispatch[str]]:
+def begun(*, connections: int = 1) -> tuple[Fleet[str], Dispatch[str]]:
     """Return a fleet of two creates, and the first dispatch."""
-    fleet: Fleet[str] = Fleet(SERVICE, wall_offset=WALL, seed=1, concurrency=concurrency)
+    fleet: Fleet[str] = Fleet(SERVICE, wall_offset=WALL, seed=1, connections=connections)
     fleet.add("one", IMGA, 0.0)
     fleet.add("two", IMGA, 0.0)
     sent = fleet.next_action(0.0)

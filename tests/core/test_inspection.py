@@ -349,7 +349,7 @@ def test_a_private_address() -> None:
     failed = start().fail(failure, 1.0)
     assert isinstance(failed.settled, Settled)
     assert isinstance(failed.settled.outcome, MediaFacts)
-    assert "say allow_insecure_downloads=True" in failed.settled.outcome.missing
+    assert "pass allow_insecure_downloads=True" in failed.settled.outcome.missing
 
 
 def test_redirects() -> None:

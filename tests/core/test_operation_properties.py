@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muybridge_protocol import errors
@@ -29,6 +29,7 @@ from muybridge_protocol.operations.download import Part, Saved, Stage
 from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import is_identifier, is_printable_id
+from sampling import examples
 
 from .driving import (
     LINK,
@@ -344,6 +345,7 @@ def test_no_cut_id_is_believed(body: bytes, cut: int, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STARTS)
+@settings(max_examples=examples(40))
 @given(script=st.lists(reactions, min_size=1, max_size=6), last=lasts, seed=st.integers(0, 99))
 def test_same_inputs_same_outputs(
     name: str, script: list[Reaction], last: Reaction, seed: int
@@ -361,6 +363,7 @@ def snapshot(operation: Operation[Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", STARTS)
+@settings(max_examples=examples(40))
 @given(first=reactions, second=reactions, seed=st.integers(0, 99))
 def test_operations_are_values(name: str, first: Reaction, second: Reaction, seed: int) -> None:
     """A transition leaves the earlier value as it was, and it can be used again."""

@@ -71,7 +71,7 @@ def tasks(kind: str, count: int, *, staggered: bool) -> Iterable[Task]:
 
 
 def watched(
-    kind: str, count: int, fault: str | None, *, begins: float = BEGINS, concurrency: int = 64,
+    kind: str, count: int, fault: str | None, *, begins: float = BEGINS, connections: int = 64,
     staggered: bool = True, wait: float | None = None,
 ) -> Seen:  # fmt: skip
     """Return what a service sees of a fleet that is down from *begins* to `ENDS`.
@@ -80,7 +80,9 @@ def watched(
     soon after the outage.
     """
     model = MODELS["vidv" if kind == "bare id" else kind]
-    fleet: Fleet[int] = Fleet(SERVICE, wall_offset=WALL, seed=7, concurrency=concurrency, wait=wait)
+    fleet: Fleet[int] = Fleet(
+        SERVICE, wall_offset=WALL, seed=7, concurrency=count, connections=connections, wait=wait
+    )
     for number, task in enumerate(tasks(kind, count, staggered=staggered)):
         fleet.add(number, task, 0.0)
 
@@ -156,7 +158,7 @@ def test_an_outage_makes_a_fleet_quieter(kind: str, fault: str) -> None:
 @pytest.mark.parametrize("fault", ["503", "hangs"])
 def test_a_thousand_tasks_of_one_moment_come_back_one_after_another(fault: str) -> None:
     """An outage from the first poll on, of tasks that were all created at once, makes no burst."""
-    seen = watched("vidg", 1000, fault, begins=0, concurrency=8, staggered=False)
+    seen = watched("vidg", 1000, fault, begins=0, connections=8, staggered=False)
     usual = 1000.0  # of each minute, with 60 s between the polls of a task
     assert max(seen.between(at, at + MINUTE) for at in range(600, 2040, 10)) <= 1.2 * usual
     assert seen.between(ENDS, DONE_AT) > 1000

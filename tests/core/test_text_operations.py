@@ -228,7 +228,7 @@ def test_an_unreadable_reply_is_ambiguous(body: bytes) -> None:
     reasons = ("the response cannot be read: ", "the response is not a JSON")
     assert run.outcome.reason.startswith(reasons)
     assert (run.outcome.raw, run.outcome.status) == (body, 200)
-    words = "is in the error's `raw`" if body else "Its answer is lost"
+    words = "is in the error's `raw`" if body else "The answer is lost"
     assert words in str(run.outcome)
 
 
@@ -343,8 +343,8 @@ MESSAGES: list[tuple[list[Reaction], str]] = [
         [lost(Phase.HEAD, Reason.RESET)],
         (
             "The request may have been accepted and charged, but the response is missing or "
-            "unusable: connection reset in phase head. It was not sent again. "
-            "Its answer is lost; asking again may cost again."
+            "unusable: connection reset while waiting for the response. It was not sent again. "
+            "The answer is lost. Asking again may cost again."
         ),
     ),
     (
@@ -352,28 +352,28 @@ MESSAGES: list[tuple[list[Reaction], str]] = [
         (
             "The request may have been accepted and charged, but the response is missing or "
             "unusable: status 500: oops. It was not sent again. "
-            "Its answer is lost; asking again may cost again."
+            "The answer is lost. Asking again may cost again."
         ),
     ),
     (
         repeat(3, unsent()),
         (
-            "The request was not sent in 3 tries: connection refused in phase connect. "
-            "Nothing was charged; check the address and the network, then send it again."
+            "The request could not be sent (3 attempts): connection refused. "
+            "Nothing was charged. Check the address and the network, then send the request again."
         ),
     ),
     (
         [reply(404, {"error": {"code": 404, "message": "no such model", "status": "NOT_FOUND"}})],
         (
             "The service refused the request with status 404: no such model. "
-            "Fix what the service reports, then send it again."
+            "Fix the reported problem, then send the request again."
         ),
     ),
     (
         [reply(429, {"error": {"message": "quota"}}, Retry_After="3600")],
         (
             "The service refused the request with status 429: quota. "
-            "Nothing was charged; try again in 3600 s."
+            "Nothing was charged. Try again in 3600 s."
         ),
     ),
 ]

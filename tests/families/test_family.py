@@ -142,7 +142,12 @@ def test_a_model_that_is_not_listed_must_be_meant() -> None:
     """A model that the tables do not know is let through on purpose, or where all unknown is."""
     made = family()
     unknown = {**LEAST, "model": "finer"}
-    assert told(made, unknown) == ["one_of model: 'finer' is not accepted; use plain or fine"]
+    assert told(made, unknown) == [
+        "one_of model: 'finer' is not accepted; did you mean fine? use plain or fine"
+    ]
+    assert told(made, {**LEAST, "model": "coarse"}) == [
+        "one_of model: 'coarse' is not accepted; use plain or fine"
+    ]
     assert told(made, unknown, keep_unknown=True) == []
     assert told(made, {**LEAST, "model": Unlisted("finer")}) == []
     assert told(made, {**LEAST, "model": ""}, keep_unknown=True) == [
@@ -179,6 +184,15 @@ def test_unknown_fields_are_mistakes_where_the_body_is_shown() -> None:
 def test_misspellings(wire: str, meant: str | None) -> None:
     """What a field was probably meant to be is found, whatever its case and underscores."""
     assert family().suggestion(wire) == meant
+
+
+@pytest.mark.parametrize(
+    ("wire", "meant"),
+    [("image_url", "referenceImages"), ("video", "referenceVideos"), ("colour", None)],
+)
+def test_fields_for_media_with_names_of_other_services(wire: str, meant: str | None) -> None:
+    """A name that speaks of pictures or videos suggests the field that takes most of them."""
+    assert FAMILIES["vidsb"].suggestion(wire) == meant
 
 
 def test_extra_holds_what_is_not_known() -> None:

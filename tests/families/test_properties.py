@@ -450,7 +450,7 @@ def test_old_names_mean_the_new(body: Body, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@WHOLE
+@QUICK
 @given(body=bodies)
 def test_any_mapping_ends_well(name: str, body: Body) -> None:
     """Any mapping at all ends in a report, and in a request or in `InvalidRequest`."""

@@ -103,7 +103,7 @@ WITHOUT_TEXT: list[tuple[dict[str, Any], str]] = [
     ),
     (
         candidate({"functionCall": {}}, finishReason="STOP"),
-        "The answer has no text; its parts contain functionCall.",
+        "The answer has no text; its parts contain functionCall. Read function_calls.",
     ),
     (
         candidate(

@@ -88,7 +88,7 @@ def read(
     """Return the chunks of *body*, and how its stream was interrupted, if it was."""
     told, failure = FRAMINGS[framing]
     reader = StreamReader(dialect)
-    reader.end_is_told = told
+    reader.end_is_announced = told
     chunks: list[Any] = []
     try:
         chunks += reader.take(body)

@@ -1,6 +1,6 @@
 """The families: one module for each, and the table of all of them.
 
-Every module in this folder, except `examples`, `family` and `request`, is a family, and is found
+Every module in this folder, except those in `_NO_FAMILIES`, is a family, and is found
 by being here: `vidx.py` defines `VIDX` and `VidxRequest`. The names of single families below are
 there for type checkers only.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.families.vidsb import VIDSB, VidsbRequest
     from muybridge_protocol.families.vidv import VIDV, VidvRequest
 
-_NO_FAMILIES: Final = {"docstrings", "examples", "family", "references", "request"}
+_NO_FAMILIES: Final = {"docstrings", "examples", "family", "naming", "references", "request"}
 """The modules in this folder that are not families."""
 
 
@@ -120,11 +120,21 @@ def find_family(name: str) -> Family:
     """Return the family *name*.
 
     Raises:
-        UnknownFamily: There is none. The message lists all families, and the closest match.
+        UnknownFamily: There is none. If it is a model, perhaps behind an owner and a slash, the
+            message names the family; otherwise it lists all families, and the closest match.
     """
     family = FAMILIES.get(name)
     if family is not None:
         return family
+    model = name.rpartition("/")[2]
+    meant = FAMILIES.get(model) or family_of_model(model)
+    if meant is not None and meant.model(model) is not None:
+        raise UnknownFamily(
+            f"there is no family {name!r}: {model} is a model of family {meant.name}; "
+            f"give {meant.name!r} as the family, and {model!r} as model"
+        )
+    if meant is not None:
+        raise UnknownFamily(f"there is no family {name!r}; did you mean {meant.name}?")
     from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
 
     close = get_close_matches(name.lower(), FAMILIES, n=1)
@@ -165,7 +175,11 @@ def check_request(value: object) -> MediaRequest:
     elif isinstance(value, Mapping):
         name = _class_for(cast("Mapping[object, object]", value)).__name__
         what = f"a {kind} is not a request"
-        how = f"build one with {name}(**fields), or with {name}.from_body(fields) from wire names"
+        family = name.removesuffix("Request").lower()
+        how = (
+            f"build one with {name}(**fields), or with {name}.from_body(fields) from wire names, "
+            f'or give the family and its fields: "{family}", {{...}}, in a list as a pair'
+        )
     else:
         what = f"{seen} is not a request"
         how = "build one with the class of its family, such as ImgaRequest(model=..., prompt=...)"

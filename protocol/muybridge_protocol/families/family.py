@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
     ModelName,
     Notice,
+    OneOf,
     Problem,
     ValueRule,
     is_array,
@@ -186,7 +188,9 @@ class Field:
         for rule in rules:
             complaint = rule.complaint(value)
             if complaint:
-                return Problem(self.wire, value, rule.name, complaint, rule.accepted)
+                return Problem(
+                    self.wire, value, rule.name, complaint, _accepted_instead(value, rule)
+                )
         return None
 
     def _accepted_for(self, value: object) -> str:
@@ -194,9 +198,25 @@ class Field:
         if value is None and not self.required:
             return "leave the field out to get the service's default"
         items = value if is_array(value) else (value,)
-        if any(isinstance(item, bytes) or hasattr(item, "__fspath__") for item in items):
+        if self.kind is Kind.STRINGS and any(_is_content(item) for item in items):
+            return "put it into a list"
+        if any(isinstance(item, bytes) or _is_file(item) for item in items):
             return f"use {with_article(self.kind)}; muybridge.load_media turns a file into one"
         return f"use {with_article(self.kind)}"
+
+
+def _accepted_instead(value: object, rule: ValueRule) -> str:
+    return rule.accepted_instead_of(value) if isinstance(rule, MediaUrl) else rule.accepted
+
+
+def _is_content(value: object) -> bool:
+    """Whether *value* is a loaded file, which is more than a plain string."""
+    return isinstance(value, str) and type(value) is not str
+
+
+def _is_file(value: object) -> bool:
+    """Whether *value* is a path or an open file."""
+    return hasattr(value, "__fspath__") or hasattr(value, "read")
 
 
 @attrs.frozen
@@ -333,6 +353,8 @@ class Family:
                 rules = (_UNLISTED_RULE,)
                 value = value.name if isinstance(value, Unlisted) else value
             problem = field.problem(value, rules)
+            if problem is not None and wire == "model" and problem.rule == OneOf.name:
+                problem = self._with_close_model(problem)
             if problem is None:
                 problem = unwritable(wire, value)
             if problem is not None:
@@ -421,12 +443,13 @@ class Family:
         for wire, value in body.items():
             if wire in self._fields_by_wire:
                 continue
-            problem = unwritable(wire, value) if keep else self._unknown(wire, value)
+            problem = unwritable(wire, value) if keep else self.unknown(wire, value)
             if problem is not None:
                 problems.append(problem)
         return problems
 
-    def _unknown(self, wire: str, value: object) -> Problem:
+    def unknown(self, wire: str, value: object) -> Problem:
+        """Return the problem of a field *wire* that the family does not have."""
         known = self.suggestion(str(wire))
         hint = f"did you mean {known}?" if known else f"use {', '.join(self._fields_by_wire)}"
         return Problem(
@@ -438,8 +461,28 @@ class Family:
         from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
 
         plain = {known.replace("_", "").lower(): known for known in self._fields_by_wire}
-        close = get_close_matches(wire.replace("_", "").lower(), plain, n=1)
-        return plain[close[0]] if close else None
+        wanted = wire.replace("_", "").lower()
+        close = get_close_matches(wanted, plain, n=1)
+        return plain[close[0]] if close else self._field_for_media(wanted)
+
+    def _field_for_media(self, wanted: str) -> str | None:
+        """Return the field that takes most media of the kind that *wanted* names, or None."""
+        found = [
+            field
+            for field in self.fields
+            for rule in field.rules
+            if isinstance(rule, MediaUrl) and str(rule.kind) in wanted
+        ]
+        found.sort(key=lambda field: field.kind is not Kind.STRINGS)
+        return found[0].wire if found else None
+
+    def _with_close_model(self, problem: Problem) -> Problem:
+        """Return *problem* with the model that was probably meant."""
+        from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+
+        close = get_close_matches(str(problem.value), self._models_by_name, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        return attrs.evolve(problem, accepted=f"{hint}{problem.accepted}")
 
     def _problems_of_extra(self, extra: Mapping[str, object]) -> list[Problem]:
         problems: list[Problem] = []

@@ -14,6 +14,7 @@ import types
 import typing
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import attrs
@@ -93,9 +94,10 @@ class MediaRequest:
         report = family.check(self._body(), extra=self.extra)
         problems = report.problems or self._problems_of_files()
         if problems:
-            raise with_hint(
-                InvalidRequest(family.name, problems), family, "muybridge.load_media(path)"
-            )
+            from muybridge_protocol.families.naming import python_names, with_names  # noqa: PLC0415  needed only after a mistake
+
+            error = InvalidRequest(family.name, with_names(problems, python_names(family)))
+            raise with_hint(error, family, "muybridge.load_media(path)")
         for alias in family.aliases:
             self._adopt(alias)
         body = self._body()
@@ -105,7 +107,7 @@ class MediaRequest:
                 object.__setattr__(self, field.name, tuple(value))
         object.__setattr__(self, "extra", json.loads(json.dumps(dict(self.extra))))
         for notice in report.notices:
-            warnings.warn(str(notice), IgnoredSetting, stacklevel=3)
+            warnings.warn(str(notice), IgnoredSetting, stacklevel=4)
 
     @property
     def model_name(self) -> str | None:
@@ -248,6 +250,7 @@ def media_request(family: Family) -> Callable[[type[R]], type[R]]:
         request.family = family
         family.tie_to(request, fields)
         _check_names(family)
+        setattr(request, "__init__", _checking_names(family, request.__init__))  # noqa: B010  mypy knows no such assignment
         if request.__doc__ is None:
             from muybridge_protocol.families.docstrings import whole_docstring  # noqa: PLC0415  only new families
 
@@ -255,6 +258,27 @@ def media_request(family: Family) -> Callable[[type[R]], type[R]]:
         return request
 
     return decorate
+
+
+def _checking_names(family: Family, init: Callable[..., None]) -> Callable[..., None]:
+    """Return the `__init__` of the request class of *family*, which refuses wrong names.
+
+    Python would report one of them, in a `TypeError`. Here they are problems of the request like
+    all others, each with the name that was probably meant. Editors and `inspect.signature` still
+    see the signature of *init*.
+    """
+    known = frozenset({*(field.name for field in family.fields), "extra"})
+    required = frozenset(field.name for field in family.fields if field.required)
+
+    @wraps(init)
+    def checked(self: object, /, **fields: Any) -> None:
+        if not required <= fields.keys() <= known:
+            from muybridge_protocol.families.naming import problems_of_names  # noqa: PLC0415  needed only after a mistake
+
+            raise InvalidRequest(family.name, problems_of_names(family, fields))
+        init(self, **fields)
+
+    return checked
 
 
 def _attributes(request: type[object]) -> tuple[attrs.Attribute[Any], ...]:

@@ -2,6 +2,8 @@
 
 - Families take turns, so that no family waits for another. A family at its limit is skipped.
 - Within a family, creates and polls take turns.
+- A create begins only while fewer tasks are in progress than may be, of all families and of its
+  own. One that has begun keeps its place until its task ends, so its retries wait for nobody.
 - Of two polls, the one whose result expires sooner goes first. But no poll is delayed for longer
   than `SHARE` of its result's remaining time, so that none of them starves.
 
@@ -81,22 +83,30 @@ class Lane(Generic[K]):
     """The operations of one family that are due.
 
     Args:
-        limit: Largest number of requests under way at once.
+        limit: Largest number of tasks in progress at once, and so of requests under way.
     """
 
-    __slots__ = ("creates", "limit", "listed", "poll_next", "polls", "under_way")
+    __slots__ = ("creates", "in_progress", "limit", "listed", "poll_next", "polls", "under_way")
 
     def __init__(self, limit: float) -> None:
         self.limit: float = limit
         self.creates: deque[Member[K]] = deque()
         self.polls: Agenda[K] = []
         self.under_way: int = 0
+        self.in_progress: int = 0
         self.listed: bool = False
         self.poll_next: bool = False
 
-    def take(self) -> Member[K]:
-        """Return the next member. Creates and polls take turns if there are both."""
-        if (self.poll_next or not self.creates) and self.polls:
+    def may_create(self, *, room: bool) -> bool:
+        """Return whether a create may go: one that has begun, or a new one if there is *room*."""
+        if not self.creates:
+            return False
+        begun = self.creates[0].operation is not None  # those that have begun are in front
+        return begun or (room and self.in_progress < self.limit)
+
+    def take(self, *, room: bool) -> Member[K]:
+        """Return the next member. Creates and polls take turns if both may go."""
+        if self.polls and (self.poll_next or not self.may_create(room=room)):
             self.poll_next = False
             return heapq.heappop(self.polls)[2]
         self.poll_next = True
@@ -107,11 +117,13 @@ class Turns(Generic[K]):
     """The operations at rest, and whose turn it is.
 
     Args:
-        limits: Largest number of requests under way at once, by family. The key "" stands for
-            tasks without a known family.
+        concurrency: Largest number of tasks in progress at once.
+        limits: The same by family. The key "" stands for tasks without a known family.
     """
 
-    def __init__(self, limits: Mapping[str, int]) -> None:
+    def __init__(self, concurrency: int, limits: Mapping[str, int]) -> None:
+        self._concurrency = concurrency
+        self._in_progress = 0
         self._limits = limits
         self._lanes: dict[str, Lane[K]] = {}
         self._next: deque[Lane[K]] = deque()
@@ -120,7 +132,7 @@ class Turns(Generic[K]):
 
     def __bool__(self) -> bool:
         """Return whether any member can take its turn."""
-        return bool(self._next)
+        return self._first() is not None
 
     @property
     def due(self) -> int:
@@ -144,6 +156,22 @@ class Turns(Generic[K]):
         """Add a create to the end of its family's queue."""
         member.lane.creates.append(member)
         self._list(member.lane)
+
+    def begin(self, member: Member[K]) -> None:
+        """Count *member* as in progress until `end`."""
+        self._in_progress += 1
+        member.lane.in_progress += 1
+
+    def end(self, member: Member[K]) -> None:
+        """Leave the place of *member* among those in progress to another."""
+        self._in_progress -= 1
+        member.lane.in_progress -= 1
+
+    def move(self, member: Member[K], family: str | None) -> None:
+        """Count *member*, which is in progress, for *family*."""
+        member.lane.in_progress -= 1
+        member.lane = self.lane(family)
+        member.lane.in_progress += 1
 
     def rest(self, member: Member[K], until: float, now: float) -> None:
         """Put *member* to rest until *until*."""
@@ -177,9 +205,13 @@ class Turns(Generic[K]):
         Raises:
             IndexError: No member can take its turn.
         """
-        lane = self._next.popleft()
+        first = self._first()
+        if first is None:
+            raise IndexError("no member can take its turn")
+        lane = self._next[first]
+        del self._next[first]  # those before it keep their turn
         lane.listed = False
-        member = lane.take()
+        member = lane.take(room=self._room)
         if isinstance(member.operation, Poll):
             self._due -= 1
         lane.under_way += 1
@@ -197,6 +229,19 @@ class Turns(Generic[K]):
         for lane in self._lanes.values():
             yield from (member for _, _, member in lane.polls)
             yield from lane.creates
+
+    @property
+    def _room(self) -> bool:
+        """Whether another create may begin, if its family's limit allows it, too."""
+        return self._in_progress < self._concurrency
+
+    def _first(self) -> int | None:
+        """Return the place of the next family that can send something, or None."""
+        room = self._room
+        for place, lane in enumerate(self._next):
+            if lane.polls or lane.may_create(room=room):
+                return place
+        return None
 
     def _list(self, lane: Lane[K]) -> None:
         if not lane.listed and lane.under_way < lane.limit and (lane.polls or lane.creates):

@@ -2,7 +2,7 @@
 
 A `Fleet` holds creates and polls, and tells a driver what to do, one action at a time:
 
-    fleet = Fleet(service, wall_offset=wall - now, seed=7, concurrency=8)
+    fleet = Fleet(service, wall_offset=wall - now, seed=7, concurrency=32)
     fleet.add("a horse", request, now)          # a MediaRequest: create it, then wait for it
     fleet.add("an old task", task, now)         # a Task: wait for it
 
@@ -25,9 +25,13 @@ sooner go first (`fairness`). After a 429 or a `Retry-After` all of them wait, a
 the polls that have piled up are spread over their interval (`throttle`). There may be a million
 tasks, so an operation at rest keeps no record of the service.
 
+`concurrency` limits the tasks in progress, each from its create to its end: when one has ended, the
+next request is created. A task that is added is in progress at the service already. So it counts,
+but it is polled whatever the limit.
+
 Fleets on several machines may share one rate (`shares_rate`). Such a fleet sends only with permits
 (`allowance`): before each action, ask for as many as `wanted_permits` says, and pass them to
-`allow`.
+`allow`. If it needs one and has none, its action is to wait until now: ask again.
 """
 
 from __future__ import annotations
@@ -65,7 +69,7 @@ from muybridge_protocol.records.tasks import Result, Task
 from muybridge_protocol.service import Service
 
 CONCURRENCY: Final = defaults.CONCURRENCY
-"""Default number of requests under way at once."""
+"""Default number of tasks in progress at once."""
 
 _NO_RECORD: Final[JsonObject] = {}
 """Shared, because a million empty dictionaries would take 80 MB."""
@@ -159,8 +163,10 @@ class Fleet(Generic[K]):
         service: Where the service is.
         wall_offset: What to add to the driver's clock to get Unix seconds.
         seed: A random number for this fleet; the delays of all its operations derive from it.
-        concurrency: Largest number of requests under way at once.
+        concurrency: Largest number of tasks in progress at once. No request is created while
+            there are as many.
         per_family: The same for one family: one number for all families, or by name.
+        connections: Largest number of exchanges at once, creates and polls alike.
         timeout: Timeout of one exchange, in seconds.
         wait: Seconds to wait for a task in all, or None for no timeout.
         poll_interval: Seconds between polls, or None for the specification's pace.
@@ -180,6 +186,7 @@ class Fleet(Generic[K]):
         seed: int,
         concurrency: int = CONCURRENCY,
         per_family: int | Mapping[str, int] | None = None,
+        connections: int = defaults.CONNECTIONS,
         timeout: float = API_TIMEOUT,
         wait: float | None = WAIT_TIMEOUT,
         poll_interval: float | None = None,
@@ -189,8 +196,8 @@ class Fleet(Generic[K]):
         limits = dict(per_family) if isinstance(per_family, Mapping) else {}
         if not isinstance(per_family, Mapping) and per_family is not None:
             limits = dict.fromkeys((*FAMILIES, ""), per_family)
-        if min((concurrency, *limits.values())) < 1:
-            raise ValueError("concurrency and per_family are at least 1")
+        if min((concurrency, connections, *limits.values())) < 1:
+            raise ValueError("concurrency, per_family and connections are at least 1")
         check_seconds("timeout", timeout)
         check_seconds("wait", wait, least=-math.inf)
         check_seconds("poll_interval", poll_interval, least=0)
@@ -198,7 +205,7 @@ class Fleet(Generic[K]):
         self._service = service
         self._wall_offset = wall_offset
         self._seed = seed
-        self._concurrency = concurrency
+        self._connections = connections
         self._timeout = timeout
         self._wait = wait
         self._poll_interval = poll_interval
@@ -206,7 +213,7 @@ class Fleet(Generic[K]):
         self._throttle = Throttle(seed=seed)
         self._allowance = Allowance() if shares_rate else None
         self._keys: set[K] = set()
-        self._turns: Turns[K] = Turns(limits)
+        self._turns: Turns[K] = Turns(concurrency, limits)
         self._under_way: dict[int, Member[K]] = {}
         self._ended: deque[FleetOutcome[K]] = deque()
         self._numbers = 0
@@ -250,6 +257,7 @@ class Fleet(Generic[K]):
         self._numbers += 1
         if isinstance(work, Task):
             member = Member(self._numbers, key, None, self._turns.lane(work.family))
+            self._turns.begin(member)
             self._rest(member, self._poll(work, self._numbers, now), now)
         else:
             lane = self._turns.lane(work.family.name)
@@ -263,7 +271,7 @@ class Fleet(Generic[K]):
             return Busy() if self.paid else Done()
         if not self._keys:
             return Done()
-        if len(self._under_way) >= self._concurrency:
+        if len(self._under_way) >= self._connections:
             return Busy()
         turns = self._turns
         turns.wake(now)
@@ -272,7 +280,9 @@ class Fleet(Generic[K]):
                 return Wait(self._throttle.until)
             if self._allowance is not None:
                 if self._allowance.wanted(1, now):
-                    return Busy()
+                    # Perhaps it has fallen due only since the driver asked how many to get. `Busy`
+                    # would let the driver wait for an exchange, and there may be none.
+                    return Wait(now)
                 if now < self._allowance.at:
                     return Wait(self._allowance.at)
             action = self._begin(turns.next(), now)
@@ -292,7 +302,7 @@ class Fleet(Generic[K]):
             now: Seconds on the driver's clock.
         """
         held_back = self._ended or self._stopped or now < self._throttle.until
-        if self._allowance is None or held_back or len(self._under_way) >= self._concurrency:
+        if self._allowance is None or held_back or len(self._under_way) >= self._connections:
             return 0
         self._turns.wake(now)
         return self._allowance.wanted(self._turns.due, now) if self._turns else 0
@@ -403,10 +413,12 @@ class Fleet(Generic[K]):
         self._keys.remove(key)
         for ticket, member in self._under_way.items():
             if member.key == key:
-                self._release(ticket)
+                self._turns.end(self._release(ticket))
                 return
         member = next(one for one in self._turns.members() if one.key == key and not one.dropped)
         member.dropped = True
+        if member.operation is not None:
+            self._turns.end(member)
 
     def stop(self) -> None:
         """Send nothing more. `next_action` is `Busy` as long as a paid request is under way."""
@@ -427,7 +439,10 @@ class Fleet(Generic[K]):
         if member.dropped:
             self._turns.back(member)
             return None
-        operation = member.operation = member.operation or self._create(member, now)
+        operation = member.operation
+        if operation is None:
+            operation = member.operation = self._create(member, now)
+            self._turns.begin(member)
         match operation.next_action(now):
             case Send(request, deadline):
                 if isinstance(operation, Poll):
@@ -522,7 +537,7 @@ class Fleet(Generic[K]):
             if operation.settled is not None:
                 self._end(member, operation.settled.outcome, operation.task)
                 return
-            member.lane = self._turns.lane(operation.task.family)  # the poll may have revealed it
+            self._turns.move(member, operation.task.family)  # the poll may have revealed it
             if operation.deadline is not None:
                 wake = min(wake, operation.deadline)
             operation = _without_records(operation)
@@ -531,6 +546,7 @@ class Fleet(Generic[K]):
 
     def _end(self, member: Member[K], outcome: Result | ServiceError, task: Task | None) -> None:
         self._keys.discard(member.key)
+        self._turns.end(member)
         self._ended.append(
             FleetOutcome(key=member.key, outcome=outcome, request=member.request, task=task)
         )

@@ -105,7 +105,7 @@ def _read_movie(source: Source, movie: _Box, found: Found) -> None:
     if seconds is None:
         found.missing = "its header does not say how long it lasts"
     elif any(abs(seconds - other) > _CLOSE for other in lengths):
-        found.missing = "its tracks last differently long"
+        found.missing = "its tracks have different lengths"
     else:
         found.seconds = seconds
 

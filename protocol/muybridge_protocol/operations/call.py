@@ -60,7 +60,7 @@ class Call(PaidOperation[HttpResponse]):
             ValueError: The method is invalid, or *json* is not JSON.
         """
         if not re.fullmatch(r"[A-Z]{3,10}", method, re.ASCII):
-            raise InvalidAddress(f"{method[:20]!r} is no HTTP method; use capital letters.")
+            raise InvalidAddress(f"{method[:20]!r} is not an HTTP method; use capital letters.")
         body = None if json is None else write_json(json)
         request = HttpRequest(
             method=method,

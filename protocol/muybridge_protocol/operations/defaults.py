@@ -15,5 +15,7 @@ SIZE_LIMIT: Final = 4 * 1024**3
 """Largest download, in bytes: 4 GiB."""
 LONGEST_IDLE: Final = 300.0
 """Seconds before an idle connection is closed. Polls come up to a minute apart."""
-CONCURRENCY: Final = 8
-"""Largest number of requests that a fleet has under way at once."""
+CONCURRENCY: Final = 32
+"""Largest number of tasks in progress at once, each from its create to its end."""
+CONNECTIONS: Final = 32
+"""Largest number of exchanges at once, however many tasks are in progress."""

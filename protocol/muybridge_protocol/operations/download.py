@@ -39,7 +39,10 @@ from muybridge_protocol.errors import (
     DownloadFailed,
     InvalidAddress,
     LinkExpired,
+    NotCompleted,
     ServiceError,
+    TaskCancelled,
+    TaskFailed,
 )
 from muybridge_protocol.events import DownloadProgress, WillRetry
 from muybridge_protocol.http import (
@@ -66,7 +69,7 @@ from muybridge_protocol.operations.operation import (
 from muybridge_protocol.operations.poll import result_query
 from muybridge_protocol.operations.ranges import content_range, whole_number
 from muybridge_protocol.records.json import InvalidJson, read_object, readable
-from muybridge_protocol.records.tasks import Task, read_result
+from muybridge_protocol.records.tasks import Result, Status, Task, read_result
 from muybridge_protocol.service import ALLOW_DOWNLOADS, Service, resolve_location
 
 if TYPE_CHECKING:
@@ -241,7 +244,7 @@ class Download(Operation[Saved]):
         """
         self._check_step("accept", head, HttpHead, now=now)
         if head.status == 416:  # noqa: PLR2004  the part is not a part of this file
-            return self._start_over("the saved part does not fit", now)
+            return self._start_over("the linked file has changed; starting over", now)
         match DOWNLOAD.judge_status(head.status):
             case Verdict.ANSWER:
                 return self._begin(head, now)
@@ -269,7 +272,7 @@ class Download(Operation[Saved]):
         if self.size_limit is not None and offset > self.size_limit:
             return self._settle(self._too_large())
         if total is not None and offset > total:
-            return self._settle(self._error("more bytes came than were announced"))
+            return self._settle(self._error("the server sent more bytes than it announced"))
         return attrs.evolve(
             self,
             part=attrs.evolve(self.part, offset=offset),
@@ -354,13 +357,24 @@ class Download(Operation[Saved]):
         if self.task is None or result.id != self.task.id:
             return self._settle(self._error("the response is about another task"))
         if result.url is None:
-            reason = f"the service has no link for it (status {result.status})"
-            return self._settle(self._link_expired(reason))
+            return self._settle(self._without_link(result))
         try:
             url = self.service.check_download(result.url)
         except InvalidAddress as error:
             return self._settle(self._lasting(f"the fresh link cannot be used: {error}"))
         return attrs.evolve(self, url=url, stage=Stage.FETCHING, hops=0, due=now, events=())
+
+    def _without_link(self, result: Result) -> ServiceError:
+        """Return what it means that *result*, the latest record of the task, has no link."""
+        if self.url is None:  # there has never been one
+            if result.status == Status.FAILED:
+                return TaskFailed(result=result, task=self.task)
+            if result.status == Status.CANCELLED:
+                return TaskCancelled(result=result, task=self.task)
+            if result.status != Status.COMPLETED:
+                reason = f"the task is not completed yet (status {result.status})"
+                return NotCompleted(reason=reason, task=self.task)
+        return self._link_expired(f"the service has no link for it (status {result.status})")
 
     def _begin(self, head: HttpHead, now: float) -> Self:
         content_type = (head.header("Content-Type") or "").partition(";")[0].strip().lower()
@@ -379,7 +393,7 @@ class Download(Operation[Saved]):
             case _:  # a success without a file
                 return self._settle(self._error(f"status {head.status}", head.status))
         if part is None:
-            return self._start_over("another part came than was asked for", now)
+            return self._start_over("the server sent a different range", now)
         if self.size_limit is not None and part.total is not None and part.total > self.size_limit:
             return self._settle(self._too_large())
         return attrs.evolve(

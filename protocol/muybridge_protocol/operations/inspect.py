@@ -55,7 +55,7 @@ IDLE_TIMEOUT: Final = 10.0
 """Seconds without a byte after which a connection is closed."""
 
 _BEYOND: Final = f"what is needed is not in the {LIMIT // 1024} KiB that are fetched"
-_ALLOW: Final = "to look at it anyway, say allow_insecure_downloads=True"
+_ALLOW: Final = "to look at it anyway, pass allow_insecure_downloads=True"
 
 
 class Stage(Enum):
@@ -77,7 +77,7 @@ class Inspection(Operation[MediaFacts]):
         length: How long it is.
         arriving: What has arrived of it.
         whole: Whether the server sends everything from the beginning on, and knows no ranges.
-        tells_end: Whether it also says where everything ends.
+        announces_end: Whether it also says where everything ends.
         stage: What it is doing.
         hops: Redirects followed.
     """
@@ -89,7 +89,7 @@ class Inspection(Operation[MediaFacts]):
     length: int = FIRST
     arriving: bytes = attrs.field(default=b"", repr=False)
     whole: bool = False
-    tells_end: bool = True
+    announces_end: bool = True
     stage: Stage = Stage.FETCHING
     hops: int = 0
 
@@ -142,7 +142,7 @@ class Inspection(Operation[MediaFacts]):
                 return self._accept_part(head)
             case 200 if self.offset == 0:
                 size = whole_number(head.header("Content-Length"))
-                told = attrs.evolve(self, tells_end=head.tells_end)
+                told = attrs.evolve(self, announces_end=head.announces_end)
                 return told._begin(size, whole=True)
             case 200:
                 return self._close("the server no longer sends ranges")
@@ -171,7 +171,7 @@ class Inspection(Operation[MediaFacts]):
             OperationMisuse: No body is being read.
         """
         self._check_step("end", now=now)
-        if self.whole and not self.tells_end:
+        if self.whole and not self.announces_end:
             # The connection may have been cut.
             return self._close("the server does not say where it ends")
         if self.whole and self.fragments.size is None:

@@ -286,7 +286,7 @@ class Poll(Operation[Result]):
         except InvalidJson as error:
             return self._not_understood(f"the response cannot be read: {error}", response, now)
         if result.id != self.task.id:
-            return self._settle(self._violation("it is about another task", response))
+            return self._settle(self._violation("the response is for another task", response))
         before = self.task.status if self.seen is None else self.seen
         if not may_follow(before, result.status):
             reason = f"the task was {before} and is now said to be {result.status}"

@@ -244,13 +244,18 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
     except RecursionError:
         raise InvalidJson("it is nested too deeply") from None
     except ValueError as error:
-        said = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
+        said = _told(error) if isinstance(error, json.JSONDecodeError) else "a number is too long"
         raise InvalidJson(f"it is not JSON: {said}" if text else "it is empty") from None
     if text[end:].strip(_SPACE):
         raise InvalidJson("it is not JSON: Extra data")
     if text.count("[") + text.count("{") > NESTING_LIMIT and _is_nested_too_deeply(value):
         raise InvalidJson("it is nested too deeply")
     return value
+
+
+def _told(error: json.JSONDecodeError) -> str:
+    line = f"line {error.lineno}, " if "\n" in error.doc.strip(_SPACE) else ""
+    return f"{error.msg} ({line}column {error.colno})"
 
 
 def _is_nested_too_deeply(value: Any) -> bool:

@@ -101,7 +101,7 @@ class Task:
         id: The task's identifier.
         family: The family that it was created in, or None if only the id is known.
         model: The model that the service names.
-        requested_model: The model that was requested, which determines the polling pace.
+        requested_model: The model that was requested, which determines the poll interval.
         status: The status at creation. A status that the specification does not name is a
             plain string.
         object: The record's `object`.
@@ -120,7 +120,7 @@ class Task:
     model: str | None = attrs.field(default=None, metadata=wire(optional_name))
     """The model that the service names."""
     requested_model: str | None = attrs.field(default=None, metadata=ours(optional_name))
-    """The model that was requested, which determines the polling pace."""
+    """The model that was requested, which determines the poll interval."""
     status: Status | str | None = attrs.field(default=None, metadata=wire(_optional_status))
     """The status at creation. A status that the specification does not name is a plain string."""
     object: str | None = attrs.field(default=None, metadata=wire(optional_name))
@@ -278,7 +278,7 @@ class Result:
         return {name: value for name, value in self.raw.items() if name not in _RESULT_NAMES}
 
     def to_task(self) -> Task:
-        """Return the task that has this result."""
+        """Return the task that this result belongs to."""
         return Task(**_shared(self))
 
     def _repr_html_(self) -> str:

@@ -175,7 +175,7 @@ class Orientation:
         judged = _by_size(facts, lambda w, h: (w, h) == wanted)
         if judged.verdict is not Verdict.BROKEN:
             return judged
-        return attrs.evolve(judged, why=f"{judged.why}, but {wanted[0]}x{wanted[1]} px are wanted")
+        return attrs.evolve(judged, why=f"{judged.why}, but must have {wanted[0]}x{wanted[1]} px")
 
 
 @attrs.frozen
@@ -305,7 +305,7 @@ def _by_size(facts: MediaFacts, keeps: _SizeTest, perhaps: _SizeTest | None = No
         return KEPT
     what = f"has {facts.width}x{facts.height} px"
     if any(keeps(*size) for size in sizes):
-        return Judgement(Verdict.UNDECIDED, f"{what} but is shown turned")
+        return Judgement(Verdict.UNDECIDED, f"{what} but is rotated for display")
     if perhaps is not None and any(perhaps(*size) for size in sizes):
         why = f"{what}: it depends on how the service measures"
         return Judgement(Verdict.UNDECIDED, why)

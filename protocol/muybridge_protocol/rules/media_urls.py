@@ -23,6 +23,8 @@ ASSET: Final = f"asset://{_MARK}{{1,1024}}"
 DATA_URI: Final = (
     "[Dd][Aa][Tt][Aa]:[A-Za-z]+/[A-Za-z0-9.+-]+;[Bb][Aa][Ss][Ee]64,[A-Za-z0-9+/_-]+={0,2}"
 )
+ALLOWED: Final = "load_media(path, allow_inline=True)"
+"""How a file is sent where the specification does not say that files are read."""
 LEAST_BASE64 = 64
 """Shortest text that is recognized as plain base64, in characters."""
 # How base64 of PNG, JPEG, GIF, WebP (RIFF), BMP and TIFF begins. Without this check, a path of
@@ -59,14 +61,21 @@ class MediaUrl:
     @property
     def accepted(self) -> str:
         """What the rule accepts."""
-        forms = ["a public http(s) URL" if self.public else "an http(s) URL"]
-        if self.assets:
-            forms.append("asset://<id>")
+        forms = self._addresses()
         if self.base64:
             forms.append("a data:...;base64 URI")
         if self.bare_base64:
             forms.append("plain base64")
         return f"use {either(forms)}"
+
+    def accepted_instead_of(self, value: object) -> str:
+        """Return what the rule accepts in place of *value*, which it refuses."""
+        from muybridge_protocol.media.inline import InlineMedia  # noqa: PLC0415  most send URLs
+
+        items = value if is_array(value) else (value,)
+        if self.base64 and any(isinstance(item, InlineMedia) for item in items):
+            return f"use {either(self._addresses())}, or send the file all the same with {ALLOWED}"
+        return self.accepted
 
     def complaint(self, value: object) -> str | None:
         """Return what is wrong with *value*, or None."""
@@ -79,6 +88,11 @@ class MediaUrl:
                 return complaint
         return None
 
+    def _addresses(self) -> list[str]:
+        """Return the kinds of addresses that are accepted."""
+        http = "a public http(s) URL" if self.public else "an http(s) URL"
+        return [http, "asset://<id>"] if self.assets else [http]
+
     def _complaint(self, url: str) -> str | None:
         if url[:8].lower() == "asset://":
             if not self.assets:
@@ -86,6 +100,8 @@ class MediaUrl:
             return None if re.fullmatch(ASSET, url) else f"{shown(url)} is not asset://<id>"
         if url[:5].lower() == "data:":
             if not self.base64:
+                if type(url) is not str:
+                    return f"{url!r}: this field takes no files"
                 return "base64 media is not accepted here"
             if type(url) is not str:
                 return self._complaint_of_file(url)
@@ -109,8 +125,8 @@ class MediaUrl:
         if self.base64_stated or not isinstance(text, InlineMedia) or text.allow_inline:
             return None  # its format is known
         return (
-            f"{text!r}: the specification does not say that the service reads files here; it may "
-            "charge for the request and ignore this one (allow_inline=True sends it all the same)"
+            f"{text!r}: the specification does not say that the service reads files in this field, "
+            "so it may charge for the request and ignore the file"
         )
 
 

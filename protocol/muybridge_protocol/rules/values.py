@@ -32,6 +32,7 @@ class Problem:
         rule: The name of the violated rule, for programs.
         message: What is wrong, for people.
         accepted: What would be accepted.
+        named: What the caller calls the field, if that is not its name on the wire.
     """
 
     field: str
@@ -39,9 +40,11 @@ class Problem:
     rule: str
     message: str
     accepted: str
+    named: str = ""
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.sentence()}" if self.field else self.sentence()
+        name = self.named or self.field
+        return f"{name}: {self.sentence()}" if name else self.sentence()
 
     def sentence(self) -> str:
         """Return what is wrong, and what would be accepted."""

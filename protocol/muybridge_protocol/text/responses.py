@@ -247,7 +247,8 @@ class GenerateContentResponse:
             return f"The model stopped early ({_said(reason, candidate.finish_message)})."
         kinds = sorted(_kinds(candidate.content.parts))
         if kinds:
-            return f"The answer has no text; its parts contain {readable(', '.join(kinds), 200)}."
+            said = f"The answer has no text; its parts contain {readable(', '.join(kinds), 200)}."
+            return f"{said} Read function_calls." if "functionCall" in kinds else said
         return "The answer is empty."
 
 

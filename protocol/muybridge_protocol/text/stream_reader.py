@@ -94,7 +94,7 @@ class StreamInterrupted(ServiceError):
     def about(self) -> str:
         """Return what arrived, as a sentence."""
         if not self.arrived:
-            return "Nothing of the answer had arrived."
+            return "No part of the answer arrived."
         chunks = "1 chunk" if self.arrived == 1 else f"{self.arrived} chunks"
         return f"What had arrived, {chunks}, is in the error's `chunks`."
 
@@ -129,7 +129,7 @@ class StreamReader(Generic[T]):
         self._spent = False  # the rest of the body is ignored
         self._unread = ""  # why an event could not be read
         self._malformed = False  # only errors are looked for in the rest
-        self.end_is_told: bool = True
+        self.end_is_announced: bool = True
         """Whether the exchange fails if the body is cut off between events. It does not if only
         the end of the connection ends the body."""
 
@@ -330,7 +330,7 @@ class StreamReader(Generic[T]):
             return f"it ended without saying that the answer is complete{said}"
         if self._parser.unfinished:
             return "the body ends inside an event or array"
-        if not self.end_is_told:
+        if not self.end_is_announced:
             return (
                 "the connection closed, and nothing else says that the answer is complete: the "
                 "response has neither a length nor chunks, and each event has a reason to stop"

@@ -72,6 +72,12 @@ class Call:
         return json.dumps(self.arguments)
 
     @property
+    def pieces(self) -> list[str]:
+        """The arguments as JSON in the pieces of a stream."""
+        pieces = word_pieces.split(self.written)
+        return ["".join(pieces[at : at + CHUNK]) for at in range(0, len(pieces), CHUNK)]
+
+    @property
     def tokens(self) -> int:
         """Tokens of the call."""
         return word_pieces.count(f"{self.name}{self.written}")

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 import attrs
 
 from muybridge_protocol.emulator.refused import Refused
-from muybridge_protocol.emulator.text import word_pieces
 from muybridge_protocol.emulator.text.answer import (
-    CHUNK,
     INTERRUPTION,
     Answer,
     Call,
@@ -72,7 +70,6 @@ class Chat(TextProtocol):
         counts = [(node.name, node.count()) for node in limits if node is not None]
         turns = [_turn(node) for node in root.required("messages").elements()]
         options = root.field("stream_options")
-        wanted = root.field("n")
         form = root.field("response_format")
         kind = "" if form is None else form.text_of("type")
         schema = form.required(kind) if form is not None and kind == "json_schema" else None
@@ -84,7 +81,7 @@ class Chat(TextProtocol):
             most_tokens=min((count for _, count in counts), default=None),
             streaming=root.is_set("stream"),
             usage_wanted=options is not None and options.is_set("include_usage"),
-            candidates=1 if wanted is None else wanted.count(MOST_CANDIDATES),
+            candidates=root.count_of("n", most=MOST_CANDIDATES),
             functions=_functions(root),
             json_wanted=kind == "json_object",
             json_schema=None if schema is None else schema.required("schema"),
@@ -160,20 +157,14 @@ def _functions(root: Node) -> Functions:
     if choice is None:
         return functions
     if isinstance(choice.value, str):
-        return _chosen(functions, choice.value)
+        return functions.under(choice.value, demanding="required")
     if choice.text_of("type") == "allowed_tools":
         allowed = choice.required("allowed_tools")
         names = [
             tool.required("function").required("name") for tool in allowed.required("tools").items()
         ]
-        return _chosen(functions.only(names), allowed.text_of("mode"))
+        return functions.only(names).under(allowed.text_of("mode"), demanding="required")
     return functions.only([choice.required("function").required("name")]).demand()
-
-
-def _chosen(functions: Functions, mode: str) -> Functions:
-    if mode == "none":
-        return Functions()
-    return functions.demand() if mode == "required" else functions
 
 
 def _turn(node: Node) -> Turn:
@@ -232,11 +223,9 @@ def _call_id(answer: Answer, candidate: int, number: int) -> str:
 def _call_deltas(call: Call, number: int, identifier: str) -> list[JsonObject]:
     """Return the deltas of a call: its beginning, and its arguments piece by piece."""
     begin = {"name": call.name, "arguments": ""}
-    pieces = word_pieces.split(call.written)
-    texts = ["".join(pieces[at : at + CHUNK]) for at in range(0, len(pieces), CHUNK)]
     return [
         {"index": number, "id": identifier, "type": "function", "function": begin},
-        *({"index": number, "function": {"arguments": text}} for text in texts),
+        *({"index": number, "function": {"arguments": piece}} for piece in call.pieces),
     ]
 
 

@@ -74,6 +74,17 @@ class Functions:
         """Return these functions, one of which has to be called."""
         return attrs.evolve(self, demanded=True)
 
+    def under(self, mode: str, *, demanding: str) -> Functions:
+        """Return the functions that a request allows by its *mode*.
+
+        Args:
+            mode: The mode: "none", the one that demands a call, or any other.
+            demanding: The name that the protocol has for the one that demands a call.
+        """
+        if mode == "none":
+            return Functions()
+        return self.demand() if mode == demanding else self
+
     def next(self, called: Iterable[str]) -> Function | None:
         """Return the function to call after those *called*, or None."""
         before = set(called)

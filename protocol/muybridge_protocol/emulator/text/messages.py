@@ -10,9 +10,7 @@ from collections.abc import Mapping
 import attrs
 
 from muybridge_protocol.emulator.refused import Refused
-from muybridge_protocol.emulator.text import word_pieces
 from muybridge_protocol.emulator.text.answer import (
-    CHUNK,
     INTERRUPTION,
     Answer,
     Call,
@@ -131,9 +129,7 @@ def _functions(root: Node) -> Functions:
     kind = "" if choice is None else choice.text_of("type")
     if choice is not None and kind == "tool":
         return functions.only([choice.required("name")]).demand()
-    if kind == "none":
-        return Functions()
-    return functions.demand() if kind == "any" else functions
+    return functions.under(kind, demanding="any")
 
 
 def _turn(node: Node) -> Turn:
@@ -205,9 +201,7 @@ def _block_events(
 
 
 def _call_deltas(call: Call) -> list[JsonObject]:
-    pieces = word_pieces.split(call.written)
-    texts = ["".join(pieces[at : at + CHUNK]) for at in range(0, len(pieces), CHUNK)]
-    return [{"type": "input_json_delta", "partial_json": text} for text in texts]
+    return [{"type": "input_json_delta", "partial_json": piece} for piece in call.pieces]
 
 
 def _message(

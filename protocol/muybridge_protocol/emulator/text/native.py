@@ -104,10 +104,9 @@ class Native(TextProtocol):
         root = Node(body)
         config = root.field("generationConfig", "generation_config")
         settings: list[tuple[str, float]] = []
-        most_tokens = candidates = schema = None
+        most_tokens = schema = None
         mime_type = ""
         if config is not None:
-            candidates = config.field("candidateCount", "candidate_count")
             schema = config.field(*_SCHEMAS)
             mime_type = config.text_of("responseMimeType", "response_mime_type")
             settings = config.numbers(*_SETTINGS)
@@ -122,7 +121,11 @@ class Native(TextProtocol):
             settings=tuple(settings),
             most_tokens=most_tokens,
             streaming=self.method == STREAM,
-            candidates=1 if candidates is None else candidates.count(MOST_CANDIDATES),
+            candidates=(
+                1
+                if config is None
+                else config.count_of("candidateCount", "candidate_count", most=MOST_CANDIDATES)
+            ),
             functions=_functions(root),
             json_wanted=mime_type == "application/json",
             json_schema=schema,
@@ -224,10 +227,7 @@ def _functions(root: Node) -> Functions:
     names = config.field("allowedFunctionNames", "allowed_function_names")
     if names is not None:
         functions = functions.only(names.items())
-    mode = config.text_of("mode").upper()
-    if mode == "NONE":
-        return Functions()
-    return functions.demand() if mode == "ANY" else functions
+    return functions.under(config.text_of("mode").lower(), demanding="any")
 
 
 def _candidate(

@@ -123,6 +123,15 @@ class Node:
         found = self.field(*names)
         return [] if found is None else found.items()
 
+    def count_of(self, *names: str, most: int) -> int:
+        """Return the positive integer that is the first present of the fields *names*, or 1.
+
+        Raises:
+            Refused: It is not a positive integer, or larger than *most*, or this is not an object.
+        """
+        found = self.field(*names)
+        return 1 if found is None else found.count(most)
+
     def text_of(self, *names: str) -> str:
         """Return the string that is the first present of the fields *names*, or "".
 
