@@ -171,7 +171,7 @@ def keep_alive(_: int) -> Report:
             for name, (_, accepted) in zip(polls, urls, strict=False)
         }
     target = Target(OURS, at_most=1, figure="connections")
-    return Report(f"connections of {POLLS} polls {PAUSE:g} s apart", figures, [target])
+    return Report(f"connections opened for {POLLS} polls, {PAUSE:g} s apart", figures, [target])
 
 
 @contextmanager

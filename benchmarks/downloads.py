@@ -173,7 +173,8 @@ def memory(_: int = 1) -> Report:
                 with context.Pool(1) as pool:
                     found[name] = {"MiB": pool.apply(_growth, (download, url)) / MIB}
     targets = [Target(name, at_most=8, figure="MiB") for name in found]
-    return Report(f"memory that {SIZE // MIB} MiB take beyond one", found, targets)
+    measured = f"memory for a download of {SIZE // MIB} MiB, beyond that for 1 MiB"
+    return Report(measured, found, targets)
 
 
 def _serve() -> None:

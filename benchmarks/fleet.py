@@ -76,7 +76,7 @@ def _start(number: int, size: int) -> float:
 
 def _fleet(size: int) -> Fleet[int]:
     fleet: Fleet[int] = Fleet(
-        _SERVICE, wall_offset=_WALL, seed=0, concurrency=_BURST, wait=None, poll_interval=_PACE
+        _SERVICE, wall_offset=_WALL, seed=0, connections=_BURST, wait=None, poll_interval=_PACE
     )
     for number in range(size):
         fleet.add(number, _task(number), _start(number, size))

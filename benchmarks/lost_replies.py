@@ -237,7 +237,7 @@ class Count:
     def lines(self) -> list[str]:
         """Return the table and its remarks, for people."""
         return [
-            "POSTs that reach the server for one create whose reply is lost",
+            "POSTs that reach the server for one create whose response is lost",
             "".join(f"{fault:>8}" for fault in FAULTS),
             *(
                 "".join(f"{posts[fault]:>8}" for fault in FAULTS) + f"  {library}"
@@ -274,7 +274,7 @@ def count(libraries: tuple[Library, ...] = (*OURS, *PEERS)) -> Count:
     posts: dict[str, dict[str, int]] = {}
     remarks = [
         "502 and 503: the pages of nginx, a gateway that may have passed the request on",
-        f"hung: a time-out of {READ_TIMEOUT:g} s; all else as each library has it",
+        f"hung: a timeout of {READ_TIMEOUT:g} s; otherwise the defaults of each library",
     ]
     # A proxy of this machine's environment has no business with loopback.
     with patch.dict(os.environ, {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}):

@@ -307,7 +307,12 @@ def _text() -> Iterator[Benchmark]:
         targets += ahead_of(ours, sdks)
     rates = {"events": 1}
     yield Benchmark(
-        f"event of {len(_SMALL[0])} bytes", TEXT_EVENTS, contestants, targets, rates, turns=5
+        f"event of {len(_SMALL[0])} bytes, to a typed chunk",
+        TEXT_EVENTS,
+        contestants,
+        targets,
+        rates,
+        turns=5,
     )
 
 
@@ -330,7 +335,7 @@ def _growth() -> Iterator[Benchmark]:
     }
     largest, smallest = f"{most:,} a stream", f"{most // 100:,} a stream"
     yield Benchmark(
-        f"event of {len(_SMALL[0])} bytes",
+        f"event of {len(_SMALL[0])} bytes, to a typed chunk",
         most,
         contestants,
         [Target(largest, at_most=1.2, of=smallest)],
@@ -345,7 +350,7 @@ def _small_events() -> Iterator[Benchmark]:
     for cutting, pieces in (("cut anywhere", _cut_anywhere(body)), ("64 KiB", _cut(body))):
         for name, read in readers.items():
             contestants[f"{name}, {cutting}"] = _contestant(read, pieces, EVENTS)
-    yield Benchmark(f"event of {len(_SMALL[0])} bytes", EVENTS, contestants)
+    yield Benchmark(f"event of {len(_SMALL[0])} bytes, to JSON", EVENTS, contestants)
 
 
 @contextmanager
@@ -369,4 +374,4 @@ def _array() -> Iterator[Benchmark]:
         "muybridge, cut anywhere": _contestant(_ours, _cut_anywhere(body), EVENTS),
         "muybridge, 64 KiB": _contestant(_ours, _cut(body), EVENTS),
     }
-    yield Benchmark(f"event of {len(_SMALL[0])} bytes", EVENTS, contestants)
+    yield Benchmark(f"event of {len(_SMALL[0])} bytes, to JSON", EVENTS, contestants)

@@ -69,6 +69,7 @@ class BillingServer:
         cut: Where a response that is cut off ends, or 0 for any place.
         posts: How many creates have come in whole.
         media_works: Whether pictures are to be had.
+        picture: What every picture is, or empty for a few bytes of its own for each task.
         status: What becomes of tasks.
         requests: How many requests have come in, of any kind.
         shaky: Whether result queries and downloads meet faults as well.
@@ -86,6 +87,7 @@ class BillingServer:
         self._threads: list[threading.Thread] = []
         self.shaky = shaky
         self.accepted: dict[str, list[str]] = defaultdict(list)
+        self._prompts: dict[str, str] = {}
         self.asked: dict[str, list[Fault]] = defaultdict(list)
         self.cut = 0
         self.posts = 0
@@ -95,6 +97,7 @@ class BillingServer:
         self.deliver: Callable[[socket.socket, str, bytes], None] = _at_once
         self.status = "completed"
         self.media_works = True
+        self.picture = b""
         self.requests = 0
 
     def __enter__(self) -> Self:
@@ -118,6 +121,11 @@ class BillingServer:
     def doubles(self) -> list[str]:
         """The prompts that were paid for more than once."""
         return [prompt for prompt, ids in self.accepted.items() if len(ids) > 1]
+
+    def accept(self, prompt: str, task: str) -> None:
+        """Book a task as accepted."""
+        self.accepted[prompt].append(task)
+        self._prompts[task] = prompt
 
     def _start(self, target: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=target, args=arguments, daemon=True)
@@ -166,7 +174,7 @@ class BillingServer:
         if path.startswith("/media/"):
             name = path.removeprefix("/media/").partition(".png")[0]
             status = 200 if self.media_works else 404
-            picture = _reply(status, PNG + name.encode(), kind="image/png")
+            picture = _reply(status, self.picture or PNG + name.encode(), kind="image/png")
             self.deliver(connection, "media", picture)
         else:
             self.deliver(connection, "result", self._result(path.rpartition("/")[2]))
@@ -179,7 +187,7 @@ class BillingServer:
             self.asked[prompt].append(fault)
             task = f"task-{self.posts}-{re.sub('[^A-Za-z0-9]', '-', prompt)[:20]}"
             if fault in _ACCEPTING:
-                self.accepted[prompt].append(task)
+                self.accept(prompt, task)
         self.on_create(prompt)
         record = {"id": task, "object": "image", "created": 1_750_000_000, "status": "queued"}
         whole = _reply(200, self.write(prompt, "create", record))
@@ -205,7 +213,7 @@ class BillingServer:
 
     def _result(self, task: str) -> bytes:
         with self._lock:
-            prompt = next((p for p, ids in self.accepted.items() if task in ids), None)
+            prompt = self._prompts.get(task)
         if prompt is None:
             return _reply(404, b"{}")
         record: dict[str, Any] = {

@@ -3,22 +3,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
 
 from muybridge import AsyncClient, Client, batch
-from muybridge.batch import Report
+from muybridge.batch import Report, SharedBatch, SharedReport
 from processes import Nursery
 
 from .billing import BillingServer
+from .fixtures import postgres, server, shared
 from .runner_process import KEY
 
-if TYPE_CHECKING:
-    from .postgres_server import Postgres
+__all__ = ["postgres", "server", "shared"]
 
 Run = Callable[..., Report]
+Work = Callable[..., SharedReport]
 
 
 @pytest.fixture(scope="session")
@@ -26,21 +27,6 @@ def nursery() -> Iterator[Nursery]:
     """What forks runners."""
     with Nursery("batch.runner_process") as forking:
         yield forking
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """A PostgreSQL server, where a wheel brings one."""
-    from .postgres_server import running  # noqa: PLC0415  it skips where there is none
-
-    with running() as serving:
-        yield serving
-
-
-@pytest.fixture
-def server() -> Iterator[BillingServer]:
-    with BillingServer() as serving:
-        yield serving
 
 
 @pytest.fixture(params=["requests", "trio", "asyncio"])
@@ -63,3 +49,28 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
 
     runs: dict[str, Run] = {"requests": go, "trio": under_trio, "asyncio": under_asyncio}
     return runs[request.param]
+
+
+@pytest.fixture(params=["requests", "trio", "asyncio"])
+def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
+    """Let a worker work, under the driver under test."""
+
+    def go(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
+        options.setdefault("out", tmp_path / "out")
+        with Client(KEY, server.url, poll_interval=0.005) as client:
+            return batch.work(client, shared, **options)
+
+    async def go_async(
+        server: BillingServer, shared: SharedBatch, options: dict[str, Any]
+    ) -> SharedReport:
+        options.setdefault("out", tmp_path / "out")
+        async with AsyncClient(KEY, server.url, poll_interval=0.005) as client:
+            return await batch.work_async(client, shared, **options)
+
+    def under_trio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
+        return trio.run(go_async, server, shared, options)
+
+    def under_asyncio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
+        return asyncio.run(go_async(server, shared, options))
+
+    return {"requests": go, "trio": under_trio, "asyncio": under_asyncio}[request.param]

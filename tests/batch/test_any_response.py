@@ -30,13 +30,14 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.records.json import as_object
 from muybridge_protocol.records.tasks import Result
+from sampling import examples
 
 from .scripted_world import Script, ScriptedWorld, prompts
 from .test_journal_values import MEMORY
 
 STOPPING = {401, 402, 429}
 """The statuses after which nothing more is created."""
-EXAMPLES = settings(max_examples=max(40, settings().max_examples // 2))
+EXAMPLES = settings(max_examples=examples(20, nightly=settings().max_examples // 2))
 STATUSES = st.sampled_from([200] * 8 + [201, 302, 400, 401, 402, 404, 409, 429, 500])
 HEADERS: st.SearchStrategy[tuple[tuple[str, str], ...]] = st.sampled_from(
     [(), (("Retry-After", "1"),), (("Content-Type", "image/png"),)]
@@ -141,7 +142,7 @@ def run_command(world: ScriptedWorld, source: Any, out: Path) -> Report:
 
 def check_lines(lines: Iterable[str]) -> None:
     """Check that each line is one of the command's own."""
-    own = ("item ", "look at ", "stopped: ", "carry on: ", "to resume: ")
+    own = ("item ", "check your account", "stopped: ", "carry on: ", "to resume: ")
     for line in lines:
         assert line.startswith(own)
         assert line.isprintable()

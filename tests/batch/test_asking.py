@@ -65,7 +65,7 @@ def test_a_dry_run_with_a_limit(invoke: Invoke) -> None:
     """A dry run says how many a limit lets through, and how many it leaves."""
     done = invoke(*RUN, "--dry-run", "--limit", "2")
     assert done.stdout.splitlines()[-1].split() == ["total", "2", "2", "0"]
-    assert done.stderr == "beyond the limit: 1, left for later runs\nnothing was sent\n"
+    assert done.stderr == "left for later runs (--limit): 1\nnothing was sent\n"
     told = json.loads(invoke(*RUN, "--dry-run", "--limit", "2", "--json").stdout)
     assert (told["event"], told["ok"], told["sends"], told["left"]) == ("preview", True, 2, 1)
     assert (told["counts"], told["total"]["requests"]) == ({}, 2)
@@ -218,7 +218,7 @@ def test_a_no_sends_nothing(
         terminal.answer(answer)
         code, stdout = terminal.end()
         assert (code, stdout, server.requests) == (3, "", 0)
-    assert b"Nothing was sent." in terminal.shown
+    assert terminal.shown.splitlines()[-1] == b"Nothing was sent."
     assert not (tmp_path / "out").exists()
 
 
@@ -319,7 +319,7 @@ def test_a_dry_run_knows_what_was_spent(invoke: Invoke, tmp_path: Path) -> None:
     """A dry run says what is already spent of each limit, and what that leaves for the batch."""
     limits = ("--max-creates", "4", "--per", "day", "--ledger", "l.sqlite3")
     untouched = invoke(*RUN, "--dry-run", *limits)
-    assert "spent of the limit of 4 creates a day: 0" in untouched.stderr.splitlines()
+    assert "the limit of 4 creates a day: 0 spent" in untouched.stderr.splitlines()
     assert "exceeds" not in untouched.stderr
     assert not (tmp_path / "l.sqlite3").exists()
     with BillingServer() as server:
@@ -327,7 +327,7 @@ def test_a_dry_run_knows_what_was_spent(invoke: Invoke, tmp_path: Path) -> None:
         assert (done.exit_code, server.posts) == (5, 2)
     told = invoke("run", "b.jsonl", "--out", "another", "--dry-run", *limits)
     assert told.exit_code == 0
-    assert "spent of the limit of 4 creates a day: 2" in told.stderr.splitlines()
+    assert "the limit of 4 creates a day: 2 spent" in told.stderr.splitlines()
     assert "it needs 3 creates, and 2 of the limit of 4 creates a day is left" in told.stderr
     record = json.loads(invoke(*RUN, "--dry-run", *limits, "--json").stdout)
     assert record["exceeds"] == []

@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from muybridge import batch
 from muybridge.batch import Report, State
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge.cli.batch import exit_code_of
 from muybridge.cli.batch_progress import line
 from muybridge.cli.commands import muybridge
@@ -109,7 +110,17 @@ def test_an_invalid_batch_is_refused(invoke: Invoke, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "There is no base URL. Set MUYBRIDGE_BASE_URL, or give --base-url."),
+        (
+            {},
+            (
+                "There is no base URL and no API key. Set MUYBRIDGE_BASE_URL and "
+                "MUYBRIDGE_API_KEY, or give --base-url and --api-key-file."
+            ),
+        ),
+        (
+            {"MUYBRIDGE_API_KEY": "a-key"},
+            "There is no base URL. Set MUYBRIDGE_BASE_URL, or give --base-url.",
+        ),
         (
             {"MUYBRIDGE_BASE_URL": "https://api.example.com"},
             "There is no API key. Set MUYBRIDGE_API_KEY, or give --api-key-file.",
@@ -419,3 +430,16 @@ def test_a_signal_among_the_last_lines(invoke: Invoke, monkeypatch: pytest.Monke
     assert result.exit_code == 5
     assert "3 queued" in result.stdout
     assert "to resume: muybridge batch run --out out" in result.stderr
+
+
+def test_a_rate(invoke: Invoke, server: BillingServer) -> None:
+    """`--rate` has the meaning and the help that it has for workers, and must be above 0."""
+    assert invoke(*RUN, "--rate", "500", server=server).exit_code == 0
+    with SqliteJournal(Path("out")) as journal:
+        assert journal.has_rate
+    assert invoke(*AGAIN, "--rate", "0", server=server).exit_code == 2
+    assert invoke(*AGAIN, "--rate", "inf", server=server).exit_code == 0
+    with SqliteJournal(Path("out")) as journal:
+        assert not journal.has_rate
+    helps = [invoke(command, "--help").stdout for command in ("run", "submit")]
+    assert all("Maximum requests a second, of all workers" in shown for shown in helps)

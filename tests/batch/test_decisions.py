@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 from muybridge import batch
-from muybridge.batch import State
-from muybridge.batch.sqlite_journal import FOLDER, NAME
+from muybridge.batch import Choice, State
+from muybridge.batch.decisions.items import step_of
+from muybridge.batch.sqlite_journal import FOLDER, NAME, SqliteJournal
 from muybridge.ledger import Entry, Ledger, LedgerUnusable, open_ledger
 from muybridge.ledger import State as Spent
+from muybridge.testing.journal_conformance import new_items
+from muybridge_protocol.records.tasks import Task
 from processes import Nursery
 
 from .billing import BillingServer, Fault
@@ -220,3 +225,90 @@ def test_a_journal_without_these_columns(run: Run, server: BillingServer, tmp_pa
     assert run(server, None, limit=0).entries[:] == before
     assert run(server, None).done
     assert server.posts == 3
+
+
+TASK = Task(id="task-1", family="imgb")
+ADOPTED = {"token": TASK.to_token(), "candidate": "task-1"}
+NAMED_BY_THE_SERVICE = {"token": TASK.to_token(), "candidate": None}
+EVERY = {*Choice}
+
+
+@pytest.mark.parametrize(
+    ("state", "facts", "choices"),
+    [
+        (State.AMBIGUOUS, {}, EVERY),
+        (State.REFUSED, {}, {Choice.RESUBMIT}),
+        (State.SUBMITTED, ADOPTED, {Choice.ADOPT, Choice.ABANDON}),
+        (State.SUBMITTED, NAMED_BY_THE_SERVICE, set[Choice]()),
+        *(
+            (state, ADOPTED, set[Choice]())
+            for state in (*State,)
+            if state not in (State.AMBIGUOUS, State.REFUSED, State.SUBMITTED)
+        ),
+    ],
+)
+def test_what_may_be_decided(
+    state: State, facts: dict[str, Any], choices: set[Choice], tmp_path: Path
+) -> None:
+    """Each decision applies to an item in these states, and to no other one."""
+    items = [*new_items(1)]
+    with SqliteJournal.create(tmp_path, "https://service.test", items) as journal:
+        entry = attrs.evolve(journal.entry(1), state=state, **facts)
+        task = Task(id="task-2", family="imgb")
+        for choice in Choice:
+            if choice in choices:
+                step = step_of(journal, entry, choice, task, i_may_pay_twice=True)
+                # What was abandoned keeps the response, which may tell more than we read in it.
+                assert ("reply" in step.facts) is (choice is not Choice.ABANDON)
+            else:
+                with pytest.raises(batch.CannotResolve, match="there is nothing to decide"):
+                    step_of(journal, entry, choice, task, i_may_pay_twice=True)
+        with pytest.raises(batch.CannotResolve, match="the task of item 1"):
+            step_of(journal, entry, Choice.ADOPT)
+        if state is State.AMBIGUOUS:
+            with pytest.raises(batch.CannotResolve, match="say that you may pay twice"):
+                step_of(journal, entry, Choice.RESUBMIT)
+
+
+def test_when_an_adopted_task_began(tmp_path: Path) -> None:
+    """A token says when its task began; of a bare id it is not known, and counts from here."""
+    with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:
+        entry = attrs.evolve(journal.entry(1), state=State.AMBIGUOUS)
+        for task, known in ((attrs.evolve(TASK, submitted_at=5.0), True), (TASK, False)):
+            began = step_of(journal, entry, Choice.ADOPT, task).facts["began"]
+            assert (began == 5.0) is known
+            assert isinstance(began, float)
+        body = json.dumps({"model": "imgb-2"})
+        step = step_of(journal, attrs.evolve(entry, body=body), Choice.ADOPT, TASK)
+        assert Task.from_token(step.facts["token"]).requested_model == "imgb-2"
+
+
+def test_a_task_with_another_decision(tmp_path: Path) -> None:
+    """Who names a task and does not adopt it has made a mistake, so nothing is decided."""
+    with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:
+        entry = journal.take("one", creates=True)
+        assert entry is not None
+        journal.arm(entry, 1, by="one", lasts=0)
+        journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+    wrong = batch.Decision(item=1, choice=Choice.ABANDON, task="task-9")
+    with pytest.raises(batch.InvalidDecisions, match="a task is given, but the decision is aband"):
+        batch.resolve_all(tmp_path, [wrong])
+    assert batch.status(tmp_path).counts == {State.AMBIGUOUS: 1}
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('"item\n', "line 1: it is not CSV"),
+        ("item,decision\n" + "9" * 18 + ",abandon\n", "line 2: there is no item " + "9" * 18),
+        ("item,decision\n" + "9" * 19 + ",abandon\n", "line 2: there is no item '" + "9" * 19),
+    ],
+)
+def test_the_line_of_a_mistake(table: str, said: str, tmp_path: Path) -> None:
+    """A mistake in the first line has a line, too, and a number is one as long as it can be."""
+    SqliteJournal.create(tmp_path, "https://service.test", new_items(1)).close()
+    file = tmp_path / "decisions.csv"
+    file.write_text(table, encoding="utf-8")
+    with pytest.raises(batch.InvalidDecisions) as caught:
+        batch.resolve_all(tmp_path, file)
+    assert said in str(caught.value)

@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from muybridge import batch
-from muybridge.batch import State
+from muybridge.batch import BatchEvent, State, What
 from muybridge.cli.commands import muybridge
 from muybridge.ledger import Ledger, open_ledger
 from muybridge.ledger import State as Spent
+from muybridge.ledger.books import Books
 from processes import Nursery
 
 from .billing import BillingServer, Fault
@@ -53,6 +54,30 @@ def test_each_has_its_own_file(
     assert len([one for one in ledger.entries() if one.state is Spent.ACCEPTED]) == 2
     assert run(server, None, dedupe=True).done
     assert server.posts == 2
+
+
+def test_twins_of_the_same_moment(
+    server: BillingServer, run: Run, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If two look for the name before either has it, one is sent, and the other waits and joins.
+
+    That is no failed try: no listener is told of a retry, and nothing is counted as one.
+    """
+    named = Books.named
+    looked: list[str] = []
+    told: list[BatchEvent] = []
+
+    def both_at_once(books: Books, once: str, digest: str) -> Any:
+        looked.append(once)
+        return None if len(looked) <= 3 else named(books, once, digest)
+
+    monkeypatch.setattr(Books, "named", both_at_once)
+    monkeypatch.setattr("muybridge.ledger.joining._PAUSE", 0.01)
+    report = run(server, twins(3), dedupe=True, on_event=told.append)
+    assert report.counts == {State.DOWNLOADED: 3}
+    assert [event for event in told if event.what in (What.RETRY, What.POSTPONED)] == []
+    assert server.posts == 1
+    assert [entry.state for entry in ledger.entries()] == [Spent.ACCEPTED]
 
 
 def test_without_it_each_is_paid(server: BillingServer, run: Run, ledger: Ledger) -> None:
@@ -171,5 +196,8 @@ def test_the_command(server: BillingServer, tmp_path: Path, ledger: Ledger) -> N
     assert (done.exit_code, server.posts) == (0, 1)
     assert sorted(path.name for path in out.glob("*.png")) == ["h1-1.png", "h1-2.png", "h1-3.png"]
     wrong = CliRunner().invoke(muybridge, [*words, "--local"], env=env)
-    assert (wrong.exit_code, "--dedupe does not go with --local" in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, "--dedupe cannot be combined with --local" in wrong.stderr) == (
+        2,
+        True,
+    )
     assert len([*ledger.entries()]) == 1

@@ -60,6 +60,25 @@ def test_three_forms_say_the_same(tmp_path: Path) -> None:
     }
 
 
+def test_fields_have_their_names_in_python_or_on_the_wire(tmp_path: Path) -> None:
+    """An item takes the names that `client.run` takes, in every form, and each field once."""
+    url = "https://a.test/1.png"
+    shared = {"family": "vidsb", "model": "vidsb_2_0_pro", "prompt": "A horse"}
+    python = {**shared, "generate_audio": True, "reference_images": [url]}
+    wire = {**shared, "generateAudio": True, "referenceImages": [url]}
+    nested = {"family": "vidsb", "body": {k: v for k, v in python.items() if k != "family"}}
+    rows = f"{','.join(python)}\r\nvidsb,vidsb_2_0_pro,A horse,true,{url}\r\n"
+    forms = {
+        "a.jsonl": json.dumps(python),
+        "b.json": json.dumps([nested]),
+        "c.csv": rows,
+    }
+    for name, text in forms.items():
+        assert read_items(written(tmp_path, name, text)) == read_items([wire]), name
+    twice = "item 1: generateAudio: is given twice, as generate_audio and generateAudio; give it"
+    assert problems([{**python, "generateAudio": True}]) == [f"{twice} once"]
+
+
 def test_requests_are_items() -> None:
     """Requests that were made in Python are items as they are."""
     (item,) = read_items([ImgbRequest(model="imgb-2", prompt="A horse")])
@@ -115,12 +134,17 @@ def test_every_problem_is_told_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("family,prompt,prompt\n", "line 1: prompt: the column stands twice"),
+        ("family,prompt,prompt\n", "line 1: prompt: the column occurs twice"),
         ("family,prompt\nimgb,a,b\n", "line 2: it has 3 cells, and line 1 has 2"),
         ('family,prompt\nimgb,"a\nb"\n\nimgb,"c', "line 5: it is not CSV"),
         ("family,extra\nimgb,{\n", "line 2: extra: it is not JSON"),
         ("family,duration\nvidr,long\n", "line 2: duration: 'long' is not an integer"),
         ("", "the batch: it has no item"),
+        (
+            "family;model;prompt\nimgb;imgb-2;a\nimgb;imgb-2;b\n",
+            "line 1: it is one column; separate the columns by commas in place of semicolons",
+        ),
+        ("name,prompt\na,b\n", "line 1: the header has no column family"),
     ],
 )
 def test_odd_csv(text: str, told: str, tmp_path: Path) -> None:
@@ -148,7 +172,7 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     """Bytes that are not UTF-8 are reported with their line; a byte order mark is accepted."""
     path = tmp_path / "b.jsonl"
     path.write_bytes(json.dumps(HORSE).encode() + b"\n\xff")
-    assert problems(path) == ["line 2: it is not UTF-8"]
+    assert problems(path) == ["line 2: it is not UTF-8; save the file as UTF-8"]
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(HORSE).encode())
     assert read_items(path) == read_items([HORSE])
 

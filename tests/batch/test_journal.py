@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from client.alarms import LateTimeout, alarm_in, alarm_raises, posix
+from muybridge import batch
 from muybridge.batch.journal_entries import TRANSITIONS, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.sqlite_journal import SqliteJournal
@@ -36,6 +37,21 @@ def folder(tmp_path: Path) -> Path:
     """The folder of a batch of three items."""
     SqliteJournal.create(tmp_path / "out", SERVICE, items(3)).close()
     return tmp_path / "out"
+
+
+@posix
+def test_the_status_on_a_full_disk(folder: Path) -> None:
+    """Where no file can be written, the status still says which tasks there are."""
+    import resource  # noqa: PLC0415  POSIX alone has it
+
+    allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, allowed[1]))
+    try:
+        report = batch.status(folder)
+        found = [entry.number for entry in report.entries]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, allowed)
+    assert (found, report.sheet) == ([1, 2, 3], None)
 
 
 STEPS = {

@@ -95,6 +95,6 @@ def test_every_problem_is_listed(folder: Path) -> None:
     ]
     said = str(caught.value)
     assert "nothing.png cannot be read" in said
-    assert '("allow_inline": true sends it all the same)' in said
+    assert 'or send the file all the same with "allow_inline": true\n' in said
     assert "batch.jsonl is a text" in said or "batch.jsonl is JSON" in said
-    assert "horse.png has 1280x720 px, but 720x1280 px are wanted" in said
+    assert "horse.png has 1280x720 px, but must have 720x1280 px" in said

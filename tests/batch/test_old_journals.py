@@ -69,7 +69,7 @@ def folder(server: BillingServer, tmp_path: Path) -> Path:
             names = ", ".join(f"{name} = ?" for name in row)
             db.execute(f"UPDATE items SET {names} WHERE number = ?", (*row.values(), number))  # noqa: S608  ours
             if "task-" in str(row):
-                server.accepted[f"horse {number}"].append(f"task-{number}")
+                server.accept(f"horse {number}", f"task-{number}")
         db.commit()
     return out
 
@@ -105,7 +105,7 @@ def test_a_locked_batch_is_shown(server: BillingServer, folder: Path) -> None:
     shown = command(server, "status", str(folder))
     assert shown.exit_code == 4
     lines = shown.stderr.splitlines()
-    assert [line for line in lines if not line.startswith(("item ", "look at "))] == []
+    assert [line for line in lines if not line.startswith(("item ", "check your account"))] == []
     assert len(shown.stderr) < 10_000
     told = json.loads(command(server, "status", str(folder), "--json").stdout.splitlines()[-1])
     ids = [item.get("task") for item in told["items"]]
@@ -118,7 +118,7 @@ def test_a_locked_batch_is_run_by_the_command(server: BillingServer, folder: Pat
     ran = command(server, "run", "--out", str(folder), "--poll-interval", "0.005")
     assert (ran.exit_code, server.posts) == (4, 1)
     assert "item 5 (h5): postponed" in ran.stderr
-    assert all(line.startswith(("item ", "look at ")) for line in ran.stderr.splitlines())
+    assert all(line.startswith(("item ", "check your account")) for line in ran.stderr.splitlines())
     taken = command(server, "resolve", str(folder), "7", "--adopt", "task-3")
     assert (taken.exit_code, "task task-3 is item 3 (h3) already" in taken.stderr) == (2, True)
     assert command(server, "resolve", str(folder), "7", "--abandon").exit_code == 0

@@ -98,7 +98,7 @@ def test_every_third_item_is_poisoned(
         first = start(*command, "b.json")
     assert first.returncode == 4, first.stderr[-2000:]
     assert_own_lines(first.stderr)
-    assert "look at the account, then decide: muybridge batch resolve out ITEM" in first.stderr
+    assert "check your account, then decide: muybridge batch resolve out ITEM" in first.stderr
     failed = sum(name is not None and ends_failed(name) for name in map(poison_of, range(1, COUNT)))
     failed += ends_failed(list(POISONS)[-1])
     counts = f"{len(LOST)} ambiguous, {failed} failed, {COUNT - failed - len(LOST)} downloaded"
@@ -124,7 +124,7 @@ def ends_failed(poison: str) -> bool:
 def assert_own_lines(stderr: str) -> None:
     """Check that no text of the service stands in a line of its own, or moves the cursor."""
     for line in stderr.splitlines():
-        assert line.startswith(("item ", "look at "))
+        assert line.startswith(("item ", "check your account"))
         assert line.isprintable()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from pkgutil import resolve_name
+from types import ModuleType
 from typing import Any, cast
 
 import attrs
@@ -67,6 +69,26 @@ def expire(postgres: Postgres, url: str, worker: str) -> None:
     postgres.execute(statement, worker, url=url)
 
 
+def leave_out(
+    module: ModuleType, statement: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let a statement of *module* have *new* instead of *old*."""
+    whole: str = getattr(module, statement)
+    assert old in whole
+    monkeypatch.setattr(module, statement, whole.replace(old, new))
+
+
+def fails(check: str, postgres: Postgres, *arguments: Any, **more: Any) -> None:
+    """Expect the check of the kit with *check* in its name to fail."""
+    suite = TestPostgresJournal()
+    suite.postgres, suite.url = postgres, postgres.fresh()
+    (name,) = (name for name in dir(suite) if name.startswith("test_") and check in name)
+    suite.setup_method()
+    with pytest.raises(NotConforming):
+        getattr(suite, name)(*arguments, **more)
+    suite.teardown_method()
+
+
 @pytest.fixture
 def url(postgres: Postgres) -> str:
     return postgres.fresh()
@@ -110,32 +132,27 @@ def test_a_statement_without_its_condition_is_noticed(
     """Whatever condition of a statement is left out, a check of the kit fails."""
     from muybridge.batch.postgres import schema  # noqa: PLC0415  needs the extra
 
-    whole: str = getattr(schema, statement)
-    assert old in whole
-    monkeypatch.setattr(schema, statement, whole.replace(old, new))
-    suite = TestPostgresJournal()
-    suite.postgres, suite.url = postgres, postgres.fresh()
-    (name,) = (name for name in dir(suite) if name.startswith("test_") and check in name)
-    suite.setup_method()
-    with pytest.raises(NotConforming):
-        getattr(suite, name)()
-    suite.teardown_method()
+    leave_out(schema, statement, old, new, monkeypatch)
+    fails(check, postgres)
 
 
 @pytest.mark.parametrize("forgetful", ["fsync", "synchronous_commit", "full_page_writes"])
 def test_a_server_that_forgets_is_refused(
     forgetful: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that may lose what it has confirmed is refused before anything is sent."""
+    """A server that may lose what it has confirmed is refused, and the connection to it closed."""
+    asked: list[Any] = []
     place = "muybridge.batch.postgres.connecting._setting"
     setting: Any = resolve_name(place)
 
     def forgetting(db: Any, name: str) -> str:
+        asked.append(db)
         return "off" if name == forgetful else setting(db, name)
 
     monkeypatch.setattr(place, forgetting)
     with pytest.raises(JournalUnusable, match=f"{forgetful} is off"):
         PostgresJournal(url, "horses")
+    assert all(db.closed for db in asked)
 
 
 def test_a_session_that_forgets_is_refused(postgres: Postgres) -> None:
@@ -146,24 +163,57 @@ def test_a_session_that_forgets_is_refused(postgres: Postgres) -> None:
 
 
 def _newer(postgres: Postgres, url: str) -> None:
-    postgres.execute("UPDATE muybridge_schema SET version = 2", url=url)
+    postgres.execute("UPDATE muybridge_schema SET version = version + 1", url=url)
 
 
 def _none(postgres: Postgres, url: str) -> None:
     postgres.execute("DELETE FROM muybridge_schema", url=url)
 
 
-@pytest.mark.parametrize("spoil", [_newer, _none])
+@pytest.mark.parametrize(("spoil", "version"), [(_newer, "3"), (_none, "none")])
 def test_other_tables_are_refused(
-    spoil: Callable[[Postgres, str], None], postgres: Postgres, url: str
+    spoil: Callable[[Postgres, str], None], version: str, postgres: Postgres, url: str
 ) -> None:
     """Tables of another version are neither read nor written."""
     PostgresJournal.create(url, "horses", SERVICE, new_items(1)).close()
     spoil(postgres, url)
-    with pytest.raises(JournalUnusable, match="upgrade muybridge on every machine"):
+    said = f"of version {version}, and this muybridge knows version 2: upgrade muybridge on every"
+    with pytest.raises(JournalUnusable, match=said):
         PostgresJournal(url, "horses")
-    with pytest.raises(JournalUnusable, match="upgrade muybridge on every machine"):
+    with pytest.raises(JournalUnusable, match=said):
         PostgresJournal.create(url, "mules", SERVICE, new_items(1))
+
+
+def test_tables_of_an_earlier_version_are_upgraded(postgres: Postgres, url: str) -> None:
+    """Workers use earlier tables as they are; who submits upgrades them, and nothing is lost."""
+    with PostgresJournal.create(url, "horses", SERVICE, new_items(3)) as journal:
+        journal.register("one")
+        armed = journal.take("one", creates=True)
+        journal.arm(armed, 1, by="one", lasts=60)
+        before = [*journal.entries()]
+    for statement in (
+        "ALTER TABLE muybridge_batches DROP COLUMN out",
+        "UPDATE muybridge_schema SET version = 1",
+    ):
+        postgres.execute(statement, url=url)
+    with PostgresJournal(url, "horses") as journal:
+        assert (journal.out, [*journal.entries()]) == (None, before)
+        assert journal.take("one", creates=True) is not None
+        before = [*journal.entries()]
+    PostgresJournal.create(url, "mules", SERVICE, new_items(1), out="s3://studio/mules").close()
+    with PostgresJournal(url, "horses") as journal:
+        assert (journal.out, [*journal.entries()]) == (None, before)
+        journal.store_in("s3://studio/horses")
+    with PostgresJournal(url, "mules") as journal:
+        assert journal.out == "s3://studio/mules"
+    with PostgresJournal(url, "horses") as journal:
+        assert journal.out == "s3://studio/horses"
+        columns = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
+        upgraded = postgres.execute(columns, "muybridge_batches", url=url)
+    fresh = postgres.fresh()
+    PostgresJournal.create(fresh, "horses", SERVICE, []).close()
+    made = postgres.execute(columns, "muybridge_batches", url=fresh)
+    assert {name for (name,) in made} <= {name for (name,) in upgraded}
 
 
 def test_there_may_be_none(url: str) -> None:
@@ -279,16 +329,8 @@ def test_a_rate_that_is_not_kept_is_noticed(
     """Whatever a statement about the rate leaves out, a check of the kit fails."""
     from muybridge.batch.postgres import rates  # noqa: PLC0415  needs the extra
 
-    whole: str = getattr(rates, statement)
-    assert old in whole
-    monkeypatch.setattr(rates, statement, whole.replace(old, new))
-    suite = TestPostgresJournal()
-    suite.postgres, suite.url = postgres, postgres.fresh()
-    (name,) = (name for name in dir(suite) if name.startswith("test_") and check in name)
-    suite.setup_method()
-    with pytest.raises(NotConforming):
-        getattr(suite, name)()
-    suite.teardown_method()
+    leave_out(rates, statement, old, new, monkeypatch)
+    fails(check, postgres)
 
 
 def _nothing(*_: object) -> None:
@@ -316,13 +358,9 @@ def test_a_budget_that_is_miscounted_is_noticed(
     from muybridge.batch.postgres import budgets  # noqa: PLC0415  needs the extra
 
     monkeypatch.setattr(budgets, name, wrong)
-    suite = TestPostgresJournal()
-    suite.postgres, suite.url = postgres, postgres.fresh()
-    suite.setup_method()
     case, after, spent = check
-    with pytest.raises(NotConforming):
-        suite.test_only_what_did_nothing_is_released(after, late=case == "late", spent=spent)
-    suite.teardown_method()
+    name = "only_what_did_nothing_is_released"
+    fails(name, postgres, after, late=case == "late", spent=spent)
 
 
 def test_what_was_not_counted_cannot_be_limited(url: str) -> None:
@@ -410,3 +448,11 @@ def test_a_closed_journal_is_closed(url: str) -> None:
         pass
     with pytest.raises(JournalUnusable), closing(journal):
         journal.counts()
+
+
+def test_the_durations_of_the_page(journal: Any) -> None:
+    """A lease and the time within which a create begins are those of the page."""
+    page = (Path(__file__).parents[2] / "docs" / "many-machines.md").read_text(encoding="utf-8")
+    assert (journal.lease, journal.send_within) == (30, 5)
+    assert "claims items for 30 seconds at a time (its *lease*" in page
+    assert "paused for more than five seconds just before sending" in " ".join(page.split())

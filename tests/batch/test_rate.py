@@ -5,18 +5,27 @@ from __future__ import annotations
 import heapq
 import json
 import math
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import attrs
 import pytest
 
+from muybridge import batch
+from muybridge.batch import State
 from muybridge.batch.limits.rate import Permits, RequestRate, check_rate, stored_rate
+from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge_protocol.fleet import Dispatch, Fleet
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.service import Service
+
+from .billing import BillingServer, Fault
+from .conftest import Run
+from .runner_process import horses
+from .test_runs import faults
 
 PROCESSING = json.dumps({"id": "t", "status": "processing", "created": 1}).encode()
 
@@ -180,6 +189,43 @@ def test_a_portion(rate: float | None, wanted: int, sharers: int, permits: Permi
     assert found == permits
     assert after.next_at == (50.0 if rate is None else 100.0 + permits.count / rate)
     assert after.acquire(1, sharers=1, now=90.0)[1].after == max(0.0, after.next_at - 90.0)
+
+
+def test_processes_share_a_rate(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request of a run has a permit of the journal, which keeps the rate until it is lifted.
+
+    A 429 pauses every process that works on the batch.
+    """
+    permits: list[int] = []
+    pauses: list[float] = []
+    acquire, throttle = SqliteJournal.acquire_permits, SqliteJournal.throttle
+
+    def counting(journal: SqliteJournal, wanted: int) -> Permits:
+        given = acquire(journal, wanted)
+        permits.append(given.count)
+        return given
+
+    def noting(journal: SqliteJournal, seconds: float) -> None:
+        pauses.append(seconds)
+        throttle(journal, seconds)
+
+    monkeypatch.setattr(SqliteJournal, "acquire_permits", counting)
+    monkeypatch.setattr(SqliteJournal, "throttle", noting)
+    with BillingServer(faults(Fault.THROTTLED)) as server:
+        assert run(server, horses(2), rate=500).done
+        downloads = 2
+        assert sum(permits) >= server.requests - downloads
+        assert len(pauses) == 1
+        permits.clear()
+        assert run(server, horses(3)).done
+        assert permits
+        permits.clear()
+        assert run(server, horses(4), rate=math.inf).done
+        assert run(server, horses(5)).done
+        assert permits == []
+        with pytest.raises(ValueError, match="rate must be"):
+            run(server, horses(6), rate=0)
+    assert batch.status(tmp_path / "out").counts == {State.DOWNLOADED: 5}
 
 
 def test_a_rate_is_above_zero() -> None:

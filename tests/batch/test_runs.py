@@ -20,6 +20,8 @@ from muybridge import Client, TrioClient, batch
 from muybridge.batch import BatchEvent, JournalUnusable, Report, State, What
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.run_state import Stopped
+from muybridge.batch.runner_files import Runner
+from muybridge.batch.sqlite_journal import FOLDER
 from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
 from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ReplyReceived
@@ -114,6 +116,21 @@ def test_a_batch_stays_at_its_service(server: BillingServer, run: Run) -> None:
         assert other.requests == 0
 
 
+def test_a_batch_without_tasks_goes_to_another_service(
+    server: BillingServer, run: Run, tmp_path: Path
+) -> None:
+    """A batch that no service has been sent any of continues where the next run sends it."""
+    with BillingServer() as other:
+        assert run(other, horses(2), limit=0).counts == {State.QUEUED: 2}
+        with Runner(tmp_path / "out" / FOLDER), pytest.raises(batch.WrongService):
+            run(server, None)  # the other runner may create tasks where the batch was begun
+        assert server.requests == 0
+        assert run(server, None).counts == {State.DOWNLOADED: 2}
+        with pytest.raises(batch.WrongService):
+            run(other, None)
+        assert other.requests == 0
+
+
 def test_neither_key_nor_signature_is_kept(server: BillingServer, run: Run, tmp_path: Path) -> None:
     """No file of a batch holds the key or the query of a link."""
     server.media_works = False
@@ -177,7 +194,7 @@ def test_a_service_that_is_not_there_stops_the_run(run: Run) -> None:
         pass
     report = run(gone, horses(5), concurrency=1)
     assert report.counts == {State.QUEUED: 5}
-    assert "was not sent in 3 tries" in report.stopped
+    assert "could not be sent (3 attempts)" in report.stopped
 
 
 def test_a_screen_that_is_gone_stops_the_run(server: BillingServer, run: Run) -> None:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 from click.testing import CliRunner
 
-from muybridge import AsyncClient, Client, batch
-from muybridge.batch import BatchEvent, SharedBatch, SharedReport, State, StoreUnusable, What
+from muybridge.batch import BatchEvent, SharedBatch, State, StoreUnusable, What
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.postgres import PostgresJournal
-from muybridge.batch.stores import open_store
+from muybridge.batch.stores import WrongPlace, open_store
+from muybridge.batch.stores.places import agreed_place, place_for_all
+from muybridge.batch.stores.port import StoreAway
+from muybridge.batch.stores.s3 import S3Store
 from muybridge.cli.commands import muybridge
-from muybridge_protocol.service import Service
 
 from .billing import PNG, BillingServer
-from .postgres_server import Postgres
-from .runner_process import KEY, horses
+from .conftest import Work
+from .fixtures import submit
+from .runner_process import KEY
 from .s3_server import ACCESS_KEY, S3, SECRET_KEY, Fault, running
 
-Work = Callable[..., SharedReport]
 OUT = "s3://studio/horses"
 
 
@@ -46,36 +46,9 @@ def s3(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 
 @pytest.fixture
-def shared(postgres: Postgres) -> SharedBatch:
-    return SharedBatch(postgres.fresh(), "horses")
-
-
-@pytest.fixture(params=["requests", "trio", "asyncio"])
-def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
-    """Let a worker work, under the driver under test."""
-    spool = tmp_path / "spool"
-
-    def go(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
-        with Client(KEY, server.url, poll_interval=0.005) as client:
-            return batch.work(client, shared, OUT, spool=spool, **options)
-
-    async def go_async(
-        server: BillingServer, shared: SharedBatch, options: dict[str, Any]
-    ) -> SharedReport:
-        async with AsyncClient(KEY, server.url, poll_interval=0.005) as client:
-            return await batch.work_async(client, shared, OUT, spool=spool, **options)
-
-    def under_trio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
-        return trio.run(go_async, server, shared, options)
-
-    def under_asyncio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
-        return asyncio.run(go_async(server, shared, options))
-
-    return {"requests": go, "trio": under_trio, "asyncio": under_asyncio}[request.param]
-
-
-def submit(server: BillingServer, shared: SharedBatch, count: int) -> None:
-    batch.submit(shared, horses(count), Service(base_url=server.url))
+def work(work: Work, tmp_path: Path) -> Work:
+    """Let a worker work, under the driver under test, with results in S3."""
+    return partial(work, out=OUT, spool=tmp_path / "spool")
 
 
 def picture(server: BillingServer, number: int) -> bytes:
@@ -142,6 +115,29 @@ def test_a_result_survives_its_link(
     s3.fault = work_on
     assert work(server, shared).counts == {State.DOWNLOADED: 1}
     assert s3.objects() == {"horses/h1.png": picture(server, 1)}
+
+
+def test_a_result_that_is_too_large(
+    server: BillingServer,
+    s3: S3,
+    shared: SharedBatch,
+    work: Work,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A result that is too large for S3 is kept on the worker's disk, and the others are stored."""
+    submit(server, shared, 10)
+    monkeypatch.setattr("muybridge.batch.stores.s3._LARGEST", len(PNG + b"task-9-horse-10"))
+    monkeypatch.setattr("muybridge.batch.worker._SHORTEST_PAUSE", 0.01)
+    report = work(server, shared, creates=1, concurrency=1)
+    assert report.counts == {State.DOWNLOADED: 9, State.COMPLETED: 1}
+    with shared.open() as journal:
+        (large,) = journal.entries(State.COMPLETED)
+    assert large.name == "h10"
+    assert "it is too large for one PUT to S3; copy this file" in (large.reason or "")
+    (kept,) = (tmp_path / "spool").glob("*/incoming/*.png")
+    assert (str(kept) in (large.reason or ""), kept.read_bytes()) == (True, picture(server, 10))
+    assert (server.posts, len(s3.objects())) == (10, 9)
 
 
 def test_a_lost_response_of_s3(
@@ -246,7 +242,19 @@ def test_the_command(server: BillingServer, shared: SharedBatch, tmp_path: Path)
 )  # fmt: skip
 def test_other_addresses(out: str) -> None:
     """An address that is no place in S3 is refused, and not repeated with what may be a secret."""
-    with pytest.raises(ValueError, match=r"S3|s3|prefix") as caught:
-        open_store(out)
-    assert "secret" not in str(caught.value)
+    for read in (open_store, place_for_all, partial(agreed_place, kept="s3://studio/a")):
+        with pytest.raises(WrongPlace, match=r"S3|s3|prefix") as caught:
+            read(out)
+        assert "secret" not in str(caught.value)
     assert not Path("s3:").exists()
+
+
+@pytest.mark.usefixtures("s3")
+def test_which_responses_may_pass() -> None:
+    """A worker waits for a server that is overloaded or at fault, and for no other refusal."""
+    away = [
+        status
+        for status in (403, 404, 408, 409, 412, 429, 499, 500, 503)
+        if isinstance(S3Store(OUT)._told(f"status code: {status}"), StoreAway)  # pyright: ignore[reportPrivateUsage]  it makes no request
+    ]
+    assert away == [408, 409, 429, 500, 503]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from muybridge.batch.journal_errors import JournalAway
 from muybridge.cli.commands import muybridge
 from muybridge.cli.errors import AMBIGUOUS, FAILED, INVALID, NOT_SENT
 from muybridge.cli.workers import worker
@@ -46,7 +47,7 @@ def test_from_file_to_results(command: Command, server: BillingServer, tmp_path:
     """A batch is submitted without a request, and a worker makes it, and says so by its code."""
     done = command("batch submit FILE --journal URL --name horses")
     assert (done.exit_code, done.stdout) == (0, "2 queued\n")
-    assert "to work on it, on any machine: muybridge worker --journal" in done.stderr
+    assert "to start a worker, on any machine: muybridge worker --journal" in done.stderr
     assert server.requests == 0
     done = command("batch status --journal URL horses")
     assert (done.exit_code, done.stdout) == (5, "2 queued\n")
@@ -57,6 +58,26 @@ def test_from_file_to_results(command: Command, server: BillingServer, tmp_path:
     done = command(WORKER)
     assert (done.exit_code, server.posts) == (0, 2)
     assert not (tmp_path / "out" / "index.html").exists()
+
+
+def test_it_says_what_it_waits_for(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the database is away, a worker says so once, and when it gives up."""
+    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  needs the extra
+
+    command("batch submit FILE --journal URL --name horses")
+    take = PostgresJournal.take
+    failures = iter([JournalAway("The database is on holiday."), JournalAway("It is still away.")])
+
+    def taking(*arguments: Any, **more: Any) -> Any:
+        if (failure := next(failures, None)) is not None:
+            raise failure
+        return take(*arguments, **more)
+
+    monkeypatch.setattr(PostgresJournal, "take", taking)
+    done = command(WORKER)
+    assert (done.exit_code, done.stdout) == (0, "2 downloaded\n")
+    (said,) = (line for line in done.stderr.splitlines() if "waits" in line)
+    assert "The database is on holiday. This worker waits up to 600 seconds." in said
 
 
 def test_a_person_decides(command: Command) -> None:
@@ -127,7 +148,7 @@ def test_a_budget(command: Command, server: BillingServer) -> None:
     assert "stopped: " in done.stderr
     assert "0 of the limit of 1 create is left" in done.stderr
     done = command("batch status --journal URL horses")
-    assert "spent of the limit of 1 create: 1" in done.stderr
+    assert "the limit of 1 create: 1 spent" in done.stderr
     done = command("batch status --journal URL horses --json")
     (limit,) = json.loads(done.stdout)["budgets"]
     assert limit == {"limit": "creates", "per": None, "most": "1", "spent": "1"}
@@ -139,6 +160,36 @@ def test_a_budget(command: Command, server: BillingServer) -> None:
     assert command("batch submit FILE --journal URL --name horses --max-creates 2").exit_code == 0
     assert command(WORKER).exit_code == 0
     assert server.posts == 2
+
+
+def test_a_place_for_results(command: Command, server: BillingServer, tmp_path: Path) -> None:
+    """Workers without `--out` use the batch's place, and another one is refused with 2."""
+    out = tmp_path / "out"
+    submit = "batch submit FILE --journal URL --name horses --out"
+    done = command(f"{submit} pictures")
+    assert (done.exit_code, "give --out as s3://BUCKET/PREFIX" in done.stderr) == (2, True)
+    done = command(f"{submit} DIR")
+    assert done.exit_code == 0
+    assert done.stderr.endswith("muybridge worker --journal URL --batch horses\n")
+    done = command("worker --journal URL --batch horses --out elsewhere")
+    assert (done.exit_code, server.requests) == (2, 0)
+    assert f"The results of this batch go to {out}, and this worker was given" in done.stderr
+    assert "Leave --out away" in done.stderr
+    done = command("batch status --journal URL horses")
+    assert (done.stdout, done.stderr) == ("2 queued\n", f"results go to {out}\n")
+    done = command("worker --journal URL --batch horses --poll-interval 0.01")
+    assert (done.exit_code, done.stdout) == (0, "2 downloaded\n"), done.stderr
+    assert {path.name for path in out.glob("*.png")} == {"h1.png", "h2.png"}
+    done = command("batch status --journal URL horses --json")
+    assert json.loads(done.stdout)["out"] == str(out)
+
+
+def test_a_place_is_needed(command: Command, server: BillingServer) -> None:
+    """A worker that nobody has told where results go ends with 2, and sends nothing."""
+    assert command("batch submit FILE --journal URL --name horses").exit_code == 0
+    done = command("worker --journal URL --batch horses")
+    assert (done.exit_code, server.requests) == (2, 0)
+    assert "give --out, or submit the batch again" in done.stderr
 
 
 def test_json(command: Command) -> None:

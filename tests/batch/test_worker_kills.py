@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from muybridge import batch
 from muybridge.batch import SharedBatch, State
-from muybridge.batch.recovery import UNKNOWN_END
-from muybridge_protocol.service import Service
 from processes import Nursery
 
-from .billing import AMBIGUOUS, BillingServer, Fault, at_random
-from .postgres_server import Postgres
-from .runner_process import horses
+from .billing import BillingServer, Fault, at_random
+from .fixtures import submit
+from .shared_audit import Audit
 from .worker_process import STEPS
 
 if sys.platform == "win32":
@@ -48,48 +43,6 @@ def machines() -> Iterator[list[Nursery]]:
     """What starts workers: three at once."""
     with ExitStack() as stack:
         yield [stack.enter_context(Nursery("batch.worker_process")) for _ in range(3)]
-
-
-@pytest.fixture
-def shared(postgres: Postgres) -> SharedBatch:
-    return SharedBatch(postgres.fresh(), "horses")
-
-
-@attrs.define
-class Audit:
-    """The books of the service against the journal."""
-
-    doubles: list[str] = attrs.field(factory=list[str])
-    wrong: list[str] = attrs.field(factory=list[str])
-    interrupted: int = 0
-    states: Counter[State] = attrs.field(factory=Counter[State])
-
-    @classmethod
-    def of(cls, server: BillingServer, shared: SharedBatch) -> Audit:
-        found = cls(doubles=server.doubles)
-        report = batch.shared_status(shared)
-        strays = " ".join(stray.token or "" for stray in report.strays)
-        for entry in report.entries:
-            found.states[entry.state] += 1
-            prompt: str = json.loads(entry.body)["prompt"]
-            paid = server.accepted[prompt]
-            known = entry.task_id
-            if known is not None and known not in paid:
-                found.wrong.append(f"{prompt}: {known} is another item's")
-            if paid and entry.state not in (State.DOWNLOADED, State.AMBIGUOUS):
-                found.wrong.append(f"{prompt}: paid for, and {entry.state}")
-            if entry.state is State.AMBIGUOUS and entry.reason == UNKNOWN_END:
-                found.interrupted += 1
-            elif entry.state is State.AMBIGUOUS and not AMBIGUOUS.intersection(
-                server.asked[prompt]
-            ):
-                found.wrong.append(f"{prompt}: {entry.reason}")
-            found.wrong += [f"{prompt}: {task} is a stray" for task in paid if task in strays]
-        return found
-
-
-def submit(server: BillingServer, shared: SharedBatch, count: int) -> None:
-    batch.submit(shared, horses(count), Service(base_url=server.url))
 
 
 def rampage(

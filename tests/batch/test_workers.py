@@ -2,62 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
-from muybridge import AsyncClient, Client, batch
-from muybridge.batch import JournalMissing, SharedBatch, SharedReport, State, WrongService
+from muybridge import Client, batch
+from muybridge.batch import (
+    JournalMissing,
+    SharedBatch,
+    SharedReport,
+    State,
+    WrongPlace,
+    WrongService,
+)
 from muybridge.batch.journal_errors import JournalAway
 from muybridge.batch.recovery import UNKNOWN_END
 from muybridge.ledger import Budget, Measure, open_ledger
 from muybridge.ledger import State as Spent
 from muybridge_protocol.estimates import parse_prices
+from muybridge_protocol.fleet import Fleet
 from muybridge_protocol.service import Service
 
 from .billing import BillingServer, Fault, at_random
-from .postgres_server import Postgres, running
+from .conftest import Work
+from .fixtures import submit
+from .postgres_server import Postgres
 from .runner_process import KEY, horses
 from .test_runs import faults
-
-Work = Callable[..., SharedReport]
-
-
-@pytest.fixture
-def shared(postgres: Postgres) -> SharedBatch:
-    return SharedBatch(postgres.fresh(), "horses")
-
-
-@pytest.fixture(params=["requests", "trio", "asyncio"])
-def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
-    """Let a worker work, under the driver under test."""
-
-    def go(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
-        with Client(KEY, server.url, poll_interval=0.005) as client:
-            return batch.work(client, shared, tmp_path / "out", **options)
-
-    async def go_async(
-        server: BillingServer, shared: SharedBatch, options: dict[str, Any]
-    ) -> SharedReport:
-        async with AsyncClient(KEY, server.url, poll_interval=0.005) as client:
-            return await batch.work_async(client, shared, tmp_path / "out", **options)
-
-    def under_trio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
-        return trio.run(go_async, server, shared, options)
-
-    def under_asyncio(server: BillingServer, shared: SharedBatch, **options: Any) -> SharedReport:
-        return asyncio.run(go_async(server, shared, options))
-
-    return {"requests": go, "trio": under_trio, "asyncio": under_asyncio}[request.param]
-
-
-def submit(server: BillingServer, shared: SharedBatch, count: int) -> SharedReport:
-    return batch.submit(shared, horses(count), Service(base_url=server.url))
 
 
 def expire(postgres: Postgres, shared: SharedBatch) -> None:
@@ -366,28 +340,6 @@ def test_a_response_waits_on_the_disk_while_the_database_is_away(
     assert (server.posts, server.doubles) == (1, [])
 
 
-@pytest.mark.nightly
-def test_the_database_is_restarted_with_responses_in_hand(
-    work: Work, server: BillingServer
-) -> None:
-    """A worker waits for a database that is stopped meanwhile, and loses no id."""
-    with running() as stopping:
-        shared = SharedBatch(stopping.fresh(), "horses")
-        submit(server, shared, 6)
-        created: list[str] = []
-
-        def stop(prompt: str) -> None:
-            created.append(prompt)
-            if len(created) == 3:
-                stopping.server.stop()
-                threading.Timer(1.0, stopping.server.ensure_postgres_running).start()
-
-        server.on_create = stop
-        report = work(server, shared, creates=3, lease=5)
-    assert (report.counts, report.strays) == ({State.DOWNLOADED: 6}, ())
-    assert (server.posts, server.doubles) == (6, [])
-
-
 def test_another_batch_or_service_is_refused(
     work: Work, server: BillingServer, shared: SharedBatch
 ) -> None:
@@ -419,6 +371,32 @@ def test_the_address_is_not_shown() -> None:
     assert "hush" not in repr(SharedBatch("postgresql://u:hush@host/x", "horses"))
 
 
+def test_the_place_of_the_batch(
+    server: BillingServer, shared: SharedBatch, work: Work, tmp_path: Path
+) -> None:
+    """A worker without a place uses the batch's; one with another place is refused at once."""
+    batch.submit(shared, horses(1), Service(base_url=server.url), out=tmp_path / "a")
+    batch.submit(shared, horses(1), Service(base_url=server.url), out=tmp_path / "b")
+    with pytest.raises(WrongPlace, match="and this worker was given"):
+        work(server, shared)
+    assert server.requests == 0
+    assert work(server, shared, out=None).out == str(tmp_path / "b")
+    assert [path.name for path in tmp_path.glob("*/*.png")] == ["h1.png"]
+    assert (tmp_path / "b" / "h1.png").exists()
+    assert work(server, shared, out=tmp_path / "x" / ".." / "b").done
+
+
+def test_a_place_is_needed(server: BillingServer, shared: SharedBatch, work: Work) -> None:
+    """Without a place from anybody, nothing is sent, and a place must mean the same everywhere."""
+    submit(server, shared, 1)
+    with pytest.raises(WrongPlace, match="has no place for its results"):
+        work(server, shared, out=None)
+    with pytest.raises(WrongPlace, match="another folder on each machine"):
+        batch.submit(shared, horses(1), Service(base_url=server.url), out="pictures")
+    assert batch.shared_status(shared).out is None
+    assert server.requests == 0
+
+
 def test_a_worker_of_limited_time(server: BillingServer, shared: SharedBatch, work: Work) -> None:
     """When its time is over, a worker gives back what is under way, and another one finishes it."""
     submit(server, shared, 3)
@@ -429,3 +407,52 @@ def test_a_worker_of_limited_time(server: BillingServer, shared: SharedBatch, wo
     server.status = "completed"
     assert work(server, shared, seconds=60).counts == {State.DOWNLOADED: 3}
     assert server.posts == 3
+
+
+def test_what_falls_due_between_two_looks_at_the_clock(
+    work: Work, server: BillingServer, shared: SharedBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker does not wait for ever if a poll falls due right after it has asked for permits."""
+    submit(server, shared, 2)
+    wanted = Fleet[int].wanted_permits
+    looks = itertools.count()
+
+    def too_early(fleet: Fleet[int], now: float) -> int:
+        return wanted(fleet, now) if next(looks) % 2 else 0
+
+    monkeypatch.setattr(Fleet, "wanted_permits", too_early)
+    assert work(server, shared, creates=1, concurrency=1).counts == {State.DOWNLOADED: 2}
+    assert server.posts == 2
+
+
+def test_a_poll_writes_nothing(
+    work: Work, server: BillingServer, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often a task is polled, a worker writes the same to the database."""
+    from muybridge.batch.postgres.connecting import Connection  # noqa: PLC0415  needs the extra
+
+    execute = Connection.execute
+    writes: list[bytes] = []
+
+    def noting(db: Any, statement: Any, *arguments: Any, **more: Any) -> Any:
+        if any(word in str(statement) for word in ("INSERT", "UPDATE", "DELETE")):
+            writes.append(statement)
+        return execute(db, statement, *arguments, **more)
+
+    monkeypatch.setattr(Connection, "execute", noting)
+
+    def written(polls: int) -> int:
+        left = iter(range(polls))
+
+        def look(path: str) -> None:
+            pending = path.startswith("/media") or next(left, None) is not None
+            server.status = "processing" if pending else "completed"
+
+        shared = SharedBatch(postgres.fresh(), "horses")
+        submit(server, shared, 1)
+        server.on_query = look
+        writes.clear()
+        assert work(server, shared).counts == {State.DOWNLOADED: 1}
+        return len(writes)
+
+    assert written(polls=30) == written(polls=1) > 0

@@ -17,7 +17,8 @@ import attrs
 import pytest
 
 from muybridge.ledger import Budget, Entry, LedgerUnusable, Measure, Purchase, State, open_ledger
-from muybridge.ledger.errors import Exceeded, NameHeld
+from muybridge.ledger.budget import budget_of_environment
+from muybridge.ledger.errors import Exceeded, InvalidLimit, NameHeld
 from muybridge.ledger.ledger import Ledger
 from muybridge.ledger.sqlite_store import SqliteStore, default_path
 from processes import environment
@@ -269,6 +270,17 @@ def test_a_limit_that_is_no_number(limit: object) -> None:
     """A limit that is not a number of at least 0 is refused."""
     with pytest.raises(ValueError, match="a limit must be a number of at least 0"):
         Budget(cost=limit)  # type: ignore[arg-type]
+
+
+def test_a_limit_on_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit on something that has no halves is a whole number, also in the environment."""
+    for name in ("creates", "pictures", "calls"):
+        with pytest.raises(ValueError, match=f"a limit on {name} must be a whole number"):
+            Budget(**{name: 3.5})  # type: ignore[arg-type]  # one of the limits
+    assert Budget(creates=3.0, seconds=3.5, cost="0.5").creates == 3
+    monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "3.5")
+    with pytest.raises(InvalidLimit, match="MUYBRIDGE_MAX_CREATES: a limit on creates must be"):
+        budget_of_environment()
 
 
 def test_a_period_that_does_not_exist() -> None:

@@ -30,6 +30,7 @@ from muybridge.batch.stores.manifest import (
     manifest_lines,
     write_manifest,
 )
+from muybridge.batch.stores.places import WrongPlace
 from muybridge.batch.stores.port import StoreUnusable
 from muybridge.batch.worker import work, work_async
 
@@ -52,6 +53,7 @@ __all__ = [
     "State",
     "StoreUnusable",
     "What",
+    "WrongPlace",
     "WrongService",
     "abandon",
     "adopt",

@@ -20,6 +20,7 @@ from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner_files import ReplySlot
 from muybridge.batch.sqlite_values import one_line
+from muybridge.batch.stores.folder import no_room
 from muybridge.batch.stores.port import Stored, StoreUnusable
 from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
 from muybridge.drivers.listeners import Listeners, SilentTracker
@@ -234,17 +235,17 @@ class ItemWork:
 
     def not_saved(self, error: InvalidAddress | ServiceError | StoreUnusable | OSError) -> None:
         """Record why the result could not be saved. A later run retries."""
-        match error:
-            case StoreUnusable():
-                facts = {"reason": str(error), "owner": None}
+        match no_room(error, self._run.folder) or error:
+            case StoreUnusable() as unusable:
+                facts = {"reason": str(unusable), "owner": None}
                 self._move(State.COMPLETED, before=State.COMPLETED, **facts)
-                self._run.postpone(self.entry, error)
+                self._run.postpone(self.entry, unusable)
                 return
             case ServiceError() as failure:
                 pass
-            case OSError():
-                at = error.filename or "the file system"
-                failure = DownloadFailed(reason=f"{at}: {error.strerror or error}")
+            case OSError() as broken:
+                at = broken.filename or "the file system"
+                failure = DownloadFailed(reason=f"{at}: {broken.strerror or broken}")
             case _:  # an address from the service
                 failure = DownloadFailed(reason=str(error))
         self._put_off(failure, state=State.COMPLETED)

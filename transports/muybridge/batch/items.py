@@ -1,10 +1,10 @@
 """Reading a batch: requests from JSON lines, JSON or CSV, all checked before anything is sent.
 
-An item is an object with `family` and the fields as they are sent. Optional are `name`, for its
-file, `extra`, for fields that are sent unchecked, and `unlisted_model`, for a model that the tables
-do not list. The fields may be in an object of their own, `body`. In a field for media, a file may
-name a local file as `@PATH`, relative to itself, and Python code gives a `Path`, bytes or an open
-file; `allow_inline` is that of `load_media`.
+An item is an object with `family` and the fields, by their names on the wire or in Python. Optional
+are `name`, for its file, `extra`, for fields that are sent unchecked, and `unlisted_model`, for a
+model that the tables do not list. The fields may be in an object of their own, `body`. In a field
+for media, a file may name a local file as `@PATH`, relative to itself, and Python code gives a
+`Path`, bytes or an open file; `allow_inline` is that of `load_media`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from typing import IO, Any, Final, cast
 import attrs
 
 from muybridge.batch.journal_entries import NewItem
-from muybridge.files.inline_media import LocalMedia
+from muybridge.files.inline_media import LARGER, LocalMedia
 from muybridge.files.saving import safe_stem
+from muybridge.media.by_name import by_wire
 from muybridge.media.loading import local_media, with_files
 from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import InvalidJson, read_json
+from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Kind, Problem, shown
 
 _LONGEST_NAME: Final = 200
@@ -196,7 +198,7 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
         return
     line = _not_utf8(path)
     if line is not None:
-        yield f"line {line}", WrongItem(("", "it is not UTF-8"))
+        yield f"line {line}", WrongItem(("", "it is not UTF-8; save the file as UTF-8"))
         return
     # The CSV reader handles line ends itself; elsewhere a carriage return is white space.
     newline = "" if reader is _csv_rows else "\n"
@@ -239,7 +241,10 @@ def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
         names = [name.strip() for name in next(rows, list[str]())]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
-            yield "line 1", WrongItem(*((name, "the column stands twice") for name in doubled))
+            yield "line 1", WrongItem(*((name, "the column occurs twice") for name in doubled))
+            return
+        if names and "family" not in names:
+            yield "line 1", WrongItem(("", _without_family(names)))
             return
         start = rows.line_num + 1
         for row in rows:
@@ -258,6 +263,14 @@ def _csv_rows(file: IO[str]) -> Iterator[tuple[str, Any]]:
         yield f"line {rows.line_num}", WrongItem(("", f"it is not CSV: {error}"))
 
 
+def _without_family(names: list[str]) -> str:
+    """Return what is wrong with the header *names*, none of which is the family."""
+    for separator, plural in ((";", "semicolons"), ("\t", "tabs")):
+        if len(names) == 1 and separator in names[0]:
+            return f"it is one column; separate the columns by commas in place of {plural}"
+    return "the header has no column family; line 1 names the columns"
+
+
 def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
     """Return a row's cells in the types of their fields, or unchanged if that fails."""
     item: dict[str, Any] = dict(cells)
@@ -266,7 +279,7 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any] | WrongItem:
     except UnknownFamily:
         return item  # reported with the other problems
     for name, cell in cells.items():
-        field = family.field(name)
+        field = next((one for one in family.fields if name in (one.wire, one.name)), None)
         if name in ("extra", "body"):
             item[name] = _json_cell(name, cell)
         elif name == "allow_inline":
@@ -360,7 +373,7 @@ def read_fields(item: object, folder: Path | None = None) -> ItemFields:
     return ItemFields(
         name=values.get("name", ""),
         family=family,
-        body=_with_files(family, _body(values), values, folder),
+        body=_with_files(family, _body(family, values), values, folder),
         extra=values.get("extra"),
     )
 
@@ -388,9 +401,17 @@ def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield field, "stands beside body; put it inside"
 
 
-def _body(item: Mapping[str, Any]) -> Mapping[str, object]:
-    body = item.get("body", item)
-    body = {name: value for name, value in body.items() if "body" in item or name not in _OWN}
+def _body(family: Family, item: Mapping[str, Any]) -> Mapping[str, object]:
+    """Return the fields of *item* by their names on the wire.
+
+    Raises:
+        WrongItem: A field is given twice, or the model is not one.
+    """
+    given = item.get("body", item)
+    given = {name: value for name, value in given.items() if "body" in item or name not in _OWN}
+    body, doubled = by_wire(family, given)
+    if doubled:
+        raise WrongItem(*map(told, doubled))
     if "unlisted_model" in item:
         if "model" in body:
             raise WrongItem(("model", "is given beside unlisted_model; give only one"))
@@ -403,8 +424,8 @@ def _body(item: Mapping[str, Any]) -> Mapping[str, object]:
 
 def told(problem: Problem) -> tuple[str, str]:
     """Return the field of *problem*, and what to do about it in an item."""
-    said = problem.sentence().replace("allow_inline=True sends", '"allow_inline": true sends')
-    return problem.field, said
+    said = problem.sentence().replace(ALLOWED, '"allow_inline": true')
+    return problem.field, said.replace(LARGER, "")
 
 
 def _with_files(

@@ -42,8 +42,8 @@ class OverBudget(MuybridgeError):
 
 
 DAMAGED: Final = (
-    "Nothing more is sent. Restore it from a copy, or look at the account for the batch's tasks: a "
-    "new batch in another folder would pay for them again."
+    "Nothing more is sent. Restore it from a copy, or look in your account for the batch's tasks: "
+    "a new batch in another folder would pay for them again."
 )
 """What to do about a journal that cannot be trusted."""
 
@@ -71,10 +71,12 @@ _ADVICE: Final = {
     "unable to open": _WRITABLE,
     "Permission": "Nothing more is sent. Make the folder writable, then run again.",
     "Read-only": "Nothing more is sent. Make the folder writable, then run again.",
-    "not permitted": "Nothing more is sent. Use a folder on a disk that knows hard links.",
-    "not supported": "Nothing more is sent. Use a folder on a disk that knows hard links.",
+    "not permitted": "Nothing more is sent. Use a folder on a disk that supports hard links.",
+    "not supported": "Nothing more is sent. Use a folder on a disk that supports hard links.",
     "full": "Make room on the disk, then run the batch again.",
     "space": "Make room on the disk, then run the batch again.",
+    "quota": "Make room on the disk, then run the batch again.",
+    "cross-device": "Nothing more is sent. Use a spool on the disk that the results go to.",
     "disk I/O": "Make room on the disk and see that it works, then run the batch again.",
     "malformed": DAMAGED,
     "not a database": DAMAGED,

@@ -12,17 +12,18 @@ from pathlib import Path
 
 import attrs
 
-from muybridge.batch.contact_sheet import write_sheet
 from muybridge.batch.decisions.in_ledger import apply_decisions
 from muybridge.batch.entries import Entries
 from muybridge.batch.events import SETTLED, Report, What
 from muybridge.batch.items import BatchProblem, CheckedItems, InvalidBatch, Source, checked_items
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
+from muybridge.batch.limits.rate import check_rate
 from muybridge.batch.port import Journal
 from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Settings, Stopped
 from muybridge.batch.runner_files import Runner
+from muybridge.batch.sheet.contact_sheet import write_sheet
 from muybridge.batch.sqlite_journal import FOLDER, SqliteJournal
 from muybridge.batch.stores.folder import FolderStore
 from muybridge.drivers.calls import check_wait
@@ -51,9 +52,10 @@ def opened(
     The items of dead runners are recovered first. A worker's exception is raised at the end.
     """
     if settings.concurrency < 1:
-        raise ValueError(f"{settings.concurrency} tasks at once are too few; use 1 or more")
+        raise ValueError(f"concurrency must be at least 1 (got {settings.concurrency})")
     check_wait(settings.timeout)
     check_limit(settings.limit)
+    check_rate(settings.rate)
     if settings.local and settings.dedupe:
         raise ValueError("an embedded service forgets its tasks, so that none can be joined later")
     if settings.local and not service.is_local:
@@ -66,6 +68,7 @@ def opened(
             if settings.local and not journal.owners():
                 journal.start_over()
 
+        _settle_service(journal, runner, service, settings)
         store = FolderStore(folder)
         run = Run(
             journal=journal,
@@ -74,6 +77,7 @@ def opened(
             place=place,
             runner=runner,
             settings=settings,
+            shares_rate=journal.has_rate,
         )
         with at_work(service, run, start_over):
             yield run
@@ -134,9 +138,11 @@ def status(out: str | os.PathLike[str]) -> Report:
         JournalUnusable: The journal cannot be used, or there is none.
     """
     folder = Path(out)
-    with SqliteJournal(folder) as journal:
+    # It writes nothing, so that a full disk hides no task that is paid for.
+    with SqliteJournal(folder, writes=False) as journal:
         counts = journal.counts()
-    entries = Entries(partial(SqliteJournal, folder, check=False), sum(counts.values()))
+    reading = partial(SqliteJournal, folder, check=False, writes=False)
+    entries = Entries(reading, sum(counts.values()))
     report = Report(folder=folder, entries=entries, counts=counts)
     sheet: Path | None = None
     with ignoring_errors(OSError):  # the results are safe without it
@@ -157,7 +163,7 @@ def _journal(
 def _open_journal(
     service: Service, items: CheckedItems | None, folder: Path, settings: Settings
 ) -> SqliteJournal:
-    named = LOCAL if settings.local else service.require_base_url()
+    named = _name_of(service, settings)
     try:
         journal = SqliteJournal(folder, patience=settings.patience)
     except JournalMissing:
@@ -165,13 +171,47 @@ def _open_journal(
             raise
         journal = SqliteJournal.create(folder, named, items, patience=settings.patience)
     try:
-        check_service(journal, named)
+        if not _may_move(journal, named):
+            check_service(journal, named)
         if items is not None and not journal.is_new:
             add_new(journal, items)
+        if settings.rate is not None:
+            journal.limit_rate(settings.rate)
     except BaseException:
         journal.close()
         raise
     return journal
+
+
+def _name_of(service: Service, settings: Settings) -> str:
+    return LOCAL if settings.local else service.require_base_url()
+
+
+def _may_move(journal: SqliteJournal, service: str) -> bool:
+    """Whether the batch may continue at *service*: no service has been sent any of it."""
+    return LOCAL not in (journal.service, service) and not journal.has_begun
+
+
+def _settle_service(
+    journal: SqliteJournal, runner: Runner, service: Service, settings: Settings
+) -> None:
+    """Let a batch that no service has been sent any of continue at *service*.
+
+    The journal is changed first and other runners are looked for afterwards. So of two runners that
+    begin in the same moment, either the later one reads the change, or this one finds the other.
+
+    Raises:
+        WrongService: The batch's tasks are elsewhere, or another runner may create some there.
+    """
+    named, before = _name_of(service, settings), journal.service
+    if before == named:
+        return
+    if _may_move(journal, named):
+        journal.change_service(named)
+        if not runner.has_company and not journal.has_begun:
+            return
+        journal.change_service(before)
+    check_service(journal, named)
 
 
 def check_service(journal: Journal, service: str) -> None:

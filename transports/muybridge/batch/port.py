@@ -318,6 +318,15 @@ class SharedJournal(Journal, Protocol):
         """
         ...
 
+    @property
+    def out(self) -> str | None:
+        """Where the results of the batch go, or None if each worker is told."""
+        ...
+
+    def store_in(self, out: str) -> None:
+        """Change where the results of the batch go. Workers read it when they start."""
+        ...
+
     def budget_use(self) -> BudgetUse | None:
         """Return how far the budget of the batch is used up, or None if it has none."""
         ...

@@ -41,6 +41,7 @@ def run(
     limit: int | None = None,
     sidecar: bool = False,
     dedupe: bool = False,
+    rate: float | None = None,
 ) -> Report:
     """Create every task of a batch, wait for each, and save the results.
 
@@ -70,13 +71,16 @@ def run(
             results of earlier runs included.
         dedupe: Whether identical requests share one task, those that the client's ledger knows from
             elsewhere included. Each item has its own file.
+        rate: Most requests a second of all processes that run this batch, creates and result
+            queries alike, infinity for no limit, or None to leave it as it is. Downloads are not
+            counted.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
         JournalUnusable: The journal cannot be used; `WrongService` if its tasks are elsewhere.
             Nothing is sent that the journal could not record.
-        ValueError: The concurrency is below 1, the limit below 0, *local* is set for a remote
-            service, or *dedupe* for an embedded one.
+        ValueError: The concurrency is below 1, the limit below 0, the rate not above 0, *local* is
+            set for a remote service, or *dedupe* for an embedded one.
         OSError: The file cannot be read.
     """
     settings = Settings(
@@ -89,6 +93,7 @@ def run(
         limit=limit,
         sidecar=sidecar,
         dedupe=dedupe,
+        rate=rate,
     )
     face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
     return blocking.run(_run, face, source, out, settings)
@@ -108,6 +113,7 @@ async def run_async(
     limit: int | None = None,
     sidecar: bool = False,
     dedupe: bool = False,
+    rate: float | None = None,
 ) -> Report:
     """Do under asyncio or trio what `run` does, with the same arguments and errors.
 
@@ -133,12 +139,15 @@ async def run_async(
             results of earlier runs included.
         dedupe: Whether identical requests share one task, those that the client's ledger knows from
             elsewhere included. Each item has its own file.
+        rate: Most requests a second of all processes that run this batch, creates and result
+            queries alike, infinity for no limit, or None to leave it as it is. Downloads are not
+            counted.
 
     Raises:
         InvalidBatch: Some items are not valid. Nothing was sent.
         JournalUnusable: The journal cannot be used; `WrongService` if its tasks are elsewhere.
-        ValueError: The concurrency is below 1, the limit below 0, *local* is set for a remote
-            service, or *dedupe* for an embedded one.
+        ValueError: The concurrency is below 1, the limit below 0, the rate not above 0, *local* is
+            set for a remote service, or *dedupe* for an embedded one.
         OSError: The file cannot be read.
     """
     settings = Settings(
@@ -151,6 +160,7 @@ async def run_async(
         limit=limit,
         sidecar=sidecar,
         dedupe=dedupe,
+        rate=rate,
     )
     return await _run(client, source, out, settings)
 
@@ -175,7 +185,7 @@ async def _run(
     await driver.runtime.checkpoint()
     report = status(out)
     queued = report.counts.get(State.QUEUED, 0)
-    stopped = shared.stopped
+    stopped = shared.stopped or shared.store_failed
     if not stopped and shared.at_limit and queued:
         stopped = f"the limit of {settings.limit} is reached; new items left: {queued}"
     return attrs.evolve(report, stopped=stopped, without_sidecar=shared.without_sidecar)

@@ -40,6 +40,7 @@ class Settings:
     limit: int | None = None
     sidecar: bool = False
     dedupe: bool = False
+    rate: float | None = None
     creates: int | None = None
     seconds: float | None = None
 
@@ -61,13 +62,14 @@ class Run:
         finished: How many of them are finished.
         failed: How many of them failed or were refused.
         ambiguous: How many of them need a person's decision.
+        shares_rate: Whether requests need permits of the journal, because others send, too.
         creates: Whether new tasks are created.
         ends_at: When it stops by itself, on the client's clock.
         stopped: Why no more tasks are created, or "".
         over_budget: Whether that is a budget, which has room again if a create does nothing.
         sent: How many items it has taken to send.
         without_sidecar: How many results are saved, and their sidecars are not.
-        store_failed: Whether the store could not take a result.
+        store_failed: Why the store could not take a result, or "".
         tried: The items for which this run can do nothing more.
         error: The exception that ended a worker.
         lock: Guards the changing fields.
@@ -85,13 +87,14 @@ class Run:
     finished: int = 0
     failed: int = 0
     ambiguous: int = 0
+    shares_rate: bool = False
     creates: bool = True
     ends_at: float = FOREVER
     stopped: str = ""
     over_budget: bool = False
     sent: int = 0
     without_sidecar: int = 0
-    store_failed: bool = False
+    store_failed: str = ""
     tried: set[int] = attrs.field(factory=set[int])
     error: BaseException | None = None
     lock: AbstractContextManager[Any] = attrs.field(factory=nullcontext[None])
@@ -151,7 +154,7 @@ class Run:
             self.tried.add(entry.number)
             if isinstance(error, StoreUnusable):
                 # Nothing more is paid for as long as results cannot be stored.
-                self.creates, self.store_failed = False, True
+                self.creates, self.store_failed = False, str(error)
             if isinstance(error, ServiceError) and concerns_every_request(error):
                 # Every other request would fail the same way.
                 self.creates = False

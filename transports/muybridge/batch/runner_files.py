@@ -151,6 +151,12 @@ class Runner:
         """Whether a side file holds a response, because the journal could not take it."""
         return any(slot.is_used for slot in self._slots)
 
+    @property
+    def has_company(self) -> bool:
+        """Whether another runner is alive."""
+        others = (name for name in known_runners(self._place) if name != self.name)
+        return any(_is_alive(self._place, name) for name in others)
+
     def new_slot(self) -> ReplySlot:
         """Return a new side file."""
         slot = ReplySlot(self._place / f"reply-{self.name}-{len(self._slots)}")
@@ -173,13 +179,8 @@ class DeadRunner:
         Raises:
             JournalUnusable: Its lock cannot be opened.
         """
-        path = _lock_path(place, name)
-        with unusable(path, "Nothing was sent."):
-            try:
-                file = path.open("r+b", buffering=0)
-            except FileNotFoundError:
-                return cls(place, name, None)
-        if lock(file):
+        file = _open_lock(place, name)
+        if file is None or lock(file):
             return cls(place, name, file)
         file.close()
         return None
@@ -228,6 +229,33 @@ class DeadRunner:
 def known_runners(place: Path) -> list[str]:
     """Return the names of all runners that have a file in *place*, alive or dead."""
     return [path.name.removeprefix("runner-") for path in place.glob("runner-*")]
+
+
+def _is_alive(place: Path, name: str) -> bool:
+    """Whether the runner *name* holds its lock.
+
+    Raises:
+        JournalUnusable: Its lock cannot be opened.
+    """
+    file = _open_lock(place, name)
+    if file is None:
+        return False
+    with file:
+        return not lock(file)
+
+
+def _open_lock(place: Path, name: str) -> BinaryIO | None:
+    """Open the lock of the runner *name*, or return None if it has left none.
+
+    Raises:
+        JournalUnusable: It cannot be opened.
+    """
+    path = _lock_path(place, name)
+    with unusable(path, "Nothing was sent."):
+        try:
+            return path.open("r+b", buffering=0)
+        except FileNotFoundError:
+            return None
 
 
 def _lock_path(place: Path, name: str) -> Path:

@@ -38,6 +38,8 @@ from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalUnusable, OverBudget
 from muybridge.batch.opening import HOW_TO_GO_ON
 from muybridge.batch.run_state import Run, Stopped
+from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
+from muybridge.batch.sheet.thumbnails import make_thumbnail, thumbnail_name
 from muybridge.batch.sidecars import report_missing, write_sidecar_of
 from muybridge.batch.stores.port import Stored, StoreUnusable
 from muybridge.drivers.calls import Calls
@@ -48,13 +50,14 @@ from muybridge.drivers.interrupts import (
     ignoring_errors,
     raised_by_handler,
 )
-from muybridge.drivers.notes import BrokenOff, note_request
+from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge.drivers.runtime import FOREVER, Work
 from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Wait
+from muybridge_protocol.operations.defaults import CONNECTIONS
 from muybridge_protocol.records.tasks import Result, Task
 
 if TYPE_CHECKING:
@@ -62,8 +65,6 @@ if TYPE_CHECKING:
 
 INCOMING: Final = "incoming"
 """The folder for unfinished downloads."""
-AT_ONCE: Final = 32
-"""Most exchanges and downloads at once, however many items are in progress."""
 
 
 class Scheduler:
@@ -81,7 +82,7 @@ class Scheduler:
         self._calls = calls
         self._driver = driver
         self._run = run
-        self._most = min(run.workers, AT_ONCE)
+        self._most = min(run.workers, CONNECTIONS)  # exchanges and downloads at once
         self._team = runtime.team(self._most + 1)  # one more schedules
         run.lock = self._team.lock
         self._slots = [run.runner.new_slot() for _ in range(run.workers)]
@@ -90,20 +91,19 @@ class Scheduler:
         self._under_way = 0
         self._may_take = True
         """Whether the journal may hold an item that no runner works on."""
-        self._shares_rate = run.journal.lease is not None
-        """Whether workers on other machines send, too."""
         self._left = False
         """Whether the journal is released, so that a late worker must not touch it."""
         self._fleet: Fleet[int] = Fleet(
             calls.service,
             wall_offset=runtime.wall() - now,
             seed=random.getrandbits(32),
-            concurrency=max(1, self._most),
+            concurrency=max(1, run.workers),
+            connections=max(1, self._most),
             timeout=calls.timeout,
             wait=run.settings.timeout,
             poll_interval=calls.poll_interval,
             next_polls=calls.next_polls,
-            shares_rate=self._shares_rate,
+            shares_rate=run.shares_rate,
         )
 
     async def work(self) -> None:
@@ -211,7 +211,7 @@ class Scheduler:
             before: Until when nothing was to be sent before the response.
         """
         until, now = self._fleet.paused_until, self._driver.runtime.now()
-        if self._shares_rate and until > max(before, now):
+        if self._run.shares_rate and until > max(before, now):
             self._run.journal.throttle(until - now)
 
     async def _exchange(self, sent: Dispatch[int]) -> None:
@@ -276,6 +276,17 @@ class Scheduler:
                     self._joined(work, found)
         return None
 
+    def _take_held(self, work: ItemWork, sent: Dispatch[int]) -> None:
+        """Put a create off that was armed, and then found that an identical one is under way."""
+        from muybridge.ledger.joining import settle  # noqa: PLC0415  few runs join
+
+        now = self._driver.runtime.now()
+        work.tracker.failed(TWIN_UNDER_WAY, now)
+        work.tracker.tell_end(())
+        work.record.conclude(None)
+        settle(self._fleet, sent.ticket, TWIN_UNDER_WAY, now)
+        self._joined(work, TWIN_UNDER_WAY)
+
     def _joined(self, work: ItemWork, found: Task | CreateAmbiguous | TransportFailure) -> None:
         """Take what an identical request has led to."""
         ended = self._fleet.take_outcome()
@@ -299,6 +310,9 @@ class Scheduler:
             with self._concerning(work):
                 if isinstance(came, BrokenOff):
                     self._take_broken(work, sent, came)
+                    return
+                if came is TWIN_UNDER_WAY:
+                    self._take_held(work, sent)
                     return
                 before = self._fleet.paused_until
                 self._take(work, sent, came)
@@ -415,11 +429,16 @@ class Scheduler:
                 self._finish(work)
 
     async def _saved(self, work: ItemWork, saved: Path, placed: Stored) -> None:
-        """Record where a result is, and write its sidecar if that is wanted."""
+        """Record where a result is, and write its thumbnail, and its sidecar if that is wanted."""
         with self._team.lock:
             if self._left:
                 return
             entry = work.saved(saved, placed)
+        # A shared batch has no contact sheet.
+        if placed.path is not None and self._run.journal.lease is None:
+            thumbnail = self._run.place / THUMBNAILS / thumbnail_name(entry.number)
+            make = partial(make_thumbnail, placed.path, thumbnail)
+            await self._driver.runtime.in_thread(make)
         if not self._run.settings.sidecar:
             return
         write = partial(write_sidecar_of, entry, self._run.folder)

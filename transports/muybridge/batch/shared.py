@@ -19,6 +19,7 @@ from muybridge.batch.limits.rate import check_rate
 from muybridge.batch.opening import add_new, check_service
 from muybridge.batch.port import SharedJournal, Stray
 from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.stores.places import place_for_all
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class SharedReport:
             a task was paid for.
         stopped: Why a worker stopped early, or "".
         budget: How far the batch's budget is used up, or None if it has none.
+        out: Where its results go, or None if each worker is told.
     """
 
     batch: SharedBatch
@@ -79,6 +81,7 @@ class SharedReport:
     strays: tuple[Stray, ...] = ()
     stopped: str = ""
     budget: BudgetUse | None = None
+    out: str | None = None
 
     @property
     def done(self) -> bool:
@@ -102,6 +105,7 @@ def submit(
     rate: float | None = None,
     budget: Budget | None = None,
     prices: PriceList | None = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> SharedReport:
     """Begin *batch*, or add items to it. Nothing is sent: workers do that.
 
@@ -118,31 +122,38 @@ def submit(
         budget: What all creates of the batch may consume together, whichever machines send them,
             or None to leave it as it is. A batch that is begun without one never has one.
         prices: What they cost, if the budget limits that.
+        out: Where workers store the results: `s3://BUCKET/PREFIX`, or a folder that has the same
+            absolute path on every machine; or None to leave it as it is. Without one, each worker
+            is told its own. Running workers keep the one that they began with.
 
     Raises:
         InvalidBatch: Some items are not valid, or differ from those that the batch has, or a budget
             cannot be kept.
         JournalUnusable: The database cannot be used; `WrongService` if its tasks are elsewhere.
-        ValueError: The rate is not above 0, or the budget is one for a day or a month.
+        ValueError: The rate is not above 0, the budget is one for a day or a month, or the place
+            for results (`WrongPlace`) does not mean the same to every worker.
         OSError: The file cannot be read.
     """
     from muybridge.batch.limits.spending import check_budget  # noqa: PLC0415  few batches have one
     from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
 
     check_rate(rate)
+    place = None if out is None else place_for_all(out)
     named = service.require_base_url()
     with ExitStack() as stack:
         items = stack.enter_context(checked_items(source))
         check_budget(budget, items, prices)
         journal = stack.enter_context(
             PostgresJournal.create(
-                batch.url, batch.name, named, items, budget=budget, prices=prices
+                batch.url, batch.name, named, items, budget=budget, prices=prices, out=place
             )
         )
         check_service(journal, named)
         if not journal.is_new:
             if budget is not None:
                 journal.limit_budget(budget)
+            if place is not None:
+                journal.store_in(place)
             add_new(journal, items)
         if rate is not None:
             journal.limit_rate(rate)
@@ -169,6 +180,7 @@ def report_of(batch: SharedBatch, journal: SharedJournal) -> SharedReport:
         entries=entries,
         strays=tuple(journal.strays()),
         budget=journal.budget_use(),
+        out=journal.out,
     )
 
 

@@ -150,7 +150,11 @@ class SqliteJournal:
             self._db = sqlite.connect(self.path, patience)
             try:
                 if check:
-                    self._check(writes=writes)
+                    self._check()
+                if not writes:
+                    self._show_later_columns()
+                elif check:
+                    self._check_writing()
             except BaseException:
                 self._db.close()
                 raise
@@ -224,6 +228,17 @@ class SqliteJournal:
         with self._telling():
             told: str = self._db.execute("SELECT service FROM batch").fetchone()[0]
         return told
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a request may have been sent for an item, or a runner is at work on one."""
+        begun = f"{_SELECT} WHERE state != 'queued' OR owner NOT NULL OR token NOT NULL LIMIT 1"
+        return bool(self._select(begun)) or bool(self.strays())
+
+    def change_service(self, service: str) -> None:
+        """Record that the batch's tasks will be at *service*. The batch must not have begun."""
+        with self._writing() as db:
+            db.execute("UPDATE batch SET service = ?", (service,))
 
     def add(self, items: Iterable[NewItem], *, after: int) -> None:
         """Add items after the last one, which is *after*.
@@ -432,6 +447,12 @@ class SqliteJournal:
         with self._writing() as db:
             sqlite_rate.limit(db, rate)
 
+    @property
+    def has_rate(self) -> bool:
+        """Whether the requests of all processes are limited."""
+        with self._telling():
+            return sqlite_rate.is_limited(self._db)
+
     def acquire_permits(self, wanted: int) -> Permits:
         """Return permits for requests, which nobody else gets. Most journals have no rate."""
         with self._telling():
@@ -482,8 +503,8 @@ class SqliteJournal:
             self._has_failed = True
             raise JournalUnusable(sentence(self.path, error)) from error
 
-    def _check(self, *, writes: bool) -> None:
-        """Refuse a file that is not an intact journal, and writable if it is to be written."""
+    def _check(self) -> None:
+        """Refuse a file that is not an intact journal."""
         if self.pragma("application_id") != _APPLICATION:
             raise JournalUnusable(f"{self.path} is no journal of a batch, or has been damaged.")
         version = self.pragma("user_version")
@@ -495,21 +516,26 @@ class SqliteJournal:
         verdict = self.pragma("quick_check")
         if verdict != "ok":
             raise JournalUnusable(f"{self.path} is damaged ({verdict}). {DAMAGED}")
-        missing = {*_LATER_COLUMNS} - {row[1] for row in self._db.execute(_COLUMNS_OF_ITEMS)}
-        if not writes:
-            if missing:  # the view is in memory, and hides the table
-                columns = ", ".join(f"NULL AS {name}" for name in missing)
-                self._db.execute(
-                    f"CREATE TEMP VIEW items AS SELECT *, {columns} FROM main.items"  # noqa: S608  our own names
-                )
-            return
+
+    def _check_writing(self) -> None:
+        """Refuse a file that cannot be written, and add the columns that it lacks."""
         with self._writing() as db:  # only a write shows whether it can be written
             # SQLite always writes this when it is set, unlike a row whose values stay the same.
             db.execute(f"PRAGMA user_version = {VERSION}")
-            if missing:
-                missing -= {row[1] for row in db.execute(_COLUMNS_OF_ITEMS)}  # another was faster
-                for name in missing:
-                    db.execute(f"ALTER TABLE items ADD COLUMN {name} TEXT")
+            for name in self._missing_columns():
+                db.execute(f"ALTER TABLE items ADD COLUMN {name} TEXT")
+
+    def _show_later_columns(self) -> None:
+        """Show the columns that an older file lacks, without writing to it."""
+        missing = self._missing_columns()
+        if missing:  # the view is in memory, and hides the table
+            columns = ", ".join(f"NULL AS {name}" for name in missing)
+            self._db.execute(
+                f"CREATE TEMP VIEW items AS SELECT *, {columns} FROM main.items"  # noqa: S608  our own names
+            )
+
+    def _missing_columns(self) -> set[str]:
+        return {*_LATER_COLUMNS} - {row[1] for row in self._db.execute(_COLUMNS_OF_ITEMS)}
 
     def pragma(self, name: str) -> object:
         """Return a setting of the database."""

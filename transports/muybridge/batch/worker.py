@@ -9,6 +9,7 @@ out, a kill) ends no more than that turn.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from functools import partial
@@ -29,6 +30,7 @@ from muybridge.batch.runner_files import Runner
 from muybridge.batch.scheduler import Scheduler
 from muybridge.batch.shared import SharedBatch, SharedReport, report_of
 from muybridge.batch.stores.opening import open_store, spool_of
+from muybridge.batch.stores.places import agreed_place
 from muybridge.batch.stores.port import Store, StoreAway
 from muybridge.client import Client
 from muybridge.drivers import blocking
@@ -50,6 +52,7 @@ _FRUITLESS: Final = 3
 """Turns without any progress after which nobody can do anything more."""
 _SHORTEST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 10.0
+_LOG: Final = logging.getLogger("muybridge.batch")
 _UNFINISHED: Final = (
     State.QUEUED,
     State.CLAIMED,
@@ -62,7 +65,7 @@ _UNFINISHED: Final = (
 def work(
     client: Client,
     batch: SharedBatch,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     *,
     creates: int = CREATES,
     concurrency: int = CONCURRENCY,
@@ -85,7 +88,8 @@ def work(
     Args:
         client: The client to use.
         batch: The batch.
-        out: Where results go: a folder on this machine, or `s3://BUCKET/PREFIX`.
+        out: Where results go: a folder on this machine, or `s3://BUCKET/PREFIX`; or None for the
+            place that the batch was submitted with.
         creates: Most creates under way at once.
         concurrency: Most tasks in progress at once.
         timeout: Seconds to wait for a task, or None for no limit. Another turn waits again.
@@ -103,21 +107,21 @@ def work(
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
             elsewhere. Nothing is sent that it could not record.
         StoreUnusable: Results cannot be stored. Nothing is sent if that shows at the start.
-        ValueError: The concurrency, or the number of creates, is below 1, or *out* is no such
-            place.
+        ValueError: The concurrency, or the number of creates, is below 1; `WrongPlace` if *out* is
+            no such place, differs from the batch's, or is missing.
         OSError: The folder cannot be made.
     """
     settings = _settings(
         creates, concurrency, timeout, download_timeout, on_event, seconds, patience=patience
     )
     face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
-    return blocking.run(_work, face, batch, _places(out, spool), settings, lease)
+    return blocking.run(_work, face, batch, _Where(out, spool), settings, lease)
 
 
 async def work_async(
     client: AsyncClient,
     batch: SharedBatch,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     *,
     creates: int = CREATES,
     concurrency: int = CONCURRENCY,
@@ -137,7 +141,8 @@ async def work_async(
     Args:
         client: The client to use.
         batch: The batch.
-        out: Where results go: a folder on this machine, or `s3://BUCKET/PREFIX`.
+        out: Where results go: a folder on this machine, or `s3://BUCKET/PREFIX`; or None for the
+            place that the batch was submitted with.
         creates: Most creates under way at once.
         concurrency: Most tasks in progress at once.
         timeout: Seconds to wait for a task, or None for no limit. Another turn waits again.
@@ -155,14 +160,14 @@ async def work_async(
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
             elsewhere.
         StoreUnusable: Results cannot be stored. Nothing is sent if that shows at the start.
-        ValueError: The concurrency, or the number of creates, is below 1, or *out* is no such
-            place.
+        ValueError: The concurrency, or the number of creates, is below 1; `WrongPlace` if *out* is
+            no such place, differs from the batch's, or is missing.
         OSError: The folder cannot be made.
     """
     settings = _settings(
         creates, concurrency, timeout, download_timeout, on_event, seconds, patience=patience
     )
-    return await _work(client, batch, _places(out, spool), settings, lease)
+    return await _work(client, batch, _Where(out, spool), settings, lease)
 
 
 def _settings(
@@ -176,9 +181,9 @@ def _settings(
     patience: float,
 ) -> Settings:
     if concurrency < 1:
-        raise ValueError(f"{concurrency} tasks at once are too few; use 1 or more")
+        raise ValueError(f"concurrency must be at least 1 (got {concurrency})")
     if creates < 1:
-        raise ValueError(f"{creates} creates at once are too few; use 1 or more")
+        raise ValueError(f"creates must be at least 1 (got {creates})")
     check_wait(timeout)
     return Settings(
         concurrency=concurrency,
@@ -193,15 +198,25 @@ def _settings(
 
 
 @attrs.frozen
+class _Where:
+    """The places that a worker was given; see `work`."""
+
+    out: str | os.PathLike[str] | None
+    spool: str | os.PathLike[str] | None
+
+    def open(self, kept: str | None) -> _Places:
+        """Return the places to use, if *kept* is that of the batch."""
+        out = agreed_place(self.out, kept)
+        spool = spool_of(out, self.spool)
+        return _Places(open_store(out, spool), spool)
+
+
+@attrs.frozen
 class _Places:
     """Where results go, and the folder for everything else that this machine keeps."""
 
     store: Store
     spool: Path
-
-
-def _places(out: str | os.PathLike[str], spool: str | os.PathLike[str] | None) -> _Places:
-    return _Places(open_store(out), spool_of(out, spool))
 
 
 @attrs.frozen(kw_only=True)
@@ -212,7 +227,7 @@ class _Turn:
         report: The progress of the batch.
         others: Whether other workers own items.
         lease: Seconds after which one that has fallen silent is declared dead.
-        store_failed: Whether the store could not take a result.
+        store_failed: Why the store could not take a result, or "".
         over_budget: Whether it stopped at a budget, which creates of other workers may fill only
             for a moment.
     """
@@ -220,7 +235,7 @@ class _Turn:
     report: SharedReport
     others: bool
     lease: float
-    store_failed: bool
+    store_failed: str
     over_budget: bool
 
     @property
@@ -230,14 +245,15 @@ class _Turn:
 
 
 async def _work(
-    client: BaseClient, batch: SharedBatch, places: _Places, settings: Settings, lease: float | None
+    client: BaseClient, batch: SharedBatch, where: _Where, settings: Settings, lease: float | None
 ) -> SharedReport:
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as the client does
     runtime = driver.runtime
     with batch.open(lease=lease) as journal:
         check_service(journal, client.service.require_base_url())
+        places = where.open(journal.out)
     await runtime.in_thread(places.store.check)
-    fruitless, reached, before, doubtful = 0, runtime.now(), None, False
+    fruitless, reached, before, doubtful, waiting = 0, runtime.now(), None, False, False
     ends_at = FOREVER if settings.seconds is None else runtime.now() + settings.seconds
     while True:
         pause = min(_SHORTEST_PAUSE * 2.0**fruitless, _LONGEST_PAUSE)
@@ -249,12 +265,14 @@ async def _work(
             )
         except ClaimLost:
             pause = 0.0  # declared dead: the next incarnation continues
-        except (JournalAway, StoreAway):
+        except (JournalAway, StoreAway) as error:
             if runtime.now() - reached > settings.patience or runtime.now() >= ends_at:
                 raise
-            pause = 1.0
+            if not waiting:
+                _LOG.warning("%s This worker waits up to %g seconds.", error, settings.patience)
+            waiting, pause = True, 1.0
         else:
-            reached, doubtful = runtime.now(), turn.store_failed
+            reached, doubtful, waiting = runtime.now(), bool(turn.store_failed), False
             stopped = turn.report.stopped and not turn.over_budget
             if stopped or not turn.unfinished or runtime.now() >= ends_at:
                 return turn.report
@@ -263,7 +281,7 @@ async def _work(
                 return turn.report
             fruitless, before = (0 if progress else fruitless + 1), turn.report.counts
             if fruitless >= _FRUITLESS:
-                return turn.report
+                return attrs.evolve(turn.report, stopped=turn.store_failed)
             if turn.others:  # they finish their items, or their leases run out
                 pause = min(turn.lease / 4, _LONGEST_PAUSE)
         await runtime.sleep_until(min(runtime.now() + pause, ends_at))
@@ -308,6 +326,7 @@ async def _turn(
                 place=place,
                 runner=runner,
                 settings=settings,
+                shares_rate=True,
                 creates=creates,
                 ends_at=ends_at,
             )

@@ -42,8 +42,20 @@ _SINGULAR: Final = {
     Measure.CALLS: "text call",
 }
 
-_KNOWN_BY: Final = {Measure.COST: "Give its price", Measure.SECONDS: "Set its length"}
+_COUNTED: Final = (Measure.CREATES, Measure.PICTURES, Measure.CALLS)
+"""What has no halves."""
+
+_KNOWN_BY: Final = {
+    Measure.COST: "Give its price (prices, --prices or MUYBRIDGE_PRICES)",
+    Measure.SECONDS: "Set its length",
+}
 """What makes an amount known."""
+
+_KNOWN_BEFORE: Final = (
+    "Give a price per call (per_call): with one per 1,000 tokens, the cost is known only once the "
+    "response has arrived"
+)
+"""What makes the cost of a text request known before it is sent."""
 
 Number = int | float | str | Decimal
 """A limit. A string is read as it is written, so "0.1" is exactly one tenth."""
@@ -67,6 +79,17 @@ def _amount(value: Number | None) -> Decimal | None:
     return amount
 
 
+def _check_whole(name: str, amount: Decimal | None) -> None:
+    if amount is not None and amount != amount.to_integral_value():
+        raise ValueError(f"a limit on {name} must be a whole number (got {_plain(amount)})")
+
+
+def _is_whole(
+    _: object, attribute: attrs.Attribute[Decimal | None], amount: Decimal | None
+) -> None:
+    _check_whole(attribute.name, amount)
+
+
 def _check_period(_: object, __: object, value: object) -> None:
     if value is not None and value not in get_args(Period):
         raise ValueError(f"per must be 'day', 'month' or None (got {value!r})")
@@ -86,13 +109,14 @@ class Budget:
             count everything that the ledger has recorded.
 
     Raises:
-        ValueError: A limit is not a number of at least 0, or there is no such period.
+        ValueError: A limit is not a number of at least 0, one of things that are counted is not a
+            whole number, or there is no such period.
     """
 
-    creates: Decimal | None = attrs.field(default=None, converter=_amount)
-    pictures: Decimal | None = attrs.field(default=None, converter=_amount)
+    creates: Decimal | None = attrs.field(default=None, converter=_amount, validator=_is_whole)
+    pictures: Decimal | None = attrs.field(default=None, converter=_amount, validator=_is_whole)
     seconds: Decimal | None = attrs.field(default=None, converter=_amount)
-    calls: Decimal | None = attrs.field(default=None, converter=_amount)
+    calls: Decimal | None = attrs.field(default=None, converter=_amount, validator=_is_whole)
     cost: Decimal | None = attrs.field(default=None, converter=_amount)
     per: Period | None = attrs.field(default=None, validator=_check_period)
 
@@ -127,12 +151,14 @@ class Budget:
             theirs = "cost is" if measure is Measure.COST else f"{measure} are"
             if needs is None:
                 advice = _KNOWN_BY.get(measure, "Leave that limit out")
-                return f"{named} cannot be kept, because its {theirs} unknown. {advice}"
+                if measure is Measure.COST and wanted[Measure.CALLS]:
+                    advice = _KNOWN_BEFORE
+                return f"{named} cannot be checked, because its {theirs} unknown. {advice}"
             if needs == 0:
                 continue
             if used is None:
                 return (
-                    f"{named} cannot be kept, because the ledger has requests whose {theirs} "
+                    f"{named} cannot be checked, because the ledger has requests whose {theirs} "
                     "unknown. Use another ledger, or leave that limit out"
                 )
             if used + needs > limit:
@@ -201,7 +227,9 @@ def budget_of_environment() -> Budget | None:
     limits: dict[str, Decimal | None] = {}
     for name, (variable, text) in found.items():
         try:
-            limits[name] = _amount(text)
+            limits[name] = amount = _amount(text)
+            if name in _COUNTED:
+                _check_whole(name, amount)
         except ValueError as error:
             raise InvalidLimit(f"{variable}: {error}. Nothing was sent.") from None
     period = os.environ.get(PERIOD_VARIABLE) or None

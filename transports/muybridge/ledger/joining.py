@@ -13,25 +13,19 @@ from functools import partial
 from typing import Any, Final
 
 from muybridge.drivers.driver import Driver
+from muybridge.drivers.notes import TWIN_UNDER_WAY
 from muybridge.ledger.books import Booking
 from muybridge.ledger.entries import State
 from muybridge.ledger.once import name_of_identical, task_of
 from muybridge_protocol.errors import CreateAmbiguous
 from muybridge_protocol.fleet import Fleet
-from muybridge_protocol.http import Phase, Reason, TransportFailure
+from muybridge_protocol.http import TransportFailure
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.records.tasks import Task
 
 _PAUSE: Final = 1.0
 """Seconds until a create looks again for one that is on its way."""
-
-UNDER_WAY: Final = TransportFailure(
-    phase=Phase.CONNECT,
-    sent=False,
-    reason=Reason.INTERRUPTED,
-    detail="an identical request is still on its way",
-)
 
 
 async def join(
@@ -56,12 +50,12 @@ async def join(
     entry = await driver.runtime.in_thread(partial(driver.books.named, name, digest))
     if entry is None:
         booking = driver.books.booking(
-            create, driver.runtime, once=name, digest=digest, if_held=UNDER_WAY
+            create, driver.runtime, once=name, digest=digest, if_held=TWIN_UNDER_WAY
         )
         assert booking is not None  # noqa: S101  a create is paid
         return booking
     if entry.state is State.ARMED:
-        return UNDER_WAY
+        return TWIN_UNDER_WAY
     try:
         return task_of(entry)
     except CreateAmbiguous as error:

@@ -229,12 +229,11 @@ class Ledger:
         """Make the armed entries of dead processes ambiguous."""
         if self._late:
             self._record_late()
+        armed = [*self._store.entries(State.ARMED)]
+        if not armed:  # perhaps there is no store: nobody is to create one who only looks
+            return
         mine = self._store.owner
-        left = [
-            entry.key
-            for entry in self._store.entries(State.ARMED)
-            if entry.owner != mine and self._is_left_behind(entry)
-        ]
+        left = [entry.key for entry in armed if entry.owner != mine and self._is_left_behind(entry)]
         for key in left:
             with self._store.writing() as rows:
                 entry = rows.find(key)

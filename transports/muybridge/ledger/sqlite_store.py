@@ -23,6 +23,7 @@ from weakref import WeakSet
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
 from muybridge.files.durable import sync_folders
+from muybridge.files.state import state_folder
 from muybridge.ledger.budget import Amounts, Measure
 from muybridge.ledger.entries import NAMED, Entry, State
 from muybridge.ledger.errors import LedgerUnusable
@@ -68,8 +69,8 @@ _ADVICE: Final = {
     "unable to open": _WRITABLE,
     "Permission": _WRITABLE,
     "Read-only": _WRITABLE,
-    "not permitted": "Nothing is sent. Use a folder on a disk that knows hard links.",
-    "not supported": "Nothing is sent. Use a folder on a disk that knows hard links.",
+    "not permitted": "Nothing is sent. Use a folder on a disk that supports hard links.",
+    "not supported": "Nothing is sent. Use a folder on a disk that supports hard links.",
     "full": _ROOM,
     "space": _ROOM,
     "disk I/O": _ROOM,
@@ -139,9 +140,9 @@ class SqliteStore:
             return SqliteRows(db).spent(since)
 
     def entries(self, *states: State) -> Iterator[Entry]:
-        """Yield the entries in *states*, or all of them, from the oldest on."""
+        """Yield the same as `Store.entries`."""
         last = 0
-        while True:
+        while self.path.exists():
             with self._opened() as db:
                 found = db.execute(
                     f"SELECT number, {', '.join(_COLUMNS)} FROM entries WHERE number > ? "  # noqa: S608  our own names
@@ -297,14 +298,5 @@ def default_path() -> Path:
     named = os.environ.get("MUYBRIDGE_LEDGER")
     if named:
         return Path(named)
-    try:
-        from platformdirs import user_state_path  # noqa: PLC0415  an extra
-    except ModuleNotFoundError as error:
-        if error.name != "platformdirs":
-            raise
-        raise ModuleNotFoundError(
-            'The default ledger needs platformdirs: pip install "muybridge[ledger]". Or name a '
-            "file: set MUYBRIDGE_LEDGER, or give ledger. Nothing was sent.",
-            name=error.name,
-        ) from None
-    return user_state_path("muybridge") / "ledger.sqlite3"
+    instead = "name a file: set MUYBRIDGE_LEDGER, or give ledger"
+    return state_folder("ledger", extra="ledger", instead=instead) / "ledger.sqlite3"

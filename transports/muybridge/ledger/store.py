@@ -82,6 +82,8 @@ class Store(Protocol):
     def entries(self, *states: State) -> Iterator[Entry]:
         """Yield the entries in *states*, or all of them, from the oldest on.
 
+        It writes nothing: a missing store is empty.
+
         Raises:
             LedgerUnusable: The ledger cannot be read.
         """

@@ -8,7 +8,7 @@
             return MyJournal(...)
 
 If a registration is a lease, inherit `LeasedJournalConformance`, which needs `expire` as well. If
-the journal keeps a budget, too, inherit `BudgetedJournalConformance`, which needs `make_budgeted`.
+the journal is a `SharedJournal`, inherit `BudgetedJournalConformance`, which needs `make_budgeted`.
 Each check is a pytest test. On failure it says what was expected, what the mistake would cost, and
 where to look. `muybridge.batch.port` has the rules. It needs the extra `testing`.
 """
@@ -544,7 +544,7 @@ class LeasedJournalConformance(JournalConformance):
 
 
 class BudgetedJournalConformance(LeasedJournalConformance):
-    """The checks of a journal that keeps a budget for all workers of a batch."""
+    """The checks of a journal that keeps what all workers of a batch share: budget and place."""
 
     def make_budgeted(self, items: Sequence[NewItem], budget: Budget) -> SharedJournal:
         """Return the journal of a new batch with a *budget*, as `make_journal` does."""
@@ -657,6 +657,15 @@ class BudgetedJournalConformance(LeasedJournalConformance):
         BUDGET.require(journal.budget_use() is None, "no budget", journal.budget_use())
         with _refused(InvalidBatch, BUDGET, "a budget given later"):
             journal.limit_budget(Budget(creates=1))
+
+    def test_the_place_for_results_is_kept(self) -> None:
+        """Everybody who opens the journal reads the place that was written last."""
+        journal = cast("SharedJournal", self._journal(1))
+        WHOLE.require(journal.out is None, "no place", journal.out)
+        for place in ("s3://studio/horses", "/srv/Füße"):
+            journal.store_in(place)
+            with closing(cast("SharedJournal", self.reopen(journal))) as other:
+                WHOLE.require(other.out == journal.out == place, place, (other.out, journal.out))
 
     def _budgeted(self, count: int, budget: Budget, *workers: str) -> SharedJournal:
         body = {"model": "imgb-2", "prompt": "A horse"}

@@ -24,7 +24,7 @@ class WorkerSettings:
 
     Args:
         journal: The database of the batches: `MUYBRIDGE_JOURNAL`.
-        out: Where results go: `MUYBRIDGE_OUT`.
+        out: Where results go: `MUYBRIDGE_OUT`, or None for where the batch was submitted with.
         spool: The folder for unfinished downloads and responses: `MUYBRIDGE_SPOOL`, or None.
         creates: Most creates under way at once: `MUYBRIDGE_WORKER_CREATES`.
         concurrency: Most tasks in progress at once: `MUYBRIDGE_WORKER_CONCURRENCY`.
@@ -32,7 +32,7 @@ class WorkerSettings:
     """
 
     journal: str = attrs.field(repr=False)
-    out: str
+    out: str | None
     spool: str | None
     creates: int
     concurrency: int
@@ -47,7 +47,7 @@ class WorkerSettings:
         """
         return cls(
             journal=_required(environ, "MUYBRIDGE_JOURNAL", "postgresql://USER@HOST/DATABASE"),
-            out=_required(environ, "MUYBRIDGE_OUT", "a folder, or s3://BUCKET/PREFIX"),
+            out=environ.get("MUYBRIDGE_OUT") or None,
             spool=environ.get("MUYBRIDGE_SPOOL") or None,
             creates=int(_number(environ, "MUYBRIDGE_WORKER_CREATES", CREATES)),
             concurrency=int(_number(environ, "MUYBRIDGE_WORKER_CONCURRENCY", CONCURRENCY)),

@@ -38,7 +38,7 @@ def check_message(
         Refused: It is not accepted.
     """
     if len(body) > MOST_BYTES:
-        raise Refused(f"it has {len(body)} bytes, and {MOST_BYTES} are the most")
+        raise Refused(f"it has {len(body)} bytes; the limit is {MOST_BYTES}")
     if headers.get("task") != TASK:
         raise Refused(f"it is for another task than {TASK}")
     if (content_type, encoding.lower()) != _JSON:

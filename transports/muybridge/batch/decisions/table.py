@@ -110,7 +110,7 @@ def resolve_all(
     *,
     i_may_pay_twice: bool = False,
 ) -> tuple[Entry, ...]:
-    """Apply many decisions, all of them or, if one does not apply, none.
+    """Check all decisions, then apply them; if one does not apply, none is recorded.
 
     A decision that the item already has changes nothing, so a table that was applied in part
     can be applied again.
@@ -126,8 +126,8 @@ def resolve_all(
 
     Raises:
         InvalidDecisions: Some decisions do not apply; all problems are listed.
-        CannotResolve: Another process has moved an item in the meantime. The decisions before it
-            are recorded.
+        CannotResolve: Another process changed an item after the check. Only then, the decisions
+            before it are recorded.
         JournalUnusable: The journal cannot be used.
         LedgerUnusable: The ledger that has a create cannot be used.
         OSError: The file cannot be read.
@@ -182,7 +182,7 @@ class _Checks:
         entry = self._entry(decision)
         where = self._items.setdefault(entry.number, decision.where)
         if where != decision.where:
-            raise CannotResolve(f"{entry.label} stands in {where} already")
+            raise CannotResolve(f"{entry.label} is already in {where}")
         task = None
         if decision.choice is Choice.ADOPT:
             if not decision.task:
@@ -190,7 +190,7 @@ class _Checks:
             task = as_task(decision.task)
             where = self._tasks.setdefault(task.id, decision.where)
             if where != decision.where:
-                raise CannotResolve(f"task {task.id} stands in {where} already")
+                raise CannotResolve(f"task {task.id} is already in {where}")
             if entry.task_id == task.id:
                 return None
         elif decision.task:
@@ -235,7 +235,7 @@ def _read(path: Path) -> Iterator[Decision | BatchProblem]:
         missing = {"item", "decision"} - {*names}
         doubled = {name for name in names if name in COLUMNS and names.count(name) > 1}
         if missing or doubled:
-            said = "is missing" if missing else "stands twice"
+            said = "is missing" if missing else "occurs twice"
             for name in sorted(missing or doubled):
                 yield BatchProblem("line 1", "", f"the column {name} {said}")
             return

@@ -150,7 +150,7 @@ def check_budget(budget: Budget | None, items: Iterable[NewItem], prices: PriceL
         missing = [one for one in limited if needs[one] is None]
         for one in missing:
             advice = "; give its price" if one is Measure.COST else ""
-            said = f"{budget.named(one)} cannot be kept, because this is unknown{advice}"
+            said = f"{budget.named(one)} cannot be checked, because this is unknown{advice}"
             problems.append(BatchProblem(f"item {number}", one.value, said))
     if problems:
         raise InvalidBatch(problems)

@@ -30,6 +30,11 @@ def limit(db: sqlite3.Connection, rate: float) -> None:
     _write(db, attrs.evolve(_read(db), rate=stored_rate(rate)))
 
 
+def is_limited(db: sqlite3.Connection) -> bool:
+    """Whether there is a rate."""
+    return _read(db).rate is not None
+
+
 def unlimited(db: sqlite3.Connection, wanted: int) -> Permits | None:
     """Return permits if there is no rate, and otherwise None. Nothing is written."""
     rate = _read(db)

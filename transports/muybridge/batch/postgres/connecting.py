@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from muybridge.batch.journal_errors import JournalAway, JournalUnusable, Unstorable
 from muybridge_protocol.records.json import readable
@@ -18,9 +19,9 @@ except ImportError as _missing:
         name="psycopg",
     ) from _missing
 
-Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
-
 OLDEST: Final = 14
+SILENCE: Final = 30.0
+"""Seconds without a response after which the database is away."""
 _DEFAULTS: Final[dict[str, Any]] = {
     "application_name": "muybridge",
     "connect_timeout": 10,
@@ -57,7 +58,7 @@ def connect(url: str) -> Connection:
         JournalUnusable: It cannot be reached, is too old, or could lose what it has confirmed.
     """
     with telling(named(url)):
-        db: Connection = psycopg.connect(
+        db = Connection.connect(
             make_conninfo(**{**_DEFAULTS, **_parts(url)}),
             autocommit=True,
             prepare_threshold=None,  # statements are not kept: a pooler may be in between
@@ -69,6 +70,55 @@ def connect(url: str) -> Connection:
         db.close()
         raise
     return db
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that does not wait for ever for a server that has fallen silent.
+
+    A network that swallows everything, or a proxy that hangs, is no error to a socket. The worker
+    would hold the response to a paid request in memory, where a kill loses its id.
+    """
+
+    patient: bool = False
+    """Whether it waits as long as it takes."""
+
+    def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
+        """Wait as psycopg does, but not for ever; then close the connection and raise."""
+        if self.patient:
+            return super().wait(gen, *rest, **more)
+        try:
+            return super().wait(_within(gen, SILENCE), *rest, **more)
+        except _Silent:
+            self.close()
+            raise psycopg.OperationalError(f"no response within {SILENCE:g} seconds") from None
+
+    @contextmanager
+    def waiting(self) -> Generator[None, None, None]:
+        """Wait for the statements of the block as long as they take."""
+        before, self.patient = self.patient, True
+        try:
+            yield
+        finally:
+            self.patient = before
+
+
+class _Silent(Exception):
+    """The server has not answered in time."""
+
+
+def _within(steps: Any, seconds: float) -> Generator[Any, Any, Any]:
+    """Yield what *steps* yield, and raise `_Silent` if they take longer than *seconds*."""
+    ends = time.monotonic() + seconds
+    try:
+        waits_for = next(steps)
+        while True:
+            # Several times a second, psycopg says that nothing has happened.
+            happened = yield waits_for
+            if not happened and time.monotonic() > ends:
+                raise _Silent
+            waits_for = steps.send(happened)
+    except StopIteration as ended:
+        return ended.value
 
 
 @contextmanager

@@ -45,7 +45,7 @@ from muybridge.batch.journal_errors import (
 from muybridge.batch.limits.rate import Permits, check_rate, stored_rate
 from muybridge.batch.limits.spending import check_change, needs_of, written_amounts
 from muybridge.batch.port import Stray
-from muybridge.batch.postgres import budgets, rates, schema
+from muybridge.batch.postgres import budgets, rates, schema, tables
 from muybridge.batch.postgres.connecting import Connection, connect, named, telling
 from muybridge.batch.sqlite_values import storable
 from muybridge.ledger.budget import Budget, BudgetUse
@@ -60,8 +60,6 @@ LEASE: Final = 30.0
 _SEND_WITHIN: Final = 5.0
 _PAGE: Final = 500
 """Items read at once."""
-_BEGINNING: Final = 0x6D757962
-"""The advisory lock of whoever creates the tables."""
 
 _COLUMNS: Final = tuple(wire_names(Entry))
 _GIVEN: Final = tuple(wire_names(NewItem))
@@ -94,13 +92,15 @@ class PostgresJournal:
         """Distinguishes the batch from every other one, in any database."""
         self.prices: PriceList | None = None
         """What the creates of added items cost, for a budget that limits that."""
+        self.out: str | None
+        """Where its results go, or None if each worker is told."""
         self._url = url
         self._seconds = lease
         self._place = named(url)
         self._db = connect(url)
         try:
             with telling(self._place):
-                self._id, self.id, self._service = self._found(self._db)
+                self._id, self.id, self._service, self.out = self._found(self._db)
                 self._has_budget = budgets.use_of(self._db, self._id) is not None
         except BaseException:
             self._db.close()
@@ -117,6 +117,7 @@ class PostgresJournal:
         lease: float = LEASE,
         budget: Budget | None = None,
         prices: PriceList | None = None,
+        out: str | None = None,
     ) -> Self:
         """Begin a batch, unless another process has just done so, and open its journal.
 
@@ -130,27 +131,29 @@ class PostgresJournal:
             lease: Seconds for which the registration of a worker holds.
             budget: What its creates may consume in all, or None for no limit.
             prices: What they cost, if the budget limits that.
+            out: Where its results go, or None if each worker is told.
 
         Raises:
             JournalUnusable: It cannot be written.
             Unstorable: An item cannot be recorded.
         """
         place = named(url)
-        with connect(url) as db, telling(place), db.transaction():
-            db.execute("SELECT pg_advisory_xact_lock(%s)", (_BEGINNING,))
-            if not _has_tables(db):
-                db.execute(schema.TABLES)
-            _check_version(db, place)
-            begun = db.execute(
-                "INSERT INTO muybridge_batches (uid, name, service) VALUES (%s, %s, %s) "
-                "ON CONFLICT (name) DO NOTHING RETURNING id",
-                (secrets.token_hex(8), _text(batch), _text(service)),
-            ).fetchone()
-            db.execute(rates.BEGIN, (_text(service),))
-            if begun is not None:
-                if budget is not None:
-                    budgets.begin(db, begun[0], budget)
-                _insert(db, begun[0], 1, _with_needs(items, prices, counted=budget is not None))
+        with connect(url) as db, telling(place):
+            # Apart from the items: what changes a table locks out everybody else.
+            with tables.beginning(db):
+                tables.make(db, place)
+            with tables.beginning(db):
+                begun = db.execute(
+                    "INSERT INTO muybridge_batches (uid, name, service, out) "
+                    "VALUES (%s, %s, %s, %s) ON CONFLICT (name) DO NOTHING RETURNING id",
+                    (secrets.token_hex(8), _text(batch), _text(service), out and _text(out)),
+                ).fetchone()
+                db.execute(rates.BEGIN, (_text(service),))
+                if begun is not None:
+                    if budget is not None:
+                        budgets.begin(db, begun[0], budget)
+                    counted = budget is not None
+                    _insert(db, begun[0], 1, _with_needs(items, prices, counted=counted))
         journal = cls(url, batch, lease=lease)
         journal.prices = prices
         journal.is_new = begun is not None
@@ -197,7 +200,7 @@ class PostgresJournal:
             JournalUnusable: Another process has just added items.
             Unstorable: An item cannot be recorded.
         """
-        with telling(self._place), self._db.transaction():
+        with telling(self._place), self._db.waiting(), self._db.transaction():
             self._db.execute(
                 "SELECT 1 FROM muybridge_batches WHERE id = %s FOR UPDATE", (self._id,)
             )
@@ -409,6 +412,14 @@ class PostgresJournal:
         )
         return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) for row in rows]
 
+    # Where results go
+
+    def store_in(self, out: str) -> None:
+        """Change where the results go. Workers read it when they start."""
+        self._change("UPDATE muybridge_batches SET out = %(out)s WHERE id = %(batch)s",
+                     out=_text(out))  # fmt: skip
+        self.out = out
+
     # The budget
 
     def limit_budget(self, budget: Budget) -> None:
@@ -451,18 +462,18 @@ class PostgresJournal:
 
     # The database
 
-    def _found(self, db: Connection) -> tuple[int, str, str]:
-        """Return the number, the id and the service of the batch."""
+    def _found(self, db: Connection) -> tuple[int, str, str, str | None]:
+        """Return the number, the id and the service of the batch, and where its results go."""
         found: tuple[Any, ...] | None = None
-        if _has_tables(db):
-            _check_version(db, self._place)
+        if tables.are_there(db):
+            out = "out" if tables.version_of(db, self._place) >= tables.WITH_OUT else "NULL"
             found = db.execute(
-                "SELECT id, uid, service FROM muybridge_batches WHERE name = %s",
+                f"SELECT id, uid, service, {out} FROM muybridge_batches WHERE name = %s".encode(),  # noqa: S608  our own names
                 (_text(self.batch),),
             ).fetchone()
         if found is None:
             raise JournalMissing(f"There is no batch {self.batch!r} in {self._place}.")
-        return found[0], found[1], found[2]
+        return found[0], found[1], found[2], found[3]
 
     def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         with telling(self._place):
@@ -504,21 +515,6 @@ class PostgresJournal:
             return [structure(dict(zip(_COLUMNS, row, strict=True)), Entry) for row in rows]
         except InvalidJson as error:
             raise JournalUnusable(f"{self.name} is damaged ({error}). {DAMAGED}") from error
-
-
-def _has_tables(db: Connection) -> bool:
-    found = db.execute("SELECT to_regclass('muybridge_schema')").fetchone()
-    return found is not None and found[0] is not None
-
-
-def _check_version(db: Connection, place: str) -> None:
-    found = db.execute("SELECT version FROM muybridge_schema").fetchall()
-    if found != [(schema.VERSION,)]:
-        versions = ", ".join(str(version) for (version,) in found) or "none"
-        raise JournalUnusable(
-            f"{place}: its tables are of version {versions}, and this muybridge knows version "
-            f"{schema.VERSION}: upgrade muybridge on every machine. Nothing was sent."
-        )
 
 
 def _with_needs(

@@ -13,7 +13,18 @@ from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
+
+UPGRADES: Final = {
+    1: """
+    ALTER TABLE muybridge_batches ADD COLUMN out text;
+    UPDATE muybridge_schema SET version = 2;
+    """
+}
+"""How tables of an earlier version become those of the next one.
+
+`submit` upgrades them. Until then, everybody else reads and writes them as they are.
+"""
 
 TABLES: Final = """
 CREATE TABLE muybridge_schema (version bigint NOT NULL);
@@ -22,6 +33,7 @@ CREATE TABLE muybridge_batches (
     uid text NOT NULL,
     name text NOT NULL UNIQUE,
     service text NOT NULL,
+    out text,
     begun_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE TABLE muybridge_workers (
@@ -120,7 +132,7 @@ CREATE TRIGGER muybridge_added_items AFTER INSERT ON muybridge_items
     FOR EACH STATEMENT EXECUTE FUNCTION muybridge_count_items();
 CREATE TRIGGER muybridge_moved_items AFTER UPDATE OF state ON muybridge_items
     FOR EACH ROW WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION muybridge_count_items();
-INSERT INTO muybridge_schema VALUES (1);
+INSERT INTO muybridge_schema VALUES (2);
 """
 
 # The row lock makes whoever declares the worker dead wait for this statement, or this statement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muybridge.batch.stores.opening import open_store
+from muybridge.batch.stores.places import WrongPlace
 from muybridge.batch.stores.port import Store, Stored, StoreUnusable
 
-__all__ = ["Store", "StoreUnusable", "Stored", "open_store"]
+__all__ = ["Store", "StoreUnusable", "Stored", "WrongPlace", "open_store"]

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import errno
+import secrets
 from collections.abc import Container
 from pathlib import Path
+from typing import Final
 
 from muybridge.batch.file_names import place, taken_names
-from muybridge.batch.stores.port import Stored
+from muybridge.batch.journal_errors import sentence
+from muybridge.batch.stores.port import Stored, StoreUnusable
+from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler
+
+_PROBE: Final = 4096
+"""Bytes that a disk must have room for."""
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+
+
+def no_room(error: Exception, folder: Path) -> StoreUnusable | None:
+    """Return what *error* means if every other result would meet it, too, or None.
+
+    Args:
+        error: Why a result was not saved.
+        folder: Where it was to be saved.
+    """
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if not isinstance(cause, OSError) or cause.errno not in _NO_ROOM:
+        return None
+    return StoreUnusable(sentence(folder, cause))
 
 
 class FolderStore:
@@ -14,10 +36,13 @@ class FolderStore:
 
     Args:
         folder: The folder.
+        spool: Where results are downloaded to, or None if that is in the folder, on whose disk the
+            journal is, too.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, spool: Path | None = None) -> None:
         self._folder = folder
+        self._spool = spool
 
     @property
     def name(self) -> str:
@@ -25,7 +50,31 @@ class FolderStore:
         return str(self._folder)
 
     def check(self) -> None:
-        """Do nothing: the same disk takes the files of the runner before anything is sent."""
+        """Check that a file of the spool can be linked into the folder.
+
+        Raises:
+            StoreUnusable: It cannot: the disk is full, another one, or has no hard links.
+        """
+        if self._spool is None:
+            return
+        name = f".muybridge-{secrets.token_hex(4)}"
+        probe, linked = self._spool / name, self._folder / f"{name}-linked"
+        at = self._spool
+        try:
+            try:
+                self._spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+                probe.write_bytes(bytes(_PROBE))
+                at = self._folder
+                self._folder.mkdir(parents=True, exist_ok=True)
+                linked.hardlink_to(probe)
+            finally:
+                for path in (linked, probe):
+                    with ignoring_errors(OSError):
+                        path.unlink(missing_ok=True)
+        except OSError as error:
+            if raised_by_handler(error):
+                raise
+            raise StoreUnusable(sentence(at, error)) from error
 
     def taken_names(self, saved: Path, stem: str) -> list[str]:
         """Return the names for *saved* that files in the folder have."""

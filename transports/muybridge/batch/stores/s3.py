@@ -12,6 +12,7 @@ code of a response are shown.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mmap
 import os
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
+from muybridge.batch.stores.places import InS3
 from muybridge.batch.stores.port import StoreAway, Stored, StoreUnusable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files.suffixes import SUFFIXES
@@ -40,7 +42,6 @@ except ImportError as _missing:
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
-_URL: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^?#\x00-\x20\x7f]*))?")
 _PROBE: Final = ".muybridge"
 _PROBE_TEXT: Final = b"Muybridge checked with this that it never writes over an object here.\n"
 _CLIENT: Final[ClientConfig] = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "10m"}
@@ -50,6 +51,8 @@ _SHA256: Final = "sha256"
 _TYPES: Final = {suffix: media_type for media_type, suffix in SUFFIXES.items()}
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,64})</Code>")
+_LARGEST: Final = 5 * 1024**3
+"""Bytes that one PUT may have. S3 takes more only in parts, which replace whatever is there."""
 _MAY_PASS: Final = frozenset({408, 409, 429})
 
 
@@ -60,22 +63,17 @@ class S3Store:
         url: `s3://BUCKET` or `s3://BUCKET/PREFIX`.
 
     Raises:
-        ValueError: It is no such address.
+        WrongPlace: It is no such address.
     """
 
     def __init__(self, url: str) -> None:
-        parts = _URL.fullmatch(url)
-        if parts is None:
-            raise ValueError("this is not a place in S3: use s3://BUCKET/PREFIX, without a query")
-        prefix = (parts[2] or "").strip("/")
-        if {"", ".", ".."} & set(prefix.split("/")) and prefix:
-            raise ValueError(f"the prefix has an empty or relative part: {prefix}")
-        self._url = f"s3://{parts[1]}/{prefix}".rstrip("/")
+        place = InS3.read(url)
+        self._url = str(place)
         allow_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}
         with self._telling():
             self._bucket = Bucket(
-                parts[1],
-                prefix=prefix or None,
+                place.bucket,
+                prefix=place.prefix or None,
                 client_options={**_CLIENT, "allow_http": allow_http},
                 retry_config=_RETRY,
             )
@@ -114,8 +112,11 @@ class S3Store:
 
         Raises:
             StoreUnusable: It cannot be stored.
-            OSError: It cannot be read.
+            OSError: It cannot be read, or is too large for S3.
         """
+        if saved.stat().st_size > _LARGEST:
+            said = "it is too large for one PUT to S3; copy this file, which is kept"
+            raise OSError(errno.EFBIG, said, str(saved))
         with saved.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()

@@ -1,8 +1,9 @@
 """The contact sheet of a batch: one page with every picture, video, prompt and failure.
 
 It is written item by item, so a batch may be larger than memory. The file works from the disk and
-loads nothing but the results next to it. Its script shows one page of the items at a time, and a
-picture is loaded only when it comes into view.
+loads nothing but the results next to it and their thumbnails. Its script shows one page of the
+items at a time, and a picture is loaded only when it comes into view. A picture without a thumbnail
+is shown itself, and so is one whose thumbnail was not copied with the page.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from urllib.parse import quote
 from muybridge.batch.events import Report
 from muybridge.batch.file_names import link
 from muybridge.batch.journal_entries import Entry, State
+from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
+from muybridge.batch.sheet.thumbnails import thumbnail_name
+from muybridge.batch.sqlite_journal import FOLDER
 from muybridge.batch.sqlite_values import encodable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge_protocol.families import FAMILIES, Media
@@ -87,7 +91,7 @@ def _page(report: Report) -> Iterator[str]:
         before = before.replace(mark, text)
     yield before.rstrip("\n")
     for entry in report.entries:
-        yield from _figure_or_failure(entry)
+        yield from _figure_or_failure(entry, report.folder)
     yield after.rstrip("\n")
 
 
@@ -97,10 +101,10 @@ def _script_hash(template: str) -> str:
     return f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}"
 
 
-def _figure_or_failure(entry: Entry) -> list[str]:
+def _figure_or_failure(entry: Entry, folder: Path) -> list[str]:
     """Return the figure of *entry*, or a short one if a value cannot be shown."""
     try:
-        return list(_figure(entry))
+        return list(_figure(entry, folder))
     except Exception as error:  # noqa: BLE001  it concerns this item only
         task = "" if entry.task_id is None else f" (task {entry.task_id})"
         said = f"{entry.label}{task} is {entry.state}, and cannot be shown: {type(error).__name__}"
@@ -114,10 +118,10 @@ def _opening(entry: Entry) -> str:
     return f'<figure id="item-{entry.number}" class="{kind}" data-state="{state}">'
 
 
-def _figure(entry: Entry) -> Iterator[str]:
+def _figure(entry: Entry, folder: Path) -> Iterator[str]:
     yield _opening(entry)
     if entry.path is not None:
-        yield _media(entry, entry.path)
+        yield _media(entry, entry.path, folder)
     heading = f"{entry.number}. {entry.name}" if entry.name else f"{entry.number}."
     yield f'<figcaption><span class="state">{escape(entry.state)}</span>'
     yield f"<strong>{escape(heading)}</strong>"
@@ -136,12 +140,14 @@ def _figure(entry: Entry) -> Iterator[str]:
     yield "</dl></figcaption></figure>"
 
 
-def _media(entry: Entry, path: str) -> str:
+def _media(entry: Entry, path: str, folder: Path) -> str:
     link = escape(quote(path))
     if FAMILIES[entry.family].media is Media.VIDEO:
         return f'<video controls preload="none" src="{link}"></video>'
     alt = escape(entry.name or f"item {entry.number}")
-    return f'<a href="{link}"><img loading="lazy" decoding="async" src="{link}" alt="{alt}"></a>'
+    thumbnail = f"{FOLDER}/{THUMBNAILS}/{thumbnail_name(entry.number)}"
+    shown = thumbnail if (folder / thumbnail).is_file() else link
+    return f'<a href="{link}"><img loading="lazy" decoding="async" src="{shown}" alt="{alt}"></a>'
 
 
 def _setting(value: object) -> str:

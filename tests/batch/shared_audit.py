@@ -1,0 +1,47 @@
+"""The books of the billing server against the journal of a batch in a database."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import attrs
+
+from muybridge import batch
+from muybridge.batch import SharedBatch, State
+from muybridge.batch.recovery import UNKNOWN_END
+
+from .billing import AMBIGUOUS, BillingServer
+
+
+@attrs.define
+class Audit:
+    """The books of the service against the journal."""
+
+    doubles: list[str] = attrs.field(factory=list[str])
+    wrong: list[str] = attrs.field(factory=list[str])
+    interrupted: int = 0
+    states: Counter[State] = attrs.field(factory=Counter[State])
+
+    @classmethod
+    def of(cls, server: BillingServer, shared: SharedBatch) -> Audit:
+        found = cls(doubles=server.doubles)
+        report = batch.shared_status(shared)
+        strays = " ".join(stray.token or "" for stray in report.strays)
+        for entry in report.entries:
+            found.states[entry.state] += 1
+            prompt: str = json.loads(entry.body)["prompt"]
+            paid = server.accepted[prompt]
+            known = entry.task_id
+            if known is not None and known not in paid:
+                found.wrong.append(f"{prompt}: {known} is another item's")
+            if paid and entry.state not in (State.DOWNLOADED, State.AMBIGUOUS):
+                found.wrong.append(f"{prompt}: paid for, and {entry.state}")
+            if entry.state is State.AMBIGUOUS and entry.reason == UNKNOWN_END:
+                found.interrupted += 1
+            elif entry.state is State.AMBIGUOUS and not AMBIGUOUS.intersection(
+                server.asked[prompt]
+            ):
+                found.wrong.append(f"{prompt}: {entry.reason}")
+            found.wrong += [f"{prompt}: {task} is a stray" for task in paid if task in strays]
+        return found

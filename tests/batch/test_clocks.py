@@ -1,0 +1,193 @@
+"""Workers whose clocks are an hour off: the journal's clock decides about leases and the rate."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from client.event_loops import ClockEventLoop, TrioClock
+from muybridge import AsyncClient, Client, batch
+from muybridge.batch import Report, SharedBatch, SharedReport, State
+from muybridge.batch.limits.rate import Permits
+from muybridge.batch.port import Journal
+from muybridge.batch.postgres import PostgresJournal
+from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.testing import SkippingClock
+from muybridge_protocol.service import Service
+
+from .billing import BillingServer
+from .postgres_server import Postgres
+from .runner_process import KEY, horses
+
+HOUR = 3600.0
+SHIFTS = {"ahead": HOUR, "right": 0.0, "behind": -HOUR}
+RATE = 400.0
+ITEMS = 6
+PACE = 5.0
+
+
+class Skewed(SkippingClock):
+    """The machine's clock, wrong by *shift* seconds, which waits for nothing."""
+
+    def __init__(self, shift: float) -> None:
+        super().__init__()
+        self._shift = shift
+        self._began = super().monotonic()
+
+    @property
+    def waited(self) -> float:
+        """Seconds that it has skipped, and a few more."""
+        return self.monotonic() - 2 * HOUR - self._shift - self._began
+
+    def monotonic(self) -> float:
+        """Return wrong monotonic seconds, above 0 however lately the machine was started."""
+        return super().monotonic() + 2 * HOUR + self._shift
+
+    def wall(self) -> float:
+        """Return wrong Unix seconds."""
+        return super().wall() + self._shift
+
+
+Go = Callable[..., Any]
+Both = tuple[Go, Go]
+
+
+@pytest.fixture(params=["requests", "trio", "asyncio"])
+def by_clock(request: pytest.FixtureRequest) -> Go:
+    """Call the blocking or the async function of a batch with a client that goes by a clock."""
+
+    def go(server: BillingServer, clock: Skewed, both: Both, *given: Any) -> Any:
+        *arguments, options = given
+        with Client(KEY, server.url, poll_interval=PACE, clock=clock) as client:
+            return both[0](client, *arguments, **options)
+
+    async def go_async(
+        server: BillingServer, clock: Skewed, both: tuple[Go, Go], *given: Any
+    ) -> Any:
+        *arguments, options = given
+        async with AsyncClient(KEY, server.url, poll_interval=PACE, wall=clock.wall) as client:
+            return await both[1](client, *arguments, **options)
+
+    def under_trio(server: BillingServer, clock: Skewed, *given: Any) -> Any:
+        return trio.run(go_async, server, clock, *given, clock=TrioClock(clock))
+
+    def under_asyncio(server: BillingServer, clock: Skewed, *given: Any) -> Any:
+        with asyncio.Runner(loop_factory=lambda: ClockEventLoop(clock)) as runner:
+            return runner.run(go_async(server, clock, *given))
+
+    return {"requests": go, "trio": under_trio, "asyncio": under_asyncio}[request.param]
+
+
+WORK = (batch.work, batch.work_async)
+RUN = (batch.run, batch.run_async)
+
+
+@pytest.fixture
+def permits(monkeypatch: pytest.MonkeyPatch) -> list[Permits]:
+    """The permits that journals gave."""
+    given: list[Permits] = []
+
+    def watched(kind: Any) -> Go:
+        acquire = kind.acquire_permits
+
+        def acquiring(journal: Journal, wanted: int) -> Permits:
+            given.append(acquire(journal, wanted))
+            return given[-1]
+
+        return acquiring
+
+    for kind in (PostgresJournal, SqliteJournal):
+        monkeypatch.setattr(kind, "acquire_permits", watched(kind))
+    return given
+
+
+def test_workers_of_a_database(
+    by_clock: Go,
+    server: BillingServer,
+    shared: SharedBatch,
+    postgres: Postgres,
+    permits: list[Permits],
+    tmp_path: Path,
+) -> None:
+    """Nothing is paid for twice, no live worker is declared dead, and each request has a permit."""
+    service = Service(base_url=server.url)
+    batch.submit(shared, horses(ITEMS), service, rate=RATE)
+    clock_of_database = "SELECT extract(epoch FROM clock_timestamp())::float8"
+    ((began,),) = postgres.execute(clock_of_database)
+
+    def go(name: str) -> SharedReport:
+        clock, out = Skewed(SHIFTS[name]), tmp_path / name
+        return by_clock(server, clock, WORK, shared, out, {"creates": 1})
+
+    with ThreadPoolExecutor(len(SHIFTS)) as threads:
+        reports = [*threads.map(go, SHIFTS)]
+    assert all(report.done for report in reports)
+    with shared.open() as journal:
+        assert journal.counts() == {State.DOWNLOADED: ITEMS}
+        assert {entry.attempt for entry in journal.entries()} == {1}
+        assert journal.strays() == []
+    assert (server.posts, server.doubles) == (ITEMS, [])
+    ((next_at,),) = postgres.execute("SELECT next_at FROM muybridge_rates", url=shared.url)
+    given = sum(each.count for each in permits)
+    assert given >= server.requests - ITEMS, "each request but the downloads has one"
+    assert next_at >= began + given / RATE, "no permit was given twice"
+    assert max(each.after for each in permits) < 60, "and nobody waits for an hour"
+
+
+def test_runs_of_a_folder(
+    by_clock: Go,
+    server: BillingServer,
+    permits: list[Permits],
+    tmp_path: Path,
+) -> None:
+    """The same is true of processes that work on a batch in a folder."""
+    began, out = time.time(), tmp_path / "out"
+    SqliteJournal.create(out, server.url, batch.read_items(horses(ITEMS))).close()
+
+    def go(name: str) -> Report:
+        options = {"concurrency": 1, "rate": RATE}
+        return by_clock(server, Skewed(SHIFTS[name]), RUN, None, out, options)
+
+    with ThreadPoolExecutor(len(SHIFTS)) as threads:
+        assert len([*threads.map(go, SHIFTS)]) == len(SHIFTS)
+    with SqliteJournal(out) as journal:
+        assert journal.counts() == {State.DOWNLOADED: ITEMS}
+        assert {entry.attempt for entry in journal.entries()} == {1}
+    with closing(sqlite3.connect(journal.path)) as db:
+        ((next_at,),) = db.execute("SELECT next_at FROM rate")
+    assert (server.posts, server.doubles) == (ITEMS, [])
+    given = sum(each.count for each in permits)
+    assert given >= server.requests - ITEMS
+    assert next_at >= began + given / RATE
+    assert max(each.after for each in permits) < 60
+
+
+@pytest.mark.parametrize("first", ["ahead", "behind"])
+def test_a_task_from_another_clock(
+    first: str, by_clock: Go, server: BillingServer, shared: SharedBatch, tmp_path: Path
+) -> None:
+    """A worker waits as long as it was told, and takes over a task without the other one's clock.
+
+    What the first one notes about the next poll is an hour off for the second.
+    """
+    batch.submit(shared, horses(1), Service(base_url=server.url))
+    clock = Skewed(SHIFTS[first])
+    server.status = "processing"
+    options = {"timeout": 30.0, "seconds": 60.0}
+    by_clock(server, clock, WORK, shared, tmp_path / first, options)
+    assert batch.shared_status(shared).counts == {State.SUBMITTED: 1}
+    assert 30 <= clock.waited < 120
+    server.status = "completed"
+    clock = Skewed(-SHIFTS[first])
+    assert by_clock(server, clock, WORK, shared, tmp_path / "second", {}).done
+    assert clock.waited < HOUR / 10
+    assert (server.posts, server.doubles) == (1, [])

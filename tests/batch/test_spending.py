@@ -1,0 +1,38 @@
+"""What the creates of a batch consume, and what is said where that is unknown."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from muybridge.batch import InvalidBatch
+from muybridge.batch.journal_entries import NewItem
+from muybridge.batch.limits.spending import check_budget, needs_of
+from muybridge.ledger import Budget, Measure
+
+
+def item(family: str, **body: object) -> NewItem:
+    return NewItem(name="", stem="1", family=family, body=body)
+
+
+def test_what_an_item_needs_is_counted_silently() -> None:
+    """Settings without effect were reported when the item was checked, and are not again."""
+    url = "https://example.com/a.mp4"
+    body = {"model": "vidc_o3", "prompt": "x", "duration": 4, "referenceVideos": [url]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert needs_of(item("vidc", **body), None)[Measure.CREATES] == 1
+
+
+@pytest.mark.parametrize(
+    ("budget", "advised"), [(Budget(cost=7), True), (Budget(seconds=7), False)]
+)
+def test_an_unknown_amount(budget: Budget, advised: bool) -> None:  # noqa: FBT001  a parameter of the test
+    """Where the price of an item is missing, the problem asks for it, and only there."""
+    body = {"model": "viddq9", "prompt": "x"}
+    with pytest.raises(InvalidBatch) as caught:
+        check_budget(budget, [item("vidd", **body)], None)
+    (problem,) = caught.value.problems
+    assert problem.where == "item 1"
+    assert problem.message.endswith("because this is unknown; give its price") is advised

@@ -1,0 +1,1 @@
+"""The page that shows what is in a batch, and its small pictures."""
