@@ -96,7 +96,7 @@ def test_only_what_was_sent_and_has_not_ended_is_abandoned(
         tell_abandoned()
         assert capsys.readouterr().err == (
             "muybridge: the program ended while a paid request was under way: it may have been "
-            "accepted. Look at the account for new tasks before sending anything again.\n"
+            "accepted. Before you send anything again, check your account for new tasks.\n"
         )
         over[0] = True
         for one in calls:

@@ -58,6 +58,9 @@ class AnyContentStream(AnyStream[GenerateContentChunk], Protocol):
 class AnyClient(Protocol):
     """What every client does."""
 
+    @property
+    def interrupted_tasks(self) -> tuple[Task, ...]: ...
+
     def close(self) -> None: ...
 
     def create(

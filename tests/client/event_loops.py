@@ -16,6 +16,8 @@ from typing import Any, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar
 import trio
 
 import muybridge
+from muybridge import MediaRequest, batch
+from muybridge.batch import Report
 from muybridge.clock import Clock
 from muybridge.drivers.fleet_run import Outcome, Work
 from muybridge.media.by_name import Fields
@@ -150,6 +152,10 @@ class BlockingAsyncClient:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         self._client.__reduce_ex__(protocol)
 
+    @property
+    def interrupted_tasks(self) -> tuple[Task, ...]:
+        return self._client.interrupted_tasks
+
     def close(self) -> None:
         self._run(self._client.close)
 
@@ -216,6 +222,11 @@ class BlockingAsyncClient:
             return found
 
         return self._run(collect)
+
+    def run_batch(
+        self, source: Iterable[MediaRequest], out: str | os.PathLike[str], **options: Any
+    ) -> Report:
+        return self._run(batch.run_async, self._client, source, out, **options)
 
     def delete_asset(self, asset_id: str) -> None:
         self._run(self._client.delete_asset, asset_id)

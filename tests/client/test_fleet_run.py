@@ -24,7 +24,7 @@ NOTHING = b'{"error": {"message": "wait a moment"}}'
 @pytest.mark.parametrize(
     ("work", "status", "body", "notes"),
     [
-        (image(), 200, RECORD, ["Task task-1 was accepted and is still running"]),
+        (image(), 200, RECORD, ["Task task-1 was accepted"]),
         (image(), 429, NOTHING, []),
         (Task(id="task-1"), 200, RECORD, []),
     ],

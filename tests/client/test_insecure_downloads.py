@@ -45,7 +45,7 @@ def test_it_is_refused_by_default(make_client: MakeClient, tmp_path: Path) -> No
         with pytest.raises(InvalidAddress) as caught:
             make_client("https://service.test").download(completed(link), tmp_path / "film.mp4")
         assert not server.peers
-    assert "say allow_insecure_downloads=True" in str(caught.value)
+    assert "pass allow_insecure_downloads=True" in str(caught.value)
     assert "is paid for, and stays available under its id" in str(caught.value)
     assert not list(tmp_path.iterdir())
 
@@ -61,7 +61,7 @@ def test_a_link_that_the_service_names_later(make_client: MakeClient, tmp_path: 
                 make_client(service.url).download("task-1", target)
             assert caught.value.task is not None
             assert caught.value.task.id == "task-1"
-            assert "say allow_insecure_downloads=True" in str(caught.value)
+            assert "pass allow_insecure_downloads=True" in str(caught.value)
             assert not media.peers
             make_client(service.url, allow_insecure_downloads=True).download("task-1", target)
     assert target.read_bytes() == MEDIA

@@ -25,6 +25,7 @@ from muybridge.credentials import Credentials
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.records.tasks import Result, Status
 from muybridge_protocol.service import Service
+from sampling import diagonal
 from transport.scripted_server import (
     Peer,
     ScriptedServer,
@@ -166,8 +167,7 @@ def test_logs(
     assert KEY not in out + err + caplog.text + records
 
 
-@pytest.mark.parametrize("status", [200, 302, 401, 404, 500])
-@pytest.mark.parametrize("way", echoes("-"))
+@pytest.mark.parametrize(("way", "status"), diagonal(echoes("-"), [200, 302, 401, 404, 500]))
 @pytest.mark.parametrize("key", [KEY, AWKWARD], ids=["plain", "awkward"])
 def test_echoes(make_client: MakeClient, tmp_path: Path, key: str, way: str, status: int) -> None:
     """A service that repeats the key in its responses does not get it into any error or result."""
@@ -359,6 +359,15 @@ def test_bad_keys(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, key:
         monkeypatch.setenv("MUYBRIDGE_API_KEY", key)
         shown = refused_key(lambda: make_client("https://service.test", api_key=None))
         assert KEY not in shown
+
+
+def test_what_is_not_a_key_or_a_budget(make_client: MakeClient) -> None:
+    """A key that is not a string, and a budget that is not one, are refused by the constructor."""
+    with pytest.raises(TypeError, match="api_key must be a string") as caught:
+        make_client("https://service.test", api_key=12345)
+    assert "12345" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"budget must be a Budget, such as Budget\(creates=3\)"):
+        make_client("https://service.test", budget=3)
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])

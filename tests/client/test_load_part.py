@@ -34,13 +34,32 @@ def test_told_by_content(tmp_path: Path, mime_type: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "mime_type"),
-    [("horse.bmp", "image/bmp"), ("horse.PNG", "image/png"), ("horse.pdf", "application/pdf")],
+    [("horse.bmp", "image/bmp"), ("horse.TIFF", "image/tiff"), ("horse.pdf", "application/pdf")],
 )
 def test_told_by_name(tmp_path: Path, name: str, mime_type: str) -> None:
     """If the content does not reveal the type, the name does."""
     path = tmp_path / name
     path.write_bytes(b"BM junk")
     assert load_part(path) == Part.from_bytes(b"BM junk", mime_type)
+
+
+@pytest.mark.parametrize("name", ["horse.PNG", "horse.jpg", "horse.gif", "horse.webp"])
+def test_a_name_that_is_wrong(tmp_path: Path, name: str) -> None:
+    """A text that is called a picture is refused, unless the caller says that it is one."""
+    path = tmp_path / name
+    path.write_bytes(b"a shopping list")
+    with pytest.raises(ValueError, match=r"is no image/[a-z]+, as its name says"):
+        load_part(path)
+    assert load_part(path, "image/x-horse") == Part.from_bytes(b"a shopping list", "image/x-horse")
+
+
+def test_a_limit(tmp_path: Path) -> None:
+    """A file that is larger than the limit is refused; one of that size is not."""
+    path = tmp_path / "horse.png"
+    path.write_bytes(PNG)
+    assert load_part(path, size_limit=len(PNG)) == Part.from_bytes(PNG, "image/png")
+    with pytest.raises(ValueError, match=rf"has more than {len(PNG) - 1:,} bytes"):
+        load_part(path, size_limit=len(PNG) - 1)
 
 
 def test_told_by_the_caller(tmp_path: Path) -> None:

@@ -60,13 +60,16 @@ def test_a_run(make_client: MakeClient, logs: pytest.LogCaptureFixture) -> None:
         (
             "DEBUG",
             "requests",
-            "connection reset in phase head after 0.250 s; the request may have arrived",
+            (
+                "connection reset while waiting for the response after 0.250 s; "
+                "the request may have arrived"
+            ),
         ),
         ("WARNING", "calls", lines[11][2]),
         ("DEBUG", "requests", "GET https://service.test:443/v1/result/task-2, 0 bytes, once more"),
     ]
     assert lines[11][2].startswith("retrying poll in ")
-    assert lines[11][2].endswith(" s: connection reset in phase head")
+    assert lines[11][2].endswith(" s: connection reset while waiting for the response")
     assert lines[-2] == ("INFO", "tasks", "is now completed")
     assert lines[-1][:2] == ("INFO", "calls")
     assert ("DEBUG", "tasks", "is still processing") in lines

@@ -282,7 +282,9 @@ def test_a_long_silence_is_logged(
     silent = [line for line in lines if line.startswith("no valid response for ")]
     assert len(silent) > 10
     assert all(", next poll in " in line for line in silent)
-    assert all(line.endswith(" s: connection reset in phase head") for line in silent)
+    assert all(
+        line.endswith(" s: connection reset while waiting for the response") for line in silent
+    )
 
 
 # What a record says of a bare id.

@@ -82,6 +82,18 @@ def test_names_of_fields(client: AnyClient) -> None:
 
 WRONG: dict[str, tuple[tuple[object, ...], type[Exception], str]] = {
     "an unknown family": (("imgbb", FIELDS), UnknownFamily, "did you mean imgb"),
+    "a model": (
+        ("vidg_video3", {"prompt": "-"}),
+        UnknownFamily,
+        "vidg_video3 is a model of family vidg; give 'vidg' as the family, and 'vidg_video3' as mo",
+    ),
+    "an owner and a model": (("imga/imga-pro", {}), UnknownFamily, "imga-pro is a model of family"),
+    "an owner and a family": (("imga/imgb", {}), UnknownFamily, "did you mean imgb?"),
+    "a model with a typo": (
+        ("vidg", {"model": "vidg_video_3", "prompt": "-"}),
+        muybridge.InvalidRequest,
+        r"model: 'vidg_video_3' is not accepted; did you mean vidg_video3\? use vidg_video3,",
+    ),
     "the id of a task": (("task-1", {}), UnknownFamily, "there is no family 'task-1'"),
     "all problems": (
         ("imgb", {"model": "imgb-2", "size": "1x1", "qualty": "low"}),
@@ -140,3 +152,13 @@ def test_files_that_cannot_be_sent(client: AnyClient, world: World, tmp_path: Pa
     assert world.seen == []
     allowed = muybridge.load_media(HORSE, allow_inline=True)
     client.run("imgb", {**FIELDS, "image_urls": [allowed]})
+
+
+def test_files_that_are_sent_on_request(client: AnyClient, world: World, call: Call) -> None:
+    """The mapping says `allow_inline` as an item of a batch does, and the message says so."""
+    with pytest.raises(muybridge.InvalidRequest, match='with "allow_inline": True'):
+        call(client, "imgb", {**FIELDS, "image_urls": [HORSE]})
+    with pytest.raises(muybridge.InvalidRequest, match="allow_inline: 'yes' is not a boolean"):
+        call(client, "imgb", {**FIELDS, "image_urls": [HORSE], "allow_inline": "yes"})
+    assert world.seen == []
+    call(client, "imgb", {**FIELDS, "image_urls": [HORSE], "allow_inline": True})

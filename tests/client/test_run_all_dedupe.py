@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 from muybridge import CreateAmbiguous, MediaRequest, NotSent, OverBudget, Task
 from muybridge.ledger import Budget, LedgerUnusable, State, open_ledger
+from muybridge.ledger.books import Books
 from muybridge.ledger.sqlite_store import SqliteStore
+from muybridge_protocol.events import WillRetry
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
+from muybridge_protocol.observations import AnyEvent, ExchangeFailed, ReplyReceived, RequestSent
 
 from .drivers import MakeClient
 from .fleets import run_all
@@ -45,6 +49,28 @@ def test_identical_requests_join(
     assert len(world.posts) == len({*ids.values()}) == len(submitted) == 4
     assert ids[1] == ids[3] == ids[5]
     assert all(outcome.request is not None and outcome.task is not None for outcome in outcomes)
+
+
+def test_twins_of_the_same_moment(
+    make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If several look for the name before one has it, one is sent, and the others join, untold."""
+    named = Books.named
+    looked: list[str] = []
+    told: list[AnyEvent] = []
+
+    def all_at_once(books: Books, once: str, digest: str) -> Any:
+        looked.append(once)
+        return None if len(looked) <= 5 else named(books, once, digest)
+
+    monkeypatch.setattr(Books, "named", all_at_once)
+    client = make_client(world, ledger=ledger, on_event=told.append)
+    outcomes = run_all(client, [image()] * 5, dedupe=True)
+    assert len({outcome.unwrap().id for outcome in outcomes}) == len(world.posts) == 1
+    assert [event for event in told if isinstance(event, WillRetry)] == []
+    began = [event for event in told if isinstance(event, RequestSent)]
+    ended = [event for event in told if isinstance(event, ReplyReceived | ExchangeFailed)]
+    assert len(began) == len(ended)
 
 
 def test_they_join_what_was_sent_before(

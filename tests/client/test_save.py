@@ -55,7 +55,7 @@ def test_suffixes_that_are_added(
 def test_suffixes_that_are_corrected(client: AnyClient, image: Result, tmp_path: Path) -> None:
     """A wrong suffix is corrected, with a warning that names both files."""
     with pytest.warns(
-        muybridge.NameChanged, match=r"^horse\.jpg was saved as horse\.png, "
+        muybridge.NameChanged, match=r"^horse\.jpg was saved as horse\.png, because of its content$"
     ) as told:
         assert client.save(image, tmp_path / "horse.jpg") == tmp_path / "horse.png"
     assert Path(told[0].filename).suffix == ".py"
@@ -69,9 +69,10 @@ def test_files_that_were_not_named(client: AnyClient, image: Result, tmp_path: P
     """A file that the path does not name is never replaced; one that it names is."""
     own = tmp_path / "horse.png"
     own.write_bytes(b"my own photo")
-    with pytest.warns(muybridge.NameChanged, match=r"^horse\.jpg was saved as horse-2\.png"):
+    taken = "because there is a file horse.png already"
+    with pytest.warns(muybridge.NameChanged, match=f"^horse.jpg was saved as horse-2.png, {taken}"):
         assert client.save(image, tmp_path / "horse.jpg").name == "horse-2.png"
-    with pytest.warns(muybridge.NameChanged, match=r"^horse was saved as horse-3\.png"):
+    with pytest.warns(muybridge.NameChanged, match=f"^horse was saved as horse-3.png, {taken}"):
         assert client.save(image, tmp_path / "horse").name == "horse-3.png"
     assert own.read_bytes() == b"my own photo"
     assert client.save(image, own) == own

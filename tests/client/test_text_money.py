@@ -71,7 +71,7 @@ def ambiguous(client: AnyClient, method: str, **options: Any) -> TextAmbiguous:
         spend(client, method, **options)
     assert not isinstance(caught.value, OSError)
     assert caught.value.candidate_id is None
-    assert "asking again may cost again" in str(caught.value)
+    assert "Asking again may cost again" in str(caught.value)
     assert "task" not in str(caught.value)
     return caught.value
 

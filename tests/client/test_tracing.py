@@ -114,7 +114,7 @@ def test_retries(make_client: MakeClient, world: World, spans: Spans) -> None:
     assert wait.events[0].name == "muybridge.WillRetry"
     retry = wait.events[0].attributes
     assert retry is not None
-    assert retry["muybridge.cause"] == "connection reset in phase head"
+    assert retry["muybridge.cause"] == "connection reset while waiting for the response"
     assert create.status.status_code is wait.status.status_code is StatusCode.UNSET
 
 

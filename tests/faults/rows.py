@@ -73,6 +73,7 @@ class Row:
         task: What `get` and `wait` ask for, given the Unix time.
         link: What is downloaded, given the server's URL, or None for a link of this service.
         long: Whether a create or text request has a prompt of some megabytes.
+        large: Whether the response has megabytes, so that reading it takes long.
         size_limit: Most bytes of a text, or of one event of a streamed one.
         without: Operations that are left out, and why.
     """
@@ -95,6 +96,7 @@ class Row:
     task: Callable[[float], Task | Result | str] = lambda _: TASK_ID
     link: Callable[[str], str] | None = None
     long: bool = False
+    large: bool = False
     size_limit: int = MEBIBYTES_8
     without: Mapping[str, str] = attrs.field(factory=dict[str, str])
 

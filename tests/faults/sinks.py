@@ -10,6 +10,7 @@ import logging
 import pickle
 import traceback
 import warnings
+from collections import defaultdict
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -52,15 +53,20 @@ class Sinks:
     """What was shown while a call was made, and of what came of it.
 
     Attributes:
-        shown: By sink, everything that it took.
+        taken: By sink, everything that it took.
     """
 
-    shown: dict[str, str] = attrs.field(factory=dict[str, str])
+    taken: dict[str, list[str]] = attrs.field(factory=lambda: defaultdict[str, list[str]](list))
     _spans: InMemorySpanExporter = attrs.field(factory=InMemorySpanExporter, init=False)
 
     def add(self, sink: str, text: object) -> None:
         """Put something into a sink."""
-        self.shown[sink] = self.shown.get(sink, "") + f"\n{text}"
+        self.taken[sink].append(str(text))
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """By sink, everything that it took, as one text."""
+        return {sink: "\n".join(texts) for sink, texts in self.taken.items()}
 
     @contextlib.contextmanager
     def open(self, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
@@ -145,10 +151,11 @@ class Sinks:
 
     def check(self) -> None:
         """Check that neither the key nor the signature of a link is where it should not be."""
-        for sink, shown in self.shown.items():
-            assert KEY not in shown, f"the key is in the sink: {sink}"
+        shown = self.shown
+        for sink, text in shown.items():
+            assert KEY not in text, f"the key is in the sink: {sink}"
         for sink in SIGNED:
-            assert SIGNATURE not in self.shown.get(sink, ""), f"a signature is in: {sink}"
+            assert SIGNATURE not in shown.get(sink, ""), f"a signature is in: {sink}"
 
 
 def vars_of(value: object) -> Mapping[str, Any]:

@@ -183,7 +183,9 @@ class Cell:
 
     @property
     def is_nightly(self) -> bool:
-        """Whether it differs from others by the exception's class alone, and takes long."""
+        """Whether it differs from others by the class or number alone, and takes long."""
+        if self.signal == HANGUP:
+            return self.point not in ("held", "poll")
         if self.driver in ASYNCIO:
             return self.signal in ALARMS[1:4] + ALARMS[5:]
         return self.driver in BATCHES and self.signal in ALARMS[2:3] + ALARMS[4:]

@@ -1,6 +1,7 @@
 """Every fault of the table, committed on every operation, under every driver, on both schemes.
 
-A run has a fair sample of it: each fault on each operation. The nightly run has all.
+A run has a fair sample of it: each fault on each operation, and what is large on one operation
+of each kind. The nightly run has all.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .rows import TEXTS
 
 SEED = 20261121
 FEW = 0.15
+OF_EACH_KIND = ("create", "wait", "download", "text")
 
 
 def _sampled() -> Iterator[Any]:
@@ -34,6 +36,7 @@ def _sampled() -> Iterator[Any]:
         cut = row.always[operation] == "StreamInterrupted"
         late = row.hangs and (once or not (cut or operation in ("create", "wait")))
         late = late or (row.long and (once or operation in TEXTS))
+        late = late or (row.large and (once or operation not in OF_EACH_KIND))
         if operation in TEXTS and (once or operation == "messages stream"):
             # Text goes the ways of a create: not every fault has to show it in every run.
             late = late or source.random() > FEW

@@ -31,6 +31,7 @@ from client.in_process import KEY, InProcessTransport
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.records.tasks import Result, Task
+from sampling import examples
 
 from .billed_world import BilledWorld, Fate
 from .interruptions import said
@@ -242,4 +243,6 @@ def _none(*tasks: Task) -> Any:
 def test_the_books_are_right(driver: str) -> None:
     """Whatever is called in whatever order, and whatever happens to it, the books are right."""
     caller = type("Caller", (CallerOfTheService,), {"driver": driver})
-    run_state_machine_as_test(caller, settings=settings(stateful_step_count=20))
+    run_state_machine_as_test(
+        caller, settings=settings(max_examples=examples(40), stateful_step_count=20)
+    )

@@ -26,13 +26,14 @@ from client.requests_made import image
 from muybridge.batch import State
 from muybridge.wire import _requests_connections as requests_connections
 from muybridge.wire.http1 import connections
+from sampling import examples
 from transport.holding import hold
 from transport.scripted_server import Peer, ScriptedServer, Step, reply_bytes, send
 
 from .bad_variants import ReusesConnections, TrioReusesConnections
 from .clients import DRIVERS, Driven, MakeDriver, requests_driver, trio_driver
 
-CREATES = 300
+CREATES = examples(90, nightly=300)
 OTHER = {"id": "task-of-another", "object": "image", "created": 1, "status": "queued"}
 STRAYS = (
     reply_bytes(429, b"{}", retry_after="0"),

@@ -1,8 +1,8 @@
 """Muybridge: a client for asynchronous image and video generation.
 
-It never pays twice and never loses a paid result. Use `Client` in ordinary code and `AsyncClient`
-in programs that run under asyncio or trio. To write a client of your own, use the pure core,
-`muybridge_protocol`.
+It never resends a request that may have been accepted, and never loses the id of a task that it has
+received. Use `Client` in ordinary code and `AsyncClient` in programs that run under asyncio or
+trio. To write a client of your own, use `muybridge_protocol`, which does no I/O.
 """
 
 # Importing a name as itself makes it public to type checkers.
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         LocalError as LocalError,
         MuybridgeError as MuybridgeError,
         NameChanged as NameChanged,
+        NotCompleted as NotCompleted,
         NotSent as NotSent,
         OverBudget as OverBudget,
         PlainHttpWarning as PlainHttpWarning,
@@ -156,9 +157,9 @@ _HOMES: Final = {
         "TrioTransport", extra="trio", needs="trio httptools certifi"
     ),
     "muybridge_protocol.errors": Home(
-        "AssetDeleteFailed AssetDeletePresumed AssetDeleteUnknown CreateAmbiguous "
-        "DownloadFailed Forbidden IgnoredSetting InvalidAddress InvalidIdentifier InvalidKey "
-        "InvalidRequest InvalidToken LinkExpired LocalError MuybridgeError NameChanged NotSent "
+        "AssetDeleteFailed AssetDeletePresumed AssetDeleteUnknown CreateAmbiguous DownloadFailed "
+        "Forbidden IgnoredSetting InvalidAddress InvalidIdentifier InvalidKey InvalidRequest "
+        "InvalidToken LinkExpired LocalError MuybridgeError NameChanged NotCompleted NotSent "
         "OverBudget PlainHttpWarning PollingTooOften ProtocolViolation RateLimited Refused "
         "ResultExpired ResultIncomplete ServiceError ServiceUnreachable TaskCancelled TaskEnded "
         "TaskFailed TaskNotFound TextAmbiguous Unauthorized WaitTimeout"
@@ -193,7 +194,9 @@ _LAZY: Final = LazyNames(__name__, _HOMES)
 
 def __getattr__(name: str) -> object:
     if name.endswith("Request") and name not in _LAZY:  # a family that is not in the table
-        return getattr(import_module("muybridge_protocol.families"), name)
+        found = getattr(import_module("muybridge_protocol.families"), name, None)
+        if found is not None:
+            return found
     return _LAZY.get(name)
 
 

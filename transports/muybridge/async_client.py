@@ -42,41 +42,6 @@ class AsyncClient(BaseClient):
     been read and `on_submitted` was called. Under asyncio, the call then raises it, with the
     task's id in its notes. Under trio, the call returns, without a checkpoint in between. A text
     request has no id to lose: it can be cancelled at any time, and may have been charged.
-
-    Args:
-        api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
-        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
-            is not needed for text alone. "" means none, whatever is set.
-        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" means none.
-        allow_plain_http: Whether base_url may be plain http on a host that is not this machine. The
-            key then travels in clear text.
-        allow_insecure_downloads: Whether results may be downloaded by plain http and from private
-            hosts. Otherwise they must be https on public hosts, except for base_url's own host.
-        timeout: Seconds that one exchange with the service may take. Keep it generous: a create
-            that times out may have been accepted.
-        poll_interval: Seconds between result queries, or None for the specification's pace.
-        on_submitted: Called with each task as soon as its id is known.
-        on_event: Called with each event, for progress, metrics and traces.
-        budget: What may be spent, or None. The limits of the environment, such as
-            `MUYBRIDGE_MAX_COST`, apply as well.
-        ledger: Where paid requests are recorded: a `Ledger`, a file, or None for
-            `MUYBRIDGE_LEDGER`, or else a file in the user's state folder. Without a budget, a
-            ledger or such a variable, nothing is recorded.
-        prices: What requests cost, for a limit on cost and for the ledger, or None for the prices
-            in the file `MUYBRIDGE_PRICES`, if set.
-        dedupe: Whether `create` and `run` return the task of an identical earlier request, as
-            `create_once` does.
-        account: A name of yours for the account that the key belongs to, so that the names of
-            `create_once` and identical requests survive a change of the key; or None for the key
-            itself. Give it from the beginning, and to no key of another account.
-        transport: Sends requests, or None for the one of the event loop: `AsyncioTransport` or
-            `TrioTransport`.
-        wall: Returns Unix seconds. The other clock is the event loop's own.
-
-    Raises:
-        InvalidKey: There is no key, or it cannot be sent as it is.
-        InvalidAddress: There is no base URL, or it cannot be used.
-        ValueError: A limit of the environment or the account's name cannot be read.
     """
 
     def __init__(
@@ -99,6 +64,45 @@ class AsyncClient(BaseClient):
         transport: AsyncTransport | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
+        """Make a client. Nothing is sent.
+
+        Args:
+            api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
+            base_url: The base URL of images, videos and assets, or None for `MUYBRIDGE_BASE_URL`.
+                It is not needed for text alone. Pass "" to ignore the variable.
+            text_base_url: The base URL of text, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set.
+                Pass "" to ignore the variable.
+            allow_plain_http: Whether base_url may be plain http on another machine.
+                The key then travels in clear text.
+            allow_insecure_downloads: Whether results may come by plain http and private hosts.
+                Otherwise they must be https on public hosts, except for base_url's own host.
+            timeout: Seconds that one request and its response may take; 60 by default.
+                Keep it generous: a create that times out may have been accepted.
+            poll_interval: Seconds between result queries.
+                None stands for the interval that the specification recommends.
+            on_submitted: Called with each task as soon as its id is known.
+            on_event: Called with each event, for progress, metrics and traces.
+            budget: What may be spent, or None for no limit.
+                The limits of the environment, such as `MUYBRIDGE_MAX_COST`, apply as well.
+            ledger: Where requests that cost money are recorded: a `Ledger`, a file, or None.
+                None stands for `MUYBRIDGE_LEDGER`, or else for a file in your state folder.
+                Requests are recorded only if a ledger, a budget or `dedupe` is set, here or in
+                the environment. `create_once` always records.
+            prices: What requests cost, for a limit on cost and for the ledger.
+                None stands for the prices in the file `MUYBRIDGE_PRICES`, if set.
+            dedupe: Whether identical requests of `create` and `run` share one task.
+                They then return the task of the earlier request, as `create_once` does.
+            account: Your name for the key's account, or None for the key itself.
+                With a name, `create_once` and `dedupe` still recognize earlier requests after you
+                change the key. Set it from the start, and use it for one account only.
+            transport: Sends requests, or None for `AsyncioTransport` or `TrioTransport`.
+            wall: Returns Unix seconds. The other clock is the event loop's own.
+
+        Raises:
+            InvalidKey: There is no key, or it cannot be sent as it is.
+            InvalidAddress: There is no base URL, or it cannot be used.
+            ValueError: A limit of the environment or the account's name cannot be read.
+        """
         api_key = hidden(api_key)
         service, self._credentials = read_service(
             api_key,

@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from muybridge.async_text_client import AsyncTextClient
-from muybridge.drivers.calls import Calls, Moment, check_wait
+from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
 from muybridge.drivers.driver import Drive, Driver
-from muybridge.drivers.notes import PaidNotes, note_task
+from muybridge.drivers.notes import InterruptedTasks, PaidNotes, note_download, note_task
 from muybridge_protocol.events import Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpResponse
@@ -52,6 +52,7 @@ class BaseClient(AsyncTextClient):
     def __init__(self, calls: Calls, *, owns_transport: bool) -> None:
         self._calls = calls
         self._owns_transport = owns_transport
+        self._interrupted = InterruptedTasks()
         self._names: Books | None = None
         """The ledger that keeps the names, if the client has no other."""
 
@@ -73,12 +74,25 @@ class BaseClient(AsyncTextClient):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is not None and self._driver.listeners.on_submitted is None:
+            self._interrupted.tell(error)
         await self.close()
 
     @property
     def service(self) -> Service:
         """Where the service is."""
         return self._calls.service
+
+    @property
+    def interrupted_tasks(self) -> tuple[Task, ...]:
+        """The tasks whose calls something other than an error of the service has ended.
+
+        They are paid for: the service had accepted them when a timeout of yours, a cancellation or
+        Ctrl-C struck. Wait for them, or download their results: those that succeed leave this list.
+        It holds the last 1,000. Unless there is an `on_submitted`, an exception that leaves the
+        client's context names them, too.
+        """
+        return self._interrupted.tasks
 
     async def close(self) -> None:
         """Close every idle connection. After that nothing can be sent."""
@@ -90,7 +104,8 @@ class BaseClient(AsyncTextClient):
         """Create a task and return it as soon as its id is known.
 
         The request is sent at most once, unless it certainly did not reach the service or the
-        response was 429. A task that the service refuses in its record has the status `failed`.
+        response was 429. If the service accepts the request but reports the task as failed at once,
+        the task is returned with status `failed`.
 
         Args:
             request: What to generate: a request, or the name of a family.
@@ -102,7 +117,7 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        notes = PaidNotes()
+        notes = PaidNotes(self._interrupted)
         try:
             return await self._create(await self._request(request, fields), notes)
         except BaseException as error:
@@ -121,8 +136,8 @@ class BaseClient(AsyncTextClient):
 
         Args:
             once: The name: any string of 1 to 200 printable characters, such as an order number.
-                Each account, which is a key at a base URL, has its own names: after a change of the
-                key, the same name is another one.
+                Names belong to an account (API key and base URL). With a new key, a name that was
+                used before counts as unused, unless you set `account`.
             request: What to generate: a request, or the name of a family.
             fields: With a name, the request's fields by their names in Python or on the wire. A
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
@@ -138,7 +153,7 @@ class BaseClient(AsyncTextClient):
         """
         from muybridge.ledger.books import check_once  # noqa: PLC0415  not all use a ledger
 
-        notes = PaidNotes()
+        notes = PaidNotes(self._interrupted)
         try:
             once = check_once(once)
             made = await self._request(request, fields)
@@ -150,7 +165,7 @@ class BaseClient(AsyncTextClient):
     async def get(self, task: Task | Result | str) -> Result:
         """Query a task once and return its current result.
 
-        The query is sent at once. If it fails, it is repeated twice at the family's pace.
+        The query is sent at once. If it fails, it is retried twice, at the family's poll interval.
 
         Args:
             task: A task, a result, a token or an id.
@@ -177,17 +192,17 @@ class BaseClient(AsyncTextClient):
 
         Args:
             task: A task, a result, a token or an id.
-            timeout: Seconds to wait in all, or None for no limit.
+            timeout: Seconds to wait in all, an hour by default; None for no limit.
             on_update: Called with each valid response.
 
         Raises:
             TaskFailed: The task failed; the error carries the result.
             TaskCancelled: The task was cancelled.
-            WaitTimeout: It did not end in time, even if the service was down. It is still running;
-                wait again.
+            WaitTimeout: The task did not end in time, or the service was down all the time. Wait
+                again later.
             ServiceUnreachable: Retrying cannot help: the service's certificate is invalid, for
                 example.
-            TaskNotFound: The service does not know it; `ResultExpired` if it no longer does.
+            TaskNotFound: The service does not know it; `ResultExpired` if it has deleted the task.
             ResultIncomplete: It is completed, but its result has no URL.
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
@@ -200,8 +215,9 @@ class BaseClient(AsyncTextClient):
                     if on_update is not None and isinstance(event, Polled):
                         on_update(event.result)
             result: Result = drive.outcome()
+            self._interrupted.forget(poll.task)
         except BaseException as error:
-            note_task(error, poll.task)
+            note_task(error, poll.task, self._interrupted)
             raise
         finally:
             drive.leave()
@@ -221,7 +237,7 @@ class BaseClient(AsyncTextClient):
 
         Args:
             task: A task, a result, a token or an id.
-            timeout: Seconds to wait in all, or None for no limit.
+            timeout: Seconds to wait in all, an hour by default; None for no limit.
 
         Raises:
             ServiceError: On iterating, as `wait`, but for `TaskFailed` and `TaskCancelled`.
@@ -246,7 +262,7 @@ class BaseClient(AsyncTextClient):
             request: What to generate: a request, or the name of a family.
             fields: With a name, the request's fields by their names in Python or on the wire. A
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
-            timeout: Seconds to wait after the creation, or None for no limit.
+            timeout: Seconds to wait after the creation, an hour by default; None for no limit.
             on_update: Called with each valid response.
 
         Raises:
@@ -255,7 +271,7 @@ class BaseClient(AsyncTextClient):
             ValueError: The timeout is not a number. Nothing was sent.
         """
         check_wait(timeout)
-        notes = PaidNotes()
+        notes = PaidNotes(self._interrupted)
         try:
             task = await self._create(await self._request(request, fields), notes)
             return await self.wait(task, timeout=timeout, on_update=on_update)
@@ -285,10 +301,11 @@ class BaseClient(AsyncTextClient):
         Args:
             work: Requests to create, each of them typed or a pair of a family's name and fields,
                 and tasks, results, tokens or ids to wait for.
-            concurrency: Most exchanges with the service at once. All tasks may be in progress
-                meanwhile; `muybridge.batch.run` limits those.
+            concurrency: Most tasks in progress at once, from create to end; 32 by default.
+                The next request is created when a task has ended. Tasks to wait for count too, but
+                are awaited whatever the limit.
             per_family: Most of them for one family: one number for all, or by name.
-            timeout: Seconds to wait for each task after its creation, or None for no limit.
+            timeout: Seconds to wait for each task, an hour by default; None for no limit.
             dedupe: Whether identical requests share one task, those that the ledger knows from
                 earlier runs included. Each of them has its own outcome.
 
@@ -309,7 +326,7 @@ class BaseClient(AsyncTextClient):
             timeout=timeout,
             **self._moment(),
         )
-        return self._outcomes(run, concurrency, self._named_books() if dedupe else None)
+        return self._outcomes(run, run.connections, self._named_books() if dedupe else None)
 
     async def download(
         self,
@@ -327,30 +344,20 @@ class BaseClient(AsyncTextClient):
 
         Args:
             source: A result, a task, an id, a token or a URL.
-            path: A file, or a folder: there the name is made from the task's id and its type.
+            path: A file, or a folder in which the file is named after the task.
             timeout: Seconds that the download may take.
-            size_limit: Most bytes, or None for no limit.
+            size_limit: Maximum size in bytes, or None for no limit.
             sidecar: Whether to write a JSON file beside it that says where it comes from, or a
                 `Sidecar` with what else that is to say.
 
         Raises:
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired,
-                `SidecarFailed` if it is saved and only its sidecar is not.
+                `NotCompleted` if the task is still in progress, and `SidecarFailed` if it
+                is saved and only its sidecar is not.
+            TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        from muybridge.files.downloads import download  # noqa: PLC0415  not all download
-
-        now = self._now()
-        return await download(
-            self._driver,
-            self._calls,
-            source,
-            path,
-            now=now,
-            seconds=timeout,
-            size_limit=size_limit,
-            sidecar=sidecar,
-        )
+        return await self._download(source, path, timeout, size_limit, sidecar)
 
     async def save(
         self,
@@ -371,9 +378,9 @@ class BaseClient(AsyncTextClient):
 
         Args:
             source: A result, a task, an id, a token or a URL.
-            path: A file, or a folder: there the name is made from the task's id and its type.
+            path: A file, or a folder in which the file is named after the task.
             timeout: Seconds that the download may take.
-            size_limit: Most bytes, or None for no limit.
+            size_limit: Maximum size in bytes, or None for no limit.
             sidecar: Whether to write a JSON file beside it that says where it comes from, or a
                 `Sidecar` with what else that is to say.
 
@@ -381,20 +388,7 @@ class BaseClient(AsyncTextClient):
             DownloadFailed: As `download`.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
-        from muybridge.files.downloads import download  # noqa: PLC0415  not all save
-
-        now = self._now()
-        return await download(
-            self._driver,
-            self._calls,
-            source,
-            path,
-            now=now,
-            seconds=timeout,
-            size_limit=size_limit,
-            sidecar=sidecar,
-            right_suffix=True,
-        )
+        return await self._download(source, path, timeout, size_limit, sidecar, right_suffix=True)
 
     async def check(
         self,
@@ -407,8 +401,8 @@ class BaseClient(AsyncTextClient):
         """Check a request's pictures, videos and sounds before paying. Nothing is created.
 
         Their headers are read: of a file or base64 here, and of a public URL with at most 256 KiB,
-        fetched without the key under the same rules as a download. A rule that cannot be decided
-        in this way is reported with the reason, and is no problem.
+        fetched without the key under the same rules as a download. A rule that cannot be checked in
+        this way is reported as undecided, with the reason, and not as a problem.
 
         Args:
             request: What to generate: a request, or the name of a family.
@@ -460,13 +454,49 @@ class BaseClient(AsyncTextClient):
             NotSent: The service was not reached.
             CreateAmbiguous: It may have been accepted; it was not sent again.
         """
-        notes = PaidNotes()
+        notes = PaidNotes(self._interrupted)
         try:
             operation = self._calls.call(method, path, json, now=self._now())
             return await self._driver.finish(operation, notes)
         except BaseException as error:
             notes.leave_note(error)
             raise
+
+    async def _download(
+        self,
+        source: Result | Task | str,
+        path: str | os.PathLike[str],
+        seconds: float,
+        size_limit: int | None,
+        sidecar: bool | Sidecar,  # noqa: FBT001  passed on
+        *,
+        right_suffix: bool = False,
+    ) -> Path:
+        """Save a result, as `download` and `save` say."""
+        from muybridge.files.downloads import download  # noqa: PLC0415  not all download
+
+        now = self._now()
+        url, task = link_of(source)
+        try:
+            where = await download(
+                self._driver,
+                self._calls,
+                url,
+                task,
+                path,
+                now=now,
+                seconds=seconds,
+                size_limit=size_limit,
+                sidecar=sidecar,
+                right_suffix=right_suffix,
+            )
+        except BaseException as error:
+            if task is not None:
+                note_download(error, task, self._interrupted)
+            raise
+        if task is not None:
+            self._interrupted.forget(task)
+        return where
 
     async def _request(self, request: MediaRequest | str, fields: Fields | None) -> MediaRequest:
         """Return *request*, or the one that is meant by a name and *fields*."""

@@ -54,40 +54,6 @@ class Client(TextClient):
     """The service for ordinary, blocking code. Safe to use from many threads.
 
     Use it as a context manager, or call `close` at the end.
-
-    Args:
-        api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
-        base_url: Where images, videos and assets are, or None for `MUYBRIDGE_BASE_URL`, which
-            is not needed for text alone. "" means none, whatever is set.
-        text_base_url: Where text is, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set. "" means none.
-        allow_plain_http: Whether base_url may be plain http on a host that is not this machine. The
-            key then travels in clear text.
-        allow_insecure_downloads: Whether results may be downloaded by plain http and from private
-            hosts. Otherwise they must be https on public hosts, except for base_url's own host.
-        timeout: Seconds that one exchange with the service may take. Keep it generous: a create
-            that times out may have been accepted.
-        poll_interval: Seconds between result queries, or None for the specification's pace.
-        on_submitted: Called with each task as soon as its id is known.
-        on_event: Called with each event, for progress, metrics and traces.
-        budget: What may be spent, or None. The limits of the environment, such as
-            `MUYBRIDGE_MAX_COST`, apply as well.
-        ledger: Where paid requests are recorded: a `Ledger`, a file, or None for
-            `MUYBRIDGE_LEDGER`, or else a file in the user's state folder. Without a budget, a
-            ledger or such a variable, nothing is recorded.
-        prices: What requests cost, for a limit on cost and for the ledger, or None for the prices
-            in the file `MUYBRIDGE_PRICES`, if set.
-        dedupe: Whether `create` and `run` return the task of an identical earlier request, as
-            `create_once` does.
-        account: A name of yours for the account that the key belongs to, so that the names of
-            `create_once` and identical requests survive a change of the key; or None for the key
-            itself. Give it from the beginning, and to no key of another account.
-        transport: Sends requests, or None for `RequestsTransport`.
-        clock: Tells the time, or None for this machine's.
-
-    Raises:
-        InvalidKey: There is no key, or it cannot be sent as it is.
-        InvalidAddress: There is no base URL, or it cannot be used.
-        ValueError: A limit of the environment or the account's name cannot be read.
     """
 
     def __init__(
@@ -110,6 +76,45 @@ class Client(TextClient):
         transport: Transport | None = None,
         clock: Clock | None = None,
     ) -> None:
+        """Make a client. Nothing is sent.
+
+        Args:
+            api_key: The API key, or None for `MUYBRIDGE_API_KEY`.
+            base_url: The base URL of images, videos and assets, or None for `MUYBRIDGE_BASE_URL`.
+                It is not needed for text alone. Pass "" to ignore the variable.
+            text_base_url: The base URL of text, or None for `MUYBRIDGE_TEXT_BASE_URL`, if set.
+                Pass "" to ignore the variable.
+            allow_plain_http: Whether base_url may be plain http on another machine.
+                The key then travels in clear text.
+            allow_insecure_downloads: Whether results may come by plain http and private hosts.
+                Otherwise they must be https on public hosts, except for base_url's own host.
+            timeout: Seconds that one request and its response may take; 60 by default.
+                Keep it generous: a create that times out may have been accepted.
+            poll_interval: Seconds between result queries.
+                None stands for the interval that the specification recommends.
+            on_submitted: Called with each task as soon as its id is known.
+            on_event: Called with each event, for progress, metrics and traces.
+            budget: What may be spent, or None for no limit.
+                The limits of the environment, such as `MUYBRIDGE_MAX_COST`, apply as well.
+            ledger: Where requests that cost money are recorded: a `Ledger`, a file, or None.
+                None stands for `MUYBRIDGE_LEDGER`, or else for a file in your state folder.
+                Requests are recorded only if a ledger, a budget or `dedupe` is set, here or in
+                the environment. `create_once` always records.
+            prices: What requests cost, for a limit on cost and for the ledger.
+                None stands for the prices in the file `MUYBRIDGE_PRICES`, if set.
+            dedupe: Whether identical requests of `create` and `run` share one task.
+                They then return the task of the earlier request, as `create_once` does.
+            account: Your name for the key's account, or None for the key itself.
+                With a name, `create_once` and `dedupe` still recognize earlier requests after you
+                change the key. Set it from the start, and use it for one account only.
+            transport: Sends requests, or None for `RequestsTransport`.
+            clock: Tells the time, or None for this machine's.
+
+        Raises:
+            InvalidKey: There is no key, or it cannot be sent as it is.
+            InvalidAddress: There is no base URL, or it cannot be used.
+            ValueError: A limit of the environment or the account's name cannot be read.
+        """
         api_key = hidden(api_key)
         service, credentials = read_service(
             api_key,
@@ -150,12 +155,23 @@ class Client(TextClient):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        run(self._client.__aexit__, kind, error, traceback)
 
     @property
     def service(self) -> Service:
         """Where the service is."""
         return self._calls.service
+
+    @property
+    def interrupted_tasks(self) -> tuple[Task, ...]:
+        """The tasks whose calls something other than an error of the service has ended.
+
+        They are paid for: the service had accepted them when a timeout of yours, a cancellation or
+        Ctrl-C struck. Wait for them, or download their results: those that succeed leave this list.
+        It holds the last 1,000. Unless there is an `on_submitted`, an exception that leaves the
+        client's context names them, too.
+        """
+        return self._client.interrupted_tasks
 
     def close(self) -> None:
         """Close every idle connection. After that nothing can be sent."""
@@ -165,7 +181,8 @@ class Client(TextClient):
         """Create a task and return it as soon as its id is known.
 
         The request is sent at most once, unless it certainly did not reach the service or the
-        response was 429. A task that the service refuses in its record has the status `failed`.
+        response was 429. If the service accepts the request but reports the task as failed at once,
+        the task is returned with status `failed`.
 
         Args:
             request: What to generate: a request, or the name of a family.
@@ -191,8 +208,8 @@ class Client(TextClient):
 
         Args:
             once: The name: any string of 1 to 200 printable characters, such as an order number.
-                Each account, which is a key at a base URL, has its own names: after a change of the
-                key, the same name is another one.
+                Names belong to an account (API key and base URL). With a new key, a name that was
+                used before counts as unused, unless you set `account`.
             request: What to generate: a request, or the name of a family.
             fields: With a name, the request's fields by their names in Python or on the wire. A
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
@@ -211,7 +228,7 @@ class Client(TextClient):
     def get(self, task: Task | Result | str) -> Result:
         """Query a task once and return its current result.
 
-        The query is sent at once. If it fails, it is repeated twice at the family's pace.
+        The query is sent at once. If it fails, it is retried twice, at the family's poll interval.
 
         Args:
             task: A task, a result, a token or an id.
@@ -238,17 +255,17 @@ class Client(TextClient):
 
         Args:
             task: A task, a result, a token or an id.
-            timeout: Seconds to wait in all, or None for no limit.
+            timeout: Seconds to wait in all, an hour by default; None for no limit.
             on_update: Called with each valid response.
 
         Raises:
             TaskFailed: The task failed; the error carries the result.
             TaskCancelled: The task was cancelled.
-            WaitTimeout: It did not end in time, even if the service was down. It is still running;
-                wait again.
+            WaitTimeout: The task did not end in time, or the service was down all the time. Wait
+                again later.
             ServiceUnreachable: Retrying cannot help: the service's certificate is invalid, for
                 example.
-            TaskNotFound: The service does not know it; `ResultExpired` if it no longer does.
+            TaskNotFound: The service does not know it; `ResultExpired` if it has deleted the task.
             ResultIncomplete: It is completed, but its result has no URL.
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
@@ -265,7 +282,7 @@ class Client(TextClient):
 
         Args:
             task: A task, a result, a token or an id.
-            timeout: Seconds to wait in all, or None for no limit.
+            timeout: Seconds to wait in all, an hour by default; None for no limit.
 
         Raises:
             ServiceError: As `wait`, but for `TaskFailed` and `TaskCancelled`.
@@ -286,7 +303,7 @@ class Client(TextClient):
             request: What to generate: a request, or the name of a family.
             fields: With a name, the request's fields by their names in Python or on the wire. A
                 path, bytes or an open file in place of a URL is loaded as `load_media` does.
-            timeout: Seconds to wait after the creation, or None for no limit.
+            timeout: Seconds to wait after the creation, an hour by default; None for no limit.
             on_update: Called with each valid response.
 
         Raises:
@@ -318,10 +335,11 @@ class Client(TextClient):
         Args:
             work: Requests to create, each of them typed or a pair of a family's name and fields,
                 and tasks, results, tokens or ids to wait for.
-            concurrency: Most exchanges with the service at once. All tasks may be in progress
-                meanwhile; `muybridge.batch.run` limits those.
+            concurrency: Most tasks in progress at once, from create to end; 32 by default.
+                The next request is created when a task has ended. Tasks to wait for count too, but
+                are awaited whatever the limit.
             per_family: Most of them for one family: one number for all, or by name.
-            timeout: Seconds to wait for each task after its creation, or None for no limit.
+            timeout: Seconds to wait for each task, an hour by default; None for no limit.
             dedupe: Whether identical requests share one task, those that the ledger knows from
                 earlier runs included. Each of them has its own outcome.
 
@@ -356,15 +374,17 @@ class Client(TextClient):
 
         Args:
             source: A result, a task, an id, a token or a URL.
-            path: A file, or a folder: there the name is made from the task's id and its type.
+            path: A file, or a folder in which the file is named after the task.
             timeout: Seconds that the download may take.
-            size_limit: Most bytes, or None for no limit.
+            size_limit: Maximum size in bytes, or None for no limit.
             sidecar: Whether to write a JSON file beside it that says where it comes from, or a
                 `Sidecar` with what else that is to say.
 
         Raises:
             DownloadFailed: It cannot be fetched or saved; `LinkExpired` if the link has expired,
-                `SidecarFailed` if it is saved and only its sidecar is not.
+                `NotCompleted` if the task is still in progress, and `SidecarFailed` if it
+                is saved and only its sidecar is not.
+            TaskEnded: The task has ended without a result.
             InvalidAddress: The URL is not one that results are downloaded from.
         """
         return run(
@@ -395,9 +415,9 @@ class Client(TextClient):
 
         Args:
             source: A result, a task, an id, a token or a URL.
-            path: A file, or a folder: there the name is made from the task's id and its type.
+            path: A file, or a folder in which the file is named after the task.
             timeout: Seconds that the download may take.
-            size_limit: Most bytes, or None for no limit.
+            size_limit: Maximum size in bytes, or None for no limit.
             sidecar: Whether to write a JSON file beside it that says where it comes from, or a
                 `Sidecar` with what else that is to say.
 
@@ -425,8 +445,8 @@ class Client(TextClient):
         """Check a request's pictures, videos and sounds before paying. Nothing is created.
 
         Their headers are read: of a file or base64 here, and of a public URL with at most 256 KiB,
-        fetched without the key under the same rules as a download. A rule that cannot be decided
-        in this way is reported with the reason, and is no problem.
+        fetched without the key under the same rules as a download. A rule that cannot be checked in
+        this way is reported as undecided, with the reason, and not as a problem.
 
         Args:
             request: What to generate: a request, or the name of a family.

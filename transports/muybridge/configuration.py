@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from muybridge.credentials import Credentials, HiddenKey
-from muybridge_protocol.errors import InvalidKey, PlainHttpWarning
+from muybridge_protocol.errors import InvalidAddress, InvalidKey, PlainHttpWarning
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
@@ -52,14 +52,23 @@ def read_service(
         InvalidKey: There is no key, or it contains characters that cannot be sent.
         InvalidAddress: There is no base URL, or it cannot be used.
         ValueError: The account's name is empty, too long or not printable.
+        TypeError: The key is not a string.
     """
+    key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
+    found = find_address(base_url, BASE_URL_VARIABLE)
+    text_found = find_address(text_base_url, TEXT_BASE_URL_VARIABLE)
+    if key is None and found is None and text_found is None and base_url != "":
+        raise InvalidAddress(
+            f"There is no base URL and no API key. Set {BASE_URL_VARIABLE} and {KEY_VARIABLE}, or "
+            "give base_url and api_key. For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give "
+            "text_base_url. Nothing was sent."
+        )
     service = Service(
-        base_url=find_address(base_url, BASE_URL_VARIABLE),
-        text_base_url=find_address(text_base_url, TEXT_BASE_URL_VARIABLE),
+        base_url=found,
+        text_base_url=text_found,
         allow_plain_http=allow_plain_http,
         allow_insecure_downloads=allow_insecure_downloads,
     )
-    key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
     if key is None:
         raise InvalidKey(f"There is no API key. Set {KEY_VARIABLE}, or give api_key.")
     base_url = service.base_url
@@ -97,10 +106,15 @@ def read_books(
         InvalidPrices: The price file is not valid.
         OSError: The price file cannot be read.
         InvalidLimit: A limit of the environment cannot be read.
+        TypeError: The budget is something else.
     """
     wanted = any(name.startswith(LIMIT_VARIABLES) for name in os.environ)
     if budget is None and ledger is None and not (wanted or dedupe):
         return None
+    from muybridge.ledger.budget import Budget  # noqa: PLC0415  most clients have none
+
+    if budget is not None and not isinstance(budget, Budget):  # pyright: ignore[reportUnnecessaryIsInstance]  it would fail at the first create
+        raise TypeError(f"budget must be a Budget, such as Budget(creates=3) (got {budget!r})")
     from muybridge.ledger.books import Books  # noqa: PLC0415  most clients have none
     from muybridge.ledger.budget import budget_of_environment  # noqa: PLC0415  the same
 
@@ -122,4 +136,6 @@ def hidden(api_key: str | None) -> HiddenKey | None:
     """Return *api_key* as one that tracebacks with variables do not show."""
     if api_key is None or isinstance(api_key, HiddenKey):
         return api_key
+    if not isinstance(api_key, str):  # pyright: ignore[reportUnnecessaryIsInstance]  it would be sent
+        raise TypeError("api_key must be a string. The value is not shown.")
     return HiddenKey(api_key)

@@ -40,7 +40,7 @@ class TrioClient(AsyncClient):
 
     if TYPE_CHECKING:
 
-        def run_all(  # noqa: D102  its docstring is inherited
+        def run_all(
             self,
             work: Iterable[Work],
             *,
@@ -48,7 +48,17 @@ class TrioClient(AsyncClient):
             per_family: int | Mapping[str, int] | None = None,
             timeout: float | None = WAIT_TIMEOUT,
             dedupe: bool = False,
-        ) -> TrioOutcomes: ...
+        ) -> TrioOutcomes:
+            """Return a context that creates and awaits many tasks, as `AsyncClient.run_all` does.
+
+            Args:
+                work: Requests to create, and tasks, results, tokens or ids to wait for.
+                concurrency: Most tasks in progress at once, from create to end; 32 by default.
+                per_family: Most of them for one family: one number for all, or by name.
+                timeout: Seconds to wait for each task, an hour by default; None for no limit.
+                dedupe: Whether identical requests share one task.
+            """
+            ...
 
     def _find_event_loop(self) -> tuple[str, object]:
         return "trio", None

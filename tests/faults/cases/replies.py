@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from functools import cache
 
 import attrs
 
@@ -39,7 +40,7 @@ from faults.rows import (
     only,
 )
 from muybridge_protocol.records.tasks import Result, Status, Task
-from transport.scripted_server import reply_bytes
+from transport.scripted_server import Peer, reply_bytes
 
 from . import streams
 from .identifiers import odd_id
@@ -47,7 +48,14 @@ from .identifiers import odd_id
 MEBIBYTE = 1024**2
 
 
-def _unreadable(number: int, name: str, change: Callable[[bytes], bytes], **headers: str) -> Row:
+def _unreadable(
+    number: int,
+    name: str,
+    change: Callable[[bytes], bytes],
+    *,
+    large: bool = False,
+    **headers: str,
+) -> Row:
     return Row(
         numbers=(number,),
         name=name,
@@ -55,6 +63,7 @@ def _unreadable(number: int, name: str, change: Callable[[bytes], bytes], **head
         does=f"sends a record with a flaw: {name}",
         on_request=changed(change, 200, **headers),
         closes=False,
+        large=large,
         always=UNREADABLE,
         once=UNREADABLE_ONCE,
         without=NO_RECORD,
@@ -92,11 +101,24 @@ def _encoded(number: int, name: str, does: str, act: Act) -> Row:
     )
 
 
+# Large, and so made where they are sent: every test process imports this module.
+
+
 def _filled(size: int, piece: bytes) -> Callable[[bytes], bytes]:
-    return inserted(b'"x": [' + b",".join([piece] * (size // (len(piece) + 1))) + b"]")
+    def change(body: bytes) -> bytes:
+        pieces = b",".join([piece] * (size // (len(piece) + 1)))
+        return inserted(b'"x": [' + pieces + b"]")(body)
+
+    return change
 
 
-BOMB = gzip.compress(bytes(100 * MEBIBYTE), 9)
+@cache
+def _bomb() -> bytes:
+    return gzip.compress(bytes(100 * MEBIBYTE), 9)
+
+
+def _explode(peer: Peer) -> None:
+    say(reply_bytes(200, _bomb(), content_encoding="gzip"))(peer)
 
 
 def _of(number: int, name: str, does: str, act: Act, **outcomes: str) -> Row:
@@ -215,8 +237,8 @@ ROWS: tuple[Entry, ...] = (
         "100,000 objects in one another",
         inserted(b'"x": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
     ),
-    _unreadable(32, "millions of empty objects", _filled(8 * MEBIBYTE - 4096, b"{}")),
-    _unreadable(32, "millions of empty arrays", _filled(8 * MEBIBYTE - 4096, b"[]")),
+    _unreadable(32, "millions of empty objects", _filled(8 * MEBIBYTE - 4096, b"{}"), large=True),
+    _unreadable(32, "millions of empty arrays", _filled(8 * MEBIBYTE - 4096, b"[]"), large=True),
     _odd(33, "NaN", b'"x": NaN'),
     _odd(33, "Infinity", b'"x": Infinity'),
     _unreadable(33, "1e999", inserted(b'"x": 1e999')),
@@ -257,7 +279,8 @@ ROWS: tuple[Entry, ...] = (
         name="a gzip bomb",
         point=Point.BODY,
         does="sends 100 kB that are 100 MiB",
-        on_request=say(reply_bytes(200, BOMB, content_encoding="gzip")),
+        on_request=_explode,
+        large=True,
         always=CUT,
         # A file was asked for as it is; another try would bring the same.
         once={**CUT_ONCE, "download": "DownloadFailed"},
@@ -280,6 +303,7 @@ ROWS: tuple[Entry, ...] = (
         point=Point.BODY,
         does="sends a body without end",
         on_request=steps(say(HEAD + b"\r\n"), flood(b"x" * 65_536)),
+        large=True,
         # A file has no such bound: it is the caller's, and 4 GiB otherwise.
         always={name: outcome for name, outcome in CUT.items() if name != "download"},
         once={name: outcome for name, outcome in CUT_ONCE.items() if name != "download"},
@@ -291,6 +315,7 @@ ROWS: tuple[Entry, ...] = (
         point=Point.BODY,
         does="sends status 500 and a body without end",
         on_request=steps(say(b"HTTP/1.1 500 No\r\n\r\n"), flood(b"x" * 65_536)),
+        large=True,
         always=LOST,
         once=LOST_ONCE,
     ),

@@ -15,6 +15,7 @@ from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Wait
+from muybridge_protocol.operations.defaults import CONNECTIONS
 from muybridge_protocol.operations.poll import too_often
 from muybridge_protocol.records.candidates import find_id, holds_task
 from muybridge_protocol.records.tasks import Result, Task, as_task
@@ -38,7 +39,7 @@ class FleetRun:
         listeners: The client's.
         clock: Tells seconds on the driver's clock.
         work: What to do.
-        concurrency: Most requests under way at once.
+        concurrency: Most tasks in progress at once.
         per_family: Most of them for one family: one number for all, or by name.
         timeout: Seconds to wait for each task, or None for no limit.
         now: Seconds on the driver's clock.
@@ -73,12 +74,15 @@ class FleetRun:
         """The work that has not begun, by place."""
         self.settled: deque[Outcome] = deque()
         """What has ended and was not handed out yet, except perhaps the first."""
+        self.connections: int = min(concurrency, CONNECTIONS)
+        """Most exchanges at once."""
         self.fleet: Fleet[int] = Fleet(
             calls.service,
             wall_offset=wall - now,
             seed=random.getrandbits(32),
             concurrency=concurrency,
             per_family=per_family,
+            connections=self.connections,
             timeout=calls.timeout,
             wait=timeout,
             poll_interval=calls.poll_interval,
@@ -164,6 +168,10 @@ class FleetRun:
         from muybridge.ledger.joining import settle  # noqa: PLC0415  few runs join
 
         settle(self.fleet, sent.ticket, found, now)
+        tracker = self._trackers.get(sent.key)
+        if isinstance(found, TransportFailure) and tracker is not None:
+            tracker.failed(found, now)  # the name was taken after listeners were told of sending
+            tracker.tell_end(())
         if isinstance(found, Task):
             self._waiting.pop(sent.key, None)
             if sent.key in self._trackers:  # of an earlier attempt
@@ -206,12 +214,13 @@ class FleetRun:
         # All of them, however many: this may be the only place that shows a paid id.
         if tasks:
             ids = ", ".join(shown_id(task.id) for task in tasks)
-            running = f"{len(tasks)} accepted and still running"
-            parts.append(f"{running}; wait(id) asks for the result: {ids}")
-        parts += [f"ended, but perhaps not seen: {_told(outcome)}" for outcome in self.settled]
+            parts.append(
+                f"{len(tasks)} accepted and not ended; get the results with wait(id): {ids}"
+            )
+        parts += [f"ended, but not yielded: {_told(outcome)}" for outcome in self.settled]
         under_way = self.fleet.paid
         if under_way:
-            parts.append(f"{under_way} under way: they may be accepted, look at the account")
+            parts.append(f"{under_way} under way, which may have been accepted: check your account")
         if unsent:
             parts.append(f"{len(unsent)} not sent")
         return "\n".join(["Left early:", *parts]) if parts else None

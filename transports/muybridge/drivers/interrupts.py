@@ -199,8 +199,8 @@ def left_unread(paid: int) -> str:
     if paid > 1:
         what, they = f"{paid} paid requests were", "they"
     return (
-        f"the program ended while {what} under way: {they} may have been accepted. Look at the "
-        "account for new tasks before sending anything again."
+        f"the program ended while {what} under way: {they} may have been accepted. Before you "
+        "send anything again, check your account for new tasks."
     )
 
 

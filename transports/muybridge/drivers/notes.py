@@ -6,7 +6,7 @@ A `ServiceError` says it in its own message.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -19,14 +19,64 @@ from muybridge_protocol.records.tasks import Result, Task, as_task, is_bare
 from muybridge_protocol.service import shown_id
 
 UNDER_WAY = (
-    "A request that costs money was under way: it may have been accepted. "
-    "Look at the account for a new task before sending it again."
+    "A request that costs money was under way: it may have been accepted. Before you send the "
+    "request again, check your account for a new task."
 )
 TEXT_UNDER_WAY = (
-    "A text request was under way: it may have been charged. "
-    "Its answer is lost; asking again may cost again."
+    "A text request was under way: it may have been charged. The answer is lost. Asking again may "
+    "cost again."
 )
+KEPT: Final = 1_000
+"""The maximum number of tasks that a client keeps for `interrupted_tasks`."""
+_TOLD: Final = 20
+"""The maximum number of them that the notes of one exception name."""
 NOT_SENT = "The request was not sent, and nothing was charged: it can be sent again."
+TWIN_UNDER_WAY = TransportFailure(
+    phase=Phase.CONNECT,
+    sent=False,
+    reason=Reason.INTERRUPTED,
+    detail="an identical request is still on its way",
+)
+"""Why a create is not sent now, although nothing has failed: see `muybridge.ledger.joining`."""
+
+
+class InterruptedTasks:
+    """The tasks whose calls something other than an error of the service has ended.
+
+    An exception's notes are lost where nobody sees the exception: a cancel scope swallows it, a
+    task group drops those of its cancelled tasks. What is kept here is not.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Task, str]] = {}
+        """By id: the task, and the note about it."""
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks, those interrupted last at the end."""
+        return tuple(task for task, _ in [*self._kept.values()])
+
+    def keep(self, error: BaseException, task: Task, note: str) -> None:
+        """Keep *task*, and add *note* to *error*, which ends a call about it."""
+        if isinstance(error, ServiceError):
+            return
+        add_note(error, note)
+        self.forget(task)
+        self._kept[task.id] = task, note
+        for forgotten in [*self._kept][:-KEPT]:
+            self._kept.pop(forgotten, None)
+
+    def forget(self, task: Task) -> None:
+        """Forget *task*: its result has arrived."""
+        self._kept.pop(task.id, None)
+
+    def tell(self, error: BaseException) -> None:
+        """Add the notes to *error*, which ends the use of the client."""
+        notes = [note for _, note in [*self._kept.values()]]
+        for note in notes[:_TOLD]:
+            add_note(error, note)
+        if len(notes) > _TOLD:
+            add_note(error, f"{len(notes) - _TOLD} more tasks are in interrupted_tasks.")
 
 
 class PaidNotes:
@@ -34,9 +84,13 @@ class PaidNotes:
 
     It is not a context manager: Ctrl-C may arrive while one is being left, after the block and
     before the outcome is returned.
+
+    Args:
+        tasks: Keeps the task if it was accepted, or None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: InterruptedTasks | None = None) -> None:
+        self._tasks = tasks
         self._operation: Operation[Any] | None = None
         self._under_way = False
         self._unsent = False
@@ -58,8 +112,12 @@ class PaidNotes:
         """Add what is known to the notes of *error*, unless it is a `ServiceError`."""
         if isinstance(error, ServiceError):
             return
-        said = None if self._operation is None else _outcome(self._operation)
-        add_note(error, said)
+        outcome = _outcome(self._operation)
+        said = _told(outcome)
+        if isinstance(outcome, Task | Result) and self._tasks is not None:
+            note_task(error, as_task(outcome), self._tasks)
+        else:
+            add_note(error, said)
         add_note(error, UNDER_WAY if self._under_way else None)
         add_note(error, NOT_SENT if self._unsent and said is None else None)
 
@@ -102,20 +160,24 @@ def note_request(broken: BrokenOff, request: HttpRequest) -> None:
 
 def accepted(task: Task) -> str:
     """Return the note for an exception that ends a call after *task* was created."""
-    name = task.id if is_bare(task.id) else task.to_token()
-    return f"Task {shown_id(task.id)} was accepted and is still running; to resume: wait({name!r})."
+    return f"Task {shown_id(task.id)} was accepted; to resume: wait({_name(task)!r})."
 
 
-def note_task(error: BaseException, task: Task) -> None:
-    """Add to the notes of *error*, which ends the wait, that *task* is still running."""
-    if not isinstance(error, ServiceError):
-        add_note(error, accepted(task))
+def note_task(error: BaseException, task: Task, tasks: InterruptedTasks) -> None:
+    """Add to the notes of *error*, which ends a call, that *task* was accepted."""
+    tasks.keep(error, task, accepted(task))
+
+
+def note_download(error: BaseException, task: Task, tasks: InterruptedTasks) -> None:
+    """Add to the notes of *error*, which ends a download, how to repeat it."""
+    named = f"{shown_id(task.id)} was interrupted; to resume: download({_name(task)!r}, ...)"
+    tasks.keep(error, task, f"The download of task {named}.")
 
 
 def interrupted(operation: Operation[Any], held: HeldInterrupt) -> KeyboardInterrupt:
     """Return the interruption that was held back, with the outcome of *operation* in its notes."""
     interrupt = held.interrupt()
-    add_note(interrupt, _outcome(operation))
+    add_note(interrupt, _told(_outcome(operation)))
     return interrupt
 
 
@@ -124,9 +186,9 @@ def note_outcome(error: BaseException, outcome: object) -> None:
     add_note(error, _told(outcome))
 
 
-def _outcome(operation: Operation[Any]) -> str | None:
-    """Describe the outcome of a paid *operation*, or return None if it has none yet."""
-    return None if operation.settled is None else _told(operation.settled.outcome)
+def _outcome(operation: Operation[Any] | None) -> object:
+    """Return the outcome of a paid *operation*, or None if it has none yet."""
+    return None if operation is None or operation.settled is None else operation.settled.outcome
 
 
 def _told(outcome: object) -> str | None:
@@ -140,3 +202,7 @@ def _told(outcome: object) -> str | None:
             return str(error)
         case _:
             return None
+
+
+def _name(task: Task) -> str:
+    return task.id if is_bare(task.id) else task.to_token()

@@ -12,7 +12,7 @@ from muybridge.drivers.calls import check_entered
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.fleet_run import FleetRun, Outcome
 from muybridge.drivers.interrupts import ignoring_errors
-from muybridge.drivers.notes import BrokenOff, note_request
+from muybridge.drivers.notes import TWIN_UNDER_WAY, BrokenOff, note_request
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.fleet import Busy, Dispatch, Done
 from muybridge_protocol.http import HttpResponse, TransportFailure
@@ -196,7 +196,7 @@ class AsyncOutcomes:
     async def _join(self, sent: Dispatch[int]) -> Booking | None:
         """Return what books a create, or None if it is not sent now: an identical one was."""
         from muybridge.ledger.books import Booking  # noqa: PLC0415  few runs join
-        from muybridge.ledger.joining import UNDER_WAY, join  # noqa: PLC0415  the same
+        from muybridge.ledger.joining import join  # noqa: PLC0415  the same
 
         runtime = self._driver.runtime
         with self._team.lock:
@@ -205,7 +205,7 @@ class AsyncOutcomes:
             found = await join(self._driver, create)
         except BaseException as error:
             with self._team.lock:
-                self._run.fleet.fail(sent.ticket, UNDER_WAY, runtime.now())
+                self._run.fleet.fail(sent.ticket, TWIN_UNDER_WAY, runtime.now())
                 if not isinstance(error, runtime.cancelled):
                     self._break_off(error)
                 self._team.notify()
@@ -238,8 +238,12 @@ class AsyncOutcomes:
             if not isinstance(came.error, self._driver.runtime.cancelled):
                 self._break_off(came.error)  # from a defect or a signal handler; the loop raises it
             came = came.failure
+        now = self._driver.runtime.now()
         try:
-            self._run.take(sent, came, self._driver.runtime.now())
+            if came is TWIN_UNDER_WAY:
+                self._run.join(sent, TWIN_UNDER_WAY, now)
+            else:
+                self._run.take(sent, came, now)
         except BaseException as error:  # noqa: BLE001  a listener's; the loop raises it
             self._break_off(error)
         self._team.notify()

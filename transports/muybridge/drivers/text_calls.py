@@ -137,7 +137,7 @@ class AsyncTextStream(Generic[T]):
         async with AsyncExitStack() as opening:
             opened = await StreamOpening(self._driver, operation, opening).open()
             reply, self._tracker, self._booking = opened
-            self._reader.end_is_told = reply.head.tells_end
+            self._reader.end_is_announced = reply.head.announces_end
             self._pieces = reply.pieces()
             self._opened = opening.pop_all()
         return self

@@ -26,7 +26,14 @@ from muybridge_protocol.events import (
     WillRetry,
 )
 from muybridge_protocol.families.request import MediaRequest
-from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
+from muybridge_protocol.http import (
+    HttpRequest,
+    HttpResponse,
+    Phase,
+    Reason,
+    TransportFailure,
+    describe_failure,
+)
 from muybridge_protocol.observations import (
     AnyEvent,
     CallBegan,
@@ -221,7 +228,7 @@ class Tracker(SilentTracker):
 
     def _cause(self) -> str:
         if self._failure is not None:
-            return f"{self._failure.reason} in phase {self._failure.phase}"
+            return describe_failure(self._failure.reason, self._failure.phase)
         if self._reply is None:
             return ""
         good = 200 <= self._reply <= 299  # noqa: PLR2004  the class of success

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from muybridge.drivers.calls import Calls, link_of
+from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Drive, Driver, Stream
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files.saving import PartFile, SaveTarget, unsaved
@@ -15,7 +15,7 @@ from muybridge.files.suffixes import warn_of_name
 from muybridge_protocol.http import HttpRequest
 from muybridge_protocol.operations import Download
 from muybridge_protocol.operations.download import Saved, Stage
-from muybridge_protocol.records.tasks import Result, Task
+from muybridge_protocol.records.tasks import Task
 
 if TYPE_CHECKING:
     from muybridge.files.sidecar import Sidecar
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 async def download(
     driver: Driver,
     calls: Calls,
-    source: Result | Task | str,
+    url: str | None,
+    task: Task | None,
     path: str | os.PathLike[str],
     *,
     now: float,
@@ -38,7 +39,8 @@ async def download(
     Args:
         driver: Drives the download.
         calls: Begins it.
-        source: A result, a task, an id, a token or a URL.
+        url: Where the result is, or None to query the service first.
+        task: Whose result it is, or None if only the link is known.
         path: A file or a folder.
         now: Seconds on the driver's clock.
         seconds: How long the download may take.
@@ -47,7 +49,6 @@ async def download(
         right_suffix: Whether the suffix of the file follows from its content, with a warning if
             that gives it another name.
     """
-    url, task = link_of(source)
     if url is not None:
         calls.service.check_download(url)  # before a folder is made for it
     try:

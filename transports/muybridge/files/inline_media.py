@@ -12,6 +12,9 @@ from muybridge_protocol.media.inline import InlineMedia
 INLINE_LIMIT: Final = 32 * MEBIBYTE
 """Most bytes of a file by default. The specification gives no limit for a request."""
 
+LARGER: Final = ", or load it with load_media(path, size_limit=...)"
+"""What a larger file needs, at the end of a message, where the reader writes Python."""
+
 LocalMedia = str | os.PathLike[str] | bytes | BinaryIO
 """A file's path, its bytes, or a file opened for reading bytes."""
 
@@ -55,6 +58,6 @@ def load_media(
     if len(data) > size_limit:
         raise ValueError(
             f"{name or 'it'} has more than {size_limit:,} bytes; put it on a server and give its "
-            "URL, or raise size_limit"
+            f"URL{LARGER}"
         )
     return InlineMedia(data, name=name, allow_inline=allow_inline)

@@ -70,7 +70,7 @@ class SidecarFailed(DownloadFailed):
 
     def next_step(self) -> str:
         """Return what to do next, as a sentence."""
-        return "Remove the cause, and download it again to get the sidecar."
+        return "Fix the problem, then download again to write the sidecar."
 
 
 @attrs.frozen

@@ -68,8 +68,13 @@ def free_path(folder: Path, stem: str, suffix: str) -> Path:
 def warn_of_name(given: str | os.PathLike[str], saved: Path) -> None:
     """Warn if *saved* has another name than the file *given*, except for a suffix it lacked."""
     path = Path(given)
-    if not path.is_dir() and saved.name not in (path.name, f"{path.name}{saved.suffix}"):
-        warn_caller(f"{path.name} was saved as {saved.name}, because of its content", NameChanged)
+    if path.is_dir() or saved.name in (path.name, f"{path.name}{saved.suffix}"):
+        return
+    cause = "because of its content"
+    if saved.stem != path.stem:
+        stem = path.name if saved.stem.startswith(f"{path.name}-") else path.stem
+        cause = f"because there is a file {stem}{saved.suffix} already"
+    warn_caller(f"{path.name} was saved as {saved.name}, {cause}", NameChanged)
 
 
 def suffix_for(start: bytes, content_type: str) -> str | None:

@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+from muybridge.files.inline_media import INLINE_LIMIT
 from muybridge_protocol.text.content import Part
 
 _BEGINNINGS = tuple(
@@ -26,25 +27,41 @@ _BEGINNINGS = tuple(
 """How files of each type begin. The first match counts."""
 
 
-def load_part(path: str | os.PathLike[str], mime_type: str | None = None) -> Part:
+_SURE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""The types whose files always begin in one of these ways."""
+
+
+def load_part(
+    path: str | os.PathLike[str], mime_type: str | None = None, *, size_limit: int = INLINE_LIMIT
+) -> Part:
     """Return a part with the content of the file at *path*, for a model to look at.
 
     Args:
         path: An image or a video.
         mime_type: Its type, or None to detect it from the file's first bytes or else its name.
+        size_limit: Most bytes.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file is empty, or its type cannot be detected.
+        ValueError: The file is empty or too large, its type cannot be detected, or it is not what
+            its name says.
     """
-    data = Path(path).read_bytes()
+    name = os.fspath(path)
+    with Path(path).open("rb") as file:
+        data = file.read(size_limit + 1)
     if not data:
-        raise ValueError(f"{os.fspath(path)} is empty")
-    found = mime_type or _told_by_content(data) or _told_by_name(Path(path).name)
+        raise ValueError(f"{name} is empty")
+    if len(data) > size_limit:
+        raise ValueError(f"{name} has more than {size_limit:,} bytes: make it smaller")
+    if mime_type is not None:
+        return Part.from_bytes(data, mime_type)
+    found = _told_by_content(data)
     if found is None:
-        raise ValueError(
-            f"cannot detect the type of {os.fspath(path)}; give mime_type, such as image/png"
-        )
+        found = _told_by_name(Path(path).name)
+        if found in _SURE:
+            raise ValueError(f"{name} is no {found}, as its name says; give mime_type if it is")
+    if found is None:
+        raise ValueError(f"cannot detect the type of {name}; give mime_type, such as image/png")
     return Part.from_bytes(data, found)
 
 

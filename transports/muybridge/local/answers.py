@@ -66,7 +66,7 @@ def _from_lines(text: str) -> tuple[Any, ...]:
                 values.append(read_json(line))
                 places.append(f"line {number}")
             except InvalidJson as error:
-                problems.append(f"line {number}: it is not JSON: {error}.")
+                problems.append(f"line {number}: {error}.")
     if problems:
         raise InvalidScript(problems)
     read_answers(values, places)

@@ -2,7 +2,7 @@
 
 The fields have their names in Python or on the wire. They are checked as those of a typed request
 are, and all problems are reported together. A path, bytes or an open file in a field for media is
-loaded as `load_media` does.
+loaded as `load_media` does, with `allow_inline` of the mapping.
 """
 
 from __future__ import annotations
@@ -10,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+import attrs
+
 from muybridge.media.loading import local_media, with_files
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import find_family
 from muybridge_protocol.families.family import Family
+from muybridge_protocol.families.naming import python_names, with_names
 from muybridge_protocol.families.request import MediaRequest, with_hint
+from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Problem, is_array, shown
 
+_ALLOW_INLINE = "allow_inline"
+
 Fields = Mapping[str, object]
-"""The fields of a request, by their names in Python or on the wire, and `extra`."""
+"""The fields of a request, by their names in Python or on the wire, `extra` and `allow_inline`."""
 
 
 def request_by_name(family: object, fields: object) -> MediaRequest:
@@ -41,15 +47,27 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
             f'{shown(family)}, {{"prompt": ..., ...}}. Nothing was sent.'
         )
     known = find_family(family)
-    extra, body, doubled = _by_wire(known, cast("Fields", fields))
-    body, wrong_files = with_files(known, body, local_media, allow_inline=False)
+    given = cast("Fields", fields)
+    extra, body, wrong = _by_wire(known, given)
+    allow_inline = body.pop(_ALLOW_INLINE, None)
+    if allow_inline is not None and not isinstance(allow_inline, bool):
+        message = f"{shown(allow_inline)} is not a boolean"
+        wrong.append(Problem(_ALLOW_INLINE, allow_inline, "type", message, "use True or False"))
+    body, wrong_files = with_files(known, body, local_media, allow_inline=allow_inline is True)
     report = known.check(body, extra=extra)
     blamed = {problem.field for problem in wrong_files}
-    found = [problem for problem in report.problems if problem.field not in blamed]
-    if doubled or wrong_files or found:
-        error = InvalidRequest(known.name, (*doubled, *wrong_files, *found))
+    found = [_in_mapping(one) for one in report.problems if one.field not in blamed]
+    if wrong or wrong_files or found:
+        names = {wire: name for wire, name in python_names(known).items() if name in given}
+        problems = (*wrong, *with_names((*wrong_files, *found), names))
+        error = InvalidRequest(known.name, problems)
         raise with_hint(error, known, "a pathlib.Path")
     return known.parse(body, extra=extra)
+
+
+def _in_mapping(problem: Problem) -> Problem:
+    accepted = problem.accepted.replace(ALLOWED, f'"{_ALLOW_INLINE}": True beside it')
+    return attrs.evolve(problem, accepted=accepted)
 
 
 def holds_files(fields: object) -> bool:
@@ -59,20 +77,36 @@ def holds_files(fields: object) -> bool:
     return any(local_media(item) is not None for item in items)
 
 
-def _by_wire(
-    family: Family, fields: Fields
-) -> tuple[Mapping[str, object], dict[str, object], list[Problem]]:
-    """Return the extra fields, the others by their names on the wire, and those given twice."""
+def by_wire(family: Family, fields: Fields) -> tuple[dict[str, object], list[Problem]]:
+    """Return *fields* by their names on the wire, and those that are given twice."""
     wires = {field.name: field.wire for field in family.fields}
     body: dict[str, object] = {}
+    given: dict[str, str] = {}
     doubled: list[Problem] = []
     for name, value in fields.items():
         wire = wires.get(name, name)
         if wire in body:
-            message = f"is given twice, as {wire} and {name}"
+            message = f"is given twice, as {given[wire]} and {name}"
             doubled.append(Problem(wire, value, "alternatives", message, "give it once"))
-        elif name != "extra" and (value is not None or wire not in wires.values()):
-            body[wire] = value  # None stands for a field that is not set, as in a typed request
+        else:
+            body[wire], given[wire] = value, name
+    return body, doubled
+
+
+def _by_wire(
+    family: Family, fields: Fields
+) -> tuple[Mapping[str, object], dict[str, object], list[Problem]]:
+    """Return the extra fields, the others by their names on the wire, and those given twice."""
+    known = {name for field in family.fields for name in (field.name, field.wire)}
+    body, doubled = by_wire(
+        family,
+        {
+            name: value
+            for name, value in fields.items()
+            # None stands for a field that is not set, as in a typed request.
+            if name != "extra" and not (value is None and name in known)
+        },
+    )
     extra = fields.get("extra")
     if extra is not None and not isinstance(extra, Mapping):
         message = f"{shown(extra)} is not a mapping"

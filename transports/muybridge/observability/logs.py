@@ -21,6 +21,7 @@ from muybridge_protocol.events import (
     Throttled,
     WillRetry,
 )
+from muybridge_protocol.http import Phase, Reason, describe_failure
 from muybridge_protocol.observations import (
     AnyEvent,
     CallBegan,
@@ -91,9 +92,10 @@ def _line(found: dict[str, Fact]) -> str:
         case {"event": "ReplyReceived", "status": status, "duration": int() | float() as seconds}:
             chunks = f", {found['chunks']} chunks" if "chunks" in found else ""
             return f"status {status}, {found['size']} bytes{chunks} after {seconds:.3f} s"
-        case {"event": "ExchangeFailed", "reason": reason, "phase": phase, "sent": sent}:
+        case {"event": "ExchangeFailed", "reason": str(reason), "phase": str(phase), "sent": sent}:
             what = "may have arrived" if sent else "was not sent"
-            return f"{reason} in phase {phase} after {found['duration']:.3f} s; the request {what}"
+            why = describe_failure(Reason(reason), Phase(phase))
+            return f"{why} after {found['duration']:.3f} s; the request {what}"
         case {"event": "Submitted"}:
             return f"accepted, {found.get('status', 'without a status')}"
         case {"event": "Polled", "status": status, "changed": changed}:

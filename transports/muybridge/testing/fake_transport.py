@@ -254,7 +254,7 @@ class FakeReply:
     def head(self) -> HttpHead:
         """The status line and headers; without a length, the body is in chunks."""
         head = HttpHead(self._response.status, self._response.headers)
-        return head if head.tells_end else attrs.evolve(head, headers=(*head.headers, _CHUNKED))
+        return head if head.announces_end else attrs.evolve(head, headers=(*head.headers, _CHUNKED))
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the body, at most 64 KiB at a time.

@@ -192,7 +192,7 @@ class Network(Generic[C]):
             refuse_to_show_key(
                 route.origin,
                 authorization,
-                "name the service's host in NO_PROXY, or say "
+                "name the service's host in NO_PROXY, or pass "
                 f"{self._transport}(allow_plain_http_proxy=True)",
             )
         return route, f"http://{route.origin.authority}{target}"
