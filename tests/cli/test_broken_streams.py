@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from processes import environment
+from sampling import diagonal
 
 from .conftest import Start
 from .crooked_service import CrookedService, always, record, reply
@@ -18,6 +19,9 @@ from .crooked_service import CrookedService, always, record, reply
 CREATE = ("create", "imgb", "--model", "imgb-2", "--prompt", "A horse")
 RUN = ("run", *CREATE[1:], "--poll-interval", "0.01")
 PAID = [CREATE, (*CREATE, "--json"), RUN, (*RUN, "--json")]
+MISTAKES = [(*CREATE, "--model", "none"), ("create", "--none"), ("--none",)]
+PRINTING = [("--help",), ("--version",), ("models",), ("create", "-h")]
+REASONS = {">/dev/full": "No space left on device", ">&-": "Bad file descriptor"}
 
 LINK = "https://results.example/horse.png"
 
@@ -53,8 +57,7 @@ def check_answer(stdout: str, words: tuple[str, ...]) -> None:
         assert stdout == ("task-1\n" if words[0] == "create" else f"{LINK}\n")
 
 
-@pytest.mark.parametrize("words", PAID, ids=" ".join)
-@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize(("words", "redirection"), diagonal(PAID, ["2>/dev/full", "2>&-"]))
 def test_without_stderr_the_answer_is_still_told(words: tuple[str, ...], redirection: str) -> None:
     """Where nothing can be written to stderr, the work is done and stdout holds the answer."""
     with CrookedService(answer) as service:
@@ -114,28 +117,21 @@ def test_an_error_is_told_on_stdout_without_stderr() -> None:
     assert told["task"]["id"] == "task-1"
 
 
-@pytest.mark.parametrize("words", [(*CREATE, "--model", "none"), ("create", "--none"), ("--none",)])
-@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize(("words", "redirection"), diagonal(MISTAKES, ["2>/dev/full", "2>&-"]))
 def test_a_mistake_exits_2_without_stderr(words: tuple[str, ...], redirection: str) -> None:
     """A mistake in the command line exits with 2, whether or not it can be told."""
     ended = redirected(redirection, *words)
     assert (ended.returncode, ended.stdout) == (2, "")
 
 
-@pytest.mark.parametrize("words", PAID, ids=" ".join)
-@pytest.mark.parametrize(
-    ("redirection", "reason"),
-    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
-)
-def test_an_answer_that_cannot_be_printed_exits_6(
-    words: tuple[str, ...], redirection: str, reason: str
-) -> None:
+@pytest.mark.parametrize(("words", "redirection"), diagonal(PAID, REASONS))
+def test_an_answer_that_cannot_be_printed_exits_6(words: tuple[str, ...], redirection: str) -> None:
     """Where stdout cannot be written to, the task's id and what carries on are on stderr."""
     with CrookedService(answer) as service:
         ended = redirected(redirection, *words, env=service.settings)
     assert (ended.returncode, service.posts) == (6, 1)
     error, command = ended.stderr.splitlines()[-2:]
-    assert error == f"error: stdout: {reason}. Task task-1 is safe."
+    assert error == f"error: stdout: {REASONS[redirection]}. Task task-1 is not affected."
     assert command.startswith("to resume: muybridge wait")
     assert "Traceback" not in ended.stderr
 
@@ -156,8 +152,7 @@ def test_nothing_can_be_told_at_all() -> None:
     assert (ended.returncode, service.posts) == (6, 1)
 
 
-@pytest.mark.parametrize("words", [("--help",), ("--version",), ("models",), ("create", "-h")])
-@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+@pytest.mark.parametrize(("words", "redirection"), diagonal(PRINTING, REASONS))
 def test_what_only_prints_exits_6_without_stdout(words: tuple[str, ...], redirection: str) -> None:
     """Help and tables that cannot be printed exit with 6 and one line on stderr."""
     ended = redirected(redirection, *words)

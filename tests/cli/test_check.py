@@ -26,7 +26,7 @@ def test_a_good_file(invoke: Invoke, tmp_path: Path) -> None:
             "- undecided: only the service can tell. A reference image with human faces or virtual "
             "avatars must be an asset."
         ),
-        "no problem; 4 of 5 rules are decided",
+        "no problems found; 4 of 5 rules could be checked",
     ]
     assert done.stderr == ""
 
@@ -46,7 +46,7 @@ def test_a_bad_file(invoke: Invoke, tmp_path: Path) -> None:
             "referenceAudios problem: they last 18 s together. All reference sounds together last "
             "at most 15 s."
         ),
-        "2 problems; 10 of 10 rules are decided",
+        "2 problems found; 10 of 10 rules could be checked",
     ]
 
 
@@ -109,8 +109,8 @@ def test_an_address_that_is_not_fetched(invoke: Invoke) -> None:
     """A private address is not fetched, and the line names the option that allows it."""
     done = invoke("check", "imga", "--image-urls", "http://10.1.2.3/a.png")
     assert done.exit_code == 0
-    assert "to look at it anyway, say --allow-insecure-downloads" in done.stdout
-    assert done.stdout.splitlines()[0] == "image_urls[0] http://10.1.2.3/a.png: nothing is known"
+    assert "to look at it anyway, use --allow-insecure-downloads" in done.stdout
+    assert done.stdout.splitlines()[0] == "image_urls[0] http://10.1.2.3/a.png: could not be read"
 
 
 def test_the_rest_of_the_request_is_checked(invoke: Invoke, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_media_of_a_file_of_requests(invoke: Invoke, tmp_path: Path) -> None
     assert second["errors"] == [
         {
             "field": "image_urls[0]",
-            "message": "has 1280x720 px, but 720x1280 px are wanted. A reference image has "
+            "message": "has 1280x720 px, but must have 720x1280 px. A reference image has "
             "1280x720 px for 16:9, and 720x1280 px for 9:16.",
         }
     ]

@@ -94,6 +94,15 @@ def test_unknown_commands(invoke: Invoke, typed: str, said: str) -> None:
     assert done.stderr.startswith(f"error: {said} (see `muybridge --help`)")
 
 
+def test_no_shell(invoke: Invoke) -> None:
+    """Without a shell, one line says which there are."""
+    done = invoke("completion")
+    said = "Name the shell: muybridge completion bash, zsh or fish."
+    assert (done.exit_code, done.stderr) == (
+        2, f"error: {said} (see `muybridge completion --help`)\n",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("key", ["", "a-key"])
 def test_without_a_service(invoke: Invoke, key: str) -> None:
     """Without a key or an address, the error says how to do without."""

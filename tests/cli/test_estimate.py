@@ -124,9 +124,9 @@ def test_wrong_items_are_named_and_not_counted(invoke: Invoke) -> None:
     assert ended.exit_code == 1
     assert ended.stdout.splitlines()[-1].split() == ["total", "1", "1", "0"]
     assert ended.stderr.splitlines() == [
-        "line 2: model: 'imgb-22' is not accepted; use imgb-2 or imgb-2-r",
+        "line 2: model: 'imgb-22' is not accepted; did you mean imgb-2? use imgb-2 or imgb-2-r",
         "line 2: prompt: is required; use a text that is not blank",
-        "line 3: it is not JSON: Expecting value",
+        "line 3: it is not JSON: Expecting value (column 1)",
         "2 items are not valid and not counted",
     ]
     told = json.loads(invoke("estimate", "--json", input=given).stdout)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from muybridge.cli.progress import Progress
-from muybridge_protocol.events import ServiceSilent
+from muybridge_protocol.events import ServiceSilent, Submitted
 from muybridge_protocol.records.tasks import Task
 
 from .conftest import Invoke
@@ -99,7 +99,10 @@ def test_a_missing_key_or_address_exits_2(invoke: Invoke) -> None:
     """Without a key or an address the command says which option or variable gives it."""
     ended = invoke(*CREATE)
     assert ended.exit_code == 2
-    assert "Set MUYBRIDGE_BASE_URL, or give --base-url." in ended.stderr
+    assert (
+        "There is no base URL and no API key. Set MUYBRIDGE_BASE_URL and MUYBRIDGE_API_KEY, or "
+        "give --base-url and --api-key-file. Nothing was sent."
+    ) in ended.stderr
     ended = invoke(*CREATE, "--base-url", "https://service.example")
     assert ended.exit_code == 2
     assert "Set MUYBRIDGE_API_KEY, or give --api-key-file." in ended.stderr
@@ -114,7 +117,7 @@ def test_a_refused_connection_exits_3(invoke: Invoke) -> None:
         settings = service.settings
     ended = invoke(*CREATE, env=settings)
     assert (ended.exit_code, ended.stdout) == (3, "")
-    assert "was not sent in 3 tries: connection refused" in ended.stderr
+    assert "could not be sent (3 attempts): connection refused" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_a_reset_after_the_request_exits_4(invoke: Invoke) -> None:
     told = json.loads(ended.stdout)
     assert ended.exit_code == told["error"]["exit_code"] == 4
     assert told["error"]["type"] == "CreateAmbiguous"
-    assert "Look at the account" in told["error"]["message"]
+    assert "check your account" in told["error"]["message"]
     assert service.posts == 1
 
 
@@ -276,15 +279,24 @@ def test_deleting_an_asset(invoke: Invoke, settings: dict[str, str], asset: str,
 def test_the_help_names_every_exit_code(invoke: Invoke) -> None:
     """The help contains the table of exit codes."""
     shown = invoke("--help").stdout.partition("Exit codes:")[2]
-    assert [line.split()[0] for line in shown.splitlines() if line[2:3].isdigit()] == list(
-        "0123456"
-    )
+    codes = [int(line.split()[0]) for line in shown.splitlines() if line[2:3].isdigit()]
+    assert codes == [*range(7), 70]
 
 
 def test_a_long_silence_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """A service that has been silent for long is reported in a line, with when it is asked next."""
-    Progress().event(ServiceSilent(1830.0, "connection reset in phase head", 61.5))
+    Progress().event(ServiceSilent(1830.0, "connection reset while waiting for the response", 61.5))
     assert capsys.readouterr().err == (
-        "no valid response for 30 minutes, the task is safe; next poll in 62 s: "
-        "connection reset in phase head\n"
+        "no valid response for 30 minutes; the task is not affected. Next poll in 62 s: "
+        "connection reset while waiting for the response\n"
     )
+
+
+def test_the_first_long_wait_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal, the first long wait for a task is reported, with what shortens it."""
+    progress = Progress()
+    progress.waiting(30.0)  # before a retry, which is reported as such
+    progress.event(Submitted(Task(id="task-1")))
+    for seconds in (0.2, 30.0, 60.0):
+        progress.waiting(seconds)
+    assert capsys.readouterr().err == "next query in 30 s (--poll-interval sets the pace)\n"

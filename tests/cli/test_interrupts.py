@@ -40,7 +40,7 @@ def test_while_waiting_it_keeps_the_task(start: Start, settings: dict[str, str])
     interrupt(process)
     stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout) == (5, "")
-    assert f"Task {task} continues and is safe." in stderr
+    assert f"Task {task} continues; you can resume it." in stderr
     words = shlex.split(stderr.rpartition("to resume: ")[2])
     assert words[0] == "muybridge"
     again = start(*words[1:], env=settings)

@@ -17,6 +17,10 @@ PRICES = """
 currency = "EUR"
 prices = [{family = "imga", per_call = 0.25}]
 """
+TEXT_PRICES = """
+currency = "EUR"
+prices = [{{model = "textg-2.5-pro", {}}}]
+"""
 
 
 @pytest.mark.parametrize(
@@ -65,6 +69,45 @@ def test_an_unknown_cost(invoke: Invoke, settings: dict[str, str]) -> None:
     ended = invoke(*CREATE, "--max-cost", "1", env=settings)
     assert ended.exit_code == 3
     assert "its cost is unknown. Give its price" in ended.stderr
+
+
+def test_a_price_for_tokens(invoke: Invoke, settings: dict[str, str]) -> None:
+    """A limit on cost refuses a text request with a price for tokens, and asks for one per call."""
+    env = {**settings, "MUYBRIDGE_TEXT_BASE_URL": settings["MUYBRIDGE_BASE_URL"]}
+    words = ("text", "textg-2.5-pro", "hello", "--max-cost", "1", "--prices", "p.toml")
+    prices = Path("p.toml")
+    prices.write_text(TEXT_PRICES.format("per_1000_tokens = 0.004"))
+    ended = invoke(*words, env=env)
+    assert ended.exit_code == 3
+    assert "its cost is unknown. Give a price per call (per_call)" in ended.stderr
+    prices.write_text(TEXT_PRICES.format("per_call = 0.01"))
+    assert invoke(*words, env=env).exit_code == 0
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_ledger_that_is_not_there(invoke: Invoke, tmp_path: Path, form: list[str]) -> None:
+    """What only shows a ledger creates none, and says that nothing is recorded."""
+    missing = tmp_path / "missing.sqlite3"
+    for command in (("spent",), ("ledger", "list")):
+        ended = invoke(*command, *form, "--ledger", str(missing))
+        assert ended.exit_code == 0
+        assert not missing.exists()
+        assert form or f"no request that costs money is recorded in {missing}" in ended.stderr
+
+
+def test_the_list(invoke: Invoke, settings: dict[str, str]) -> None:
+    """`ledger list` has the id of each task that was paid for, whatever became of the command."""
+    made = json.loads(invoke(*CREATE, "--json", env=settings).stdout)
+    invoke(*CREATE, env=settings)
+    where = ("--ledger", "l.sqlite3")
+    listed = json.loads(invoke("ledger", "list", "--json", *where).stdout)
+    assert listed["ledger"] == str(Path("l.sqlite3").absolute())
+    assert [entry["state"] for entry in listed["entries"]] == ["accepted"] * 2
+    made_id = made["task"]["id"]
+    assert listed["entries"][0]["task_id"] == made_id
+    assert made_id in invoke("ledger", "list", *where, env={"COLUMNS": "200"}).stdout
+    spent = json.loads(invoke("spent", "--json", *where).stdout)
+    assert spent["ledger"] == listed["ledger"]
 
 
 def test_a_limit_on_text(invoke: Invoke, settings: dict[str, str]) -> None:

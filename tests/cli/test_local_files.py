@@ -53,8 +53,8 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         (*IMGA, "--image-urls", "@horse.png"),
         (
             "<horse.png: PNG, 1280x720 px (973 bytes)>: the specification does not say that the "
-            "service reads files here; it may charge for the request and ignore this one "
-            "(--allow-inline sends it all the same); use an http(s) URL or a data:...;base64 URI"
+            "service reads files in this field, so it may charge for the request and ignore the "
+            "file; use an http(s) URL, or send the file all the same with --allow-inline"
         ),
     ),
     "not there": (
@@ -74,12 +74,15 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "refused": (
         ("vidd", "--model", "viddq3-pro", "--prompt", "-a", "--first-image", "@horse.png"),
-        "base64 media is not accepted here; use a public http(s) URL",
+        (
+            "<horse.png: PNG, 1280x720 px (973 bytes)>: this field takes no files; use a public "
+            "http(s) URL"
+        ),
     ),
     "upright": (
         ("vidr", "--model", "vidrPro", "--prompt", "-a", "--image-urls", "@horse.png", ALLOW),
         (
-            "horse.png has 1280x720 px, but 720x1280 px are wanted; a reference image has "
+            "horse.png has 1280x720 px, but must have 720x1280 px; a reference image has "
             "1280x720 px for 16:9, and 720x1280 px for 9:16"
         ),
     ),
@@ -140,6 +143,6 @@ def test_files_in_a_batch(invoke: Invoke, tmp_path: Path) -> None:
         ["image_urls"],
     ]
     assert "cannot be read" in told[1][0]["message"]
-    assert "720x1280 px are wanted" in told[2][0]["message"]
+    assert "must have 720x1280 px" in told[2][0]["message"]
     estimated = json.loads(invoke("estimate", "orders/batch.jsonl", "--json").stdout)
     assert (estimated["total"]["requests"], estimated["invalid"]) == (1, 2)

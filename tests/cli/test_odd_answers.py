@@ -99,7 +99,7 @@ def test_a_link_that_is_not_downloaded(invoke: Invoke, tmp_path: Path, host: str
             refused = invoke(*words, "--json", env=settings)
             told = json.loads(refused.stdout)["error"]
             assert (refused.exit_code, told["type"]) == (6, "DownloadFailed")
-            assert "say --allow-insecure-downloads" in told["message"]
+            assert "use --allow-insecure-downloads" in told["message"]
             assert "paid for" in told["message"]
             assert "task-1" in told["command"]
         assert not [line for line in service.requests if "/media/" in line]

@@ -78,9 +78,8 @@ def test_the_text_base_url_is_not_looked_at(invoke: Invoke, settings: dict[str, 
     words = ("imga", "--model", "imga", "--prompt", "A horse")
     ended = invoke("create", *words, env={**settings, "MUYBRIDGE_TEXT_BASE_URL": "nonsense"})
     assert ended.exit_code == 0
-    ended = invoke(
-        "create", *words, env={"MUYBRIDGE_TEXT_BASE_URL": settings["MUYBRIDGE_BASE_URL"]}
-    )
+    settings["MUYBRIDGE_TEXT_BASE_URL"] = settings.pop("MUYBRIDGE_BASE_URL")
+    ended = invoke("create", *words, env=settings)
     assert ended.exit_code == 2
     assert "Set MUYBRIDGE_BASE_URL, or give --base-url. Nothing was sent." in ended.stderr
 
@@ -98,7 +97,7 @@ def test_a_key_that_a_proxy_would_read_is_not_sent(
         for verb in (("create", *words), ("get", "task-1", "--allow-plain-http")):
             ended = invoke(*verb, *where, env=proxy.settings)
             assert proxy.requests == []
-            assert f"name the service's host in NO_PROXY, or say {option}" in ended.stderr
+            assert f"name the service's host in NO_PROXY, or use {option}" in ended.stderr
             assert "retrying" not in ended.stderr
         ended = invoke("create", *words, *where, option, env=proxy.settings)
     assert (ended.exit_code, proxy.posts) == (0, 1)
@@ -119,7 +118,7 @@ def test_a_batch_behind_a_proxy(
         monkeypatch.setenv("http_proxy", proxy.base_url)
         ended = invoke(*words, *where, env=settings)
         assert proxy.requests == []
-        assert f"name the service's host in NO_PROXY, or say {option}" in ended.stderr
+        assert f"name the service's host in NO_PROXY, or use {option}" in ended.stderr
         ended = invoke(*words, *where, option, env=settings)
     assert proxy.posts == 1
     assert f" --allow-plain-http {option}\n" in ended.stderr.partition("to resume:")[2]
@@ -170,7 +169,7 @@ def test_two_models_are_one_too_many(invoke: Invoke) -> None:
     words = ("--model", "imga", "--unlisted-model", "imga-9", "--prompt", "A horse")
     ended = invoke("create", "imga", *words)
     assert ended.exit_code == 2
-    assert "is given beside --unlisted-model" in ended.stderr
+    assert "is given together with --unlisted-model" in ended.stderr
 
 
 def test_a_blank_unlisted_model_is_refused(invoke: Invoke) -> None:
@@ -201,10 +200,10 @@ def test_help_teaches_every_family(invoke: Invoke, family: Family, verb: str) ->
         assert f"  {model.name} " in shown
     example = shlex.split(shown.partition("Example:\n")[2].splitlines()[0])
     assert example[:3] == ["muybridge", verb, family.name]
-    # Accepted as far as it goes: what is missing is the service's address alone.
+    # Accepted as far as it goes: what is missing are the service's address and the key alone.
     ended = invoke(*example[1:])
     assert ended.exit_code == 2
-    assert "There is no base URL." in ended.stderr
+    assert "There is no base URL and no API key." in ended.stderr
 
 
 @pytest.mark.parametrize("command", ["serve", "text", "validate"])

@@ -165,8 +165,8 @@ def test_serve_sets_the_environment(start: Start) -> None:
         ((*ASK[1:], "--image", "empty.png"), "--image empty.png: empty.png is empty."),
         ((*ASK[1:], "--image", "odd"), "cannot detect the type of odd; use a picture or video."),
         ((*ASK[1:], "--timeout", "0"), "is not a number of seconds above 0"),
-        ((*ASK[1:], "--local", "--text-base-url", "http://127.0.0.1:1"), "does not go with"),
-        ((*ASK[1:], "--local", "--api-key-file", "odd"), "does not go with"),
+        ((*ASK[1:], "--local", "--text-base-url", "http://127.0.0.1:1"), "cannot be combined with"),
+        ((*ASK[1:], "--local", "--api-key-file", "odd"), "cannot be combined with"),
         ((*ASK[1:], "--text-base-url", "127.0.0.1"), "--text-base-url cannot be used: "),
         ((ASK[1],), "Missing argument 'PROMPT'"),
     ],
@@ -255,7 +255,7 @@ def test_a_key_that_a_proxy_would_read_exits_3(
         assert (ended.exit_code, ended.stdout, proxy.requests) == (3, "", [])
         warning, error = ended.stderr.splitlines()
         assert "clear text" in warning
-        assert f"name the service's host in NO_PROXY, or say {option}" in error
+        assert f"name the service's host in NO_PROXY, or use {option}" in error
         assert "Transport" not in error
         ended = invoke(*asked, option, env=proxy.text_settings)
         assert (ended.exit_code, ended.stdout, proxy.posts) == (0, "A horse\n", 1)
@@ -359,7 +359,7 @@ def test_a_lost_answer_exits_4(invoke: Invoke, words: tuple[str, ...], answer: b
     told = json.loads(ended.stdout)
     assert ended.exit_code == told["error"]["exit_code"] == 4
     assert (told["error"]["type"], service.posts) == ("TextAmbiguous", 1)
-    assert "asking again may cost again" in told["error"]["message"]
+    assert "Asking again may cost again" in told["error"]["message"]
 
 
 @pytest.mark.parametrize(("marker", "said"), [
@@ -566,7 +566,7 @@ def test_a_full_stdout_exits_6(words: tuple[str, ...]) -> None:
         ended = redirected(">/dev/full", *ASK, *words, env=service.text_settings)
     assert ended.returncode == 6
     assert ended.stderr == (
-        "error: stdout: No space left on device. The answer may have been charged; asking again "
+        "error: stdout: No space left on device. The answer may have been charged. Asking again "
         "may cost again.\n"
     )
 

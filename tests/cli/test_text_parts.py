@@ -164,6 +164,13 @@ def test_tools(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     }
 
 
+def test_a_tool_of_another_protocol(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A declaration as it is wrapped for chat completions is unwrapped."""
+    wrapped = json.dumps({"type": "function", "function": FUNCTION})
+    extra = sent(invoke, monkeypatch, "--tool", wrapped)["extra"]
+    assert extra == {"tools": [{"functionDeclarations": [FUNCTION]}]}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -172,6 +179,8 @@ def test_tools(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         (("--schema", "{"), "--schema {: it is not JSON: "),
         (("--tool", "{}"), "--tool {}: it is not a JSON object, or an array of them."),
         (("--tool", '{"parameters": {}}'), ": a function has no name. Nothing was sent."),
+        (("--tool", json.dumps(SCHEMA)), ": a function has no name. Nothing was sent."),
+        (("--tool", '{"type": "function"}'), ": a function has no name. Nothing was sent."),
     ],
 )
 def test_mistakes(invoke: Invoke, words: tuple[str, ...], said: str) -> None:

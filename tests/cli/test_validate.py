@@ -56,7 +56,7 @@ def fine(line: int, family: str, **more: object) -> dict[str, object]:
 EXPECTED = [
     fine(1, "imga"),
     error(2, "imga", ("resolution", "'4k' is not accepted; use 1k")),
-    error(4, None, ("", "it is not JSON: Expecting value")),
+    error(4, None, ("", "it is not JSON: Expecting value (column 1)")),
     error(5, None, ("", "[1, 2] is not a JSON object")),
     error(6, None, ("", "it is not UTF-8")),
     error(7, None, ("", "an object has the same name twice")),

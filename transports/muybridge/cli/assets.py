@@ -13,18 +13,18 @@ from muybridge.cli.terminal import document, say
 
 @click.group(no_args_is_help=False)
 def asset() -> None:
-    """The asset library of family vidsb."""
+    """Delete assets of family vidsb."""
 
 
 @asset.command(
     params=[
         JSON,
-        timeout("Seconds that one exchange may take [default: 60]"),
+        timeout("Seconds to wait for one response [default: 60]"),
         *CONNECTION,
     ]
 )
 @click.argument("asset_id", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask, on a terminal, whether you are sure.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @pass_invocation
 def delete(invocation: Invocation, asset_id: str, *, yes: bool) -> None:
     """Delete an asset for good.

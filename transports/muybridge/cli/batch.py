@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from muybridge.batch.contact_sheet import NAME as SHEET
 from muybridge.batch.journal_errors import JournalMissing
+from muybridge.batch.sheet.contact_sheet import NAME as SHEET
+from muybridge.cli.batch_decisions import ambiguous, resolve
+from muybridge.cli.batch_manifest import manifest
+from muybridge.cli.batch_places import in_database, in_folder
 from muybridge.cli.batch_preview import confirm, show_preview
 from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import (
@@ -36,17 +39,19 @@ from muybridge.cli.invocation import LIMIT_NAMES, PERMISSIONS, Invocation, pass_
 from muybridge.cli.options import (
     CONNECTION,
     INSECURE_DOWNLOADS,
-    JOURNAL,
     JSON,
+    JSON_LINES,
     LIMITS,
     PRICES,
     SIDECAR,
     local,
     poll_interval,
+    rate_limit,
     timeout,
 )
 from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, long_document, say
+from muybridge.cli.workers import submit
 from muybridge.drivers.interrupts import ignoring_signals
 from muybridge_protocol.errors import LocalError
 
@@ -57,18 +62,23 @@ if TYPE_CHECKING:
 
 @click.group()
 def batch() -> None:
-    """Many requests at once: never paid twice, whatever stops them.
+    """Run many requests. After a crash, the batch resumes without paying twice.
 
-    Exit codes, the first that fits: 4 some requests may have been accepted, and you decide
-    (`batch resolve`); 6 some results are not downloaded yet; 5 some items are not finished; 3 some
-    were refused; 1 some tasks failed; 0 all are done. After 5 and 6 run the batch again.
+    Exit codes, the first that fits: 4 some requests may have been accepted, and you decide (`batch
+    resolve`); 6 some results are not downloaded yet, or the journal cannot be used; 5 some items
+    are not finished; 3 some were refused; 1 some tasks failed; 0 all are done. After 5 and 6 run
+    the batch again.
     """
+
+
+for _one in (ambiguous, manifest, resolve, submit):
+    batch.add_command(_one)
 
 
 @batch.command(
     params=[
-        JSON,
-        poll_interval("Seconds between result queries [default: the service's pace]"),
+        JSON_LINES,
+        poll_interval("Seconds between result queries [default: as the service asks]"),
         timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
         PRICES,
         *LIMITS,
@@ -93,11 +103,12 @@ def batch() -> None:
     "--limit",
     type=click.IntRange(0),
     metavar="N",
-    help="Send at most N new items in this run; the next one sends more.",
+    help="Send at most N new items in this run; the next run sends more.",
 )
 @click.option(
     "--dedupe", is_flag=True, help="Let identical requests share one task, which is paid for once."
 )
+@rate_limit
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask, on a terminal, before sending.")
 @local
@@ -112,6 +123,7 @@ def run(
     concurrency: int,
     limit: int | None,
     dedupe: bool,
+    rate: float | None,
     dry_run: bool,
     yes: bool,
 ) -> None:
@@ -126,10 +138,10 @@ def run(
     Every request is checked before anything is sent. The same command resumes a batch that was
     stopped; FILE may then be left out. DIR/index.html shows the results.
 
-    If stdin and stderr are terminals, what would be sent is shown, and you are asked before it is.
-    Without a terminal, with --yes and with --local nothing is asked, and neither is it if nothing
-    new is to be sent. --dry-run needs no key; with prices, it shows costs as well. With a budget,
-    it shows what is already spent of each limit, and whether the rest is enough.
+    If stdin and stderr are terminals, the command shows what it would send, and asks you first. It
+    does not ask without a terminal, with --yes or --local, or if there is nothing new to send.
+    --dry-run needs no key; with prices, it shows costs as well. With a budget, it shows what is
+    already spent of each limit, and whether the rest is enough.
 
     With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
     exit_code, counts, items, sheet}. With --dry-run: {event: preview, ok, sends, left, counts,
@@ -138,7 +150,10 @@ def run(
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("base_url", "api_key_file")
     if dedupe and invocation.local:
-        raise click.UsageError("--dedupe does not go with --local, which forgets its tasks")
+        raise click.UsageError(
+            "--dedupe cannot be combined with --local, because the local "
+            "service ends with the command"
+        )
     chosen = _Chosen(
         invocation,
         file,
@@ -146,6 +161,7 @@ def run(
         concurrency=concurrency,
         limit=limit,
         dedupe=dedupe,
+        rate=rate,
         asks=not (yes or invocation.local) and sys.stdin.isatty() and sys.stderr.isatty(),
         prices=invocation.read_prices(),
     )
@@ -160,9 +176,9 @@ def run(
         except KeyboardInterrupt as interrupt:
             ending.enter_context(ignoring_signals())
             interrupted, report = interrupt, _report_after(interrupt, out)
-            notes = getattr(interrupt, "__notes__", ["A request that was broken off is ambiguous."])
             said = interruption(interrupt).replace("I", "i", 1)
-            say(f"{said}: {' '.join(notes)}")
+            notes = getattr(interrupt, "__notes__", [])
+            say(f"{said}: {' '.join(notes)}" if notes else said)
         _finish(
             context,
             invocation,
@@ -183,6 +199,7 @@ class _Chosen:
         concurrency: Most tasks in progress at once.
         limit: Most new items to send, or None for all.
         dedupe: Whether identical requests share one task.
+        rate: Most requests a second, or None to leave that as it is.
         asks: Whether to ask before sending.
         prices: What requests cost, or None if that is not known.
     """
@@ -193,6 +210,7 @@ class _Chosen:
     concurrency: int
     limit: int | None
     dedupe: bool
+    rate: float | None
     asks: bool
     prices: PriceList | None
 
@@ -238,6 +256,7 @@ def _run(chosen: _Chosen) -> Report:
             limit=limit,
             sidecar=invocation.sidecar,
             dedupe=chosen.dedupe,
+            rate=chosen.rate,
         )
 
 
@@ -265,8 +284,8 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
 
 
 @batch.command(params=[JSON])
-@click.argument("folder", metavar="DIR", type=click.Path())
-@click.option("--journal", metavar="URL", help=f"{JOURNAL} DIR is then the name of the batch.")
+@in_folder
+@in_database
 @pass_invocation
 @click.pass_context
 def status(

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
 
-from muybridge.cli.batch import batch
+from muybridge.cli.batch_places import in_database, in_folder, place_of
 from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.batch_reports import journal_errors, say_reasons
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import JOURNAL, JSON
+from muybridge.cli.options import JSON
 from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, document, say
 from muybridge_protocol.records.json import read_object
 
-__all__ = ["ambiguous", "batch", "resolve"]
-
 if TYPE_CHECKING:
     from muybridge.batch import Entry
-    from muybridge.batch.shared import Place
-
-_DATABASE = f"{JOURNAL} DIR is then the name of the batch."
 
 
-@batch.command(params=[JSON])
-@click.argument("folder", metavar="DIR", type=click.Path())
-@click.option("--journal", metavar="URL", help=_DATABASE)
+@click.command(params=[JSON])
+@in_folder
+@in_database
 @click.option("--csv", is_flag=True, help="Print a table to fill in, for resolve --from.")
 @pass_invocation
 @click.pass_context
@@ -45,7 +41,7 @@ def ambiguous(
 
     if csv and invocation.json:
         raise click.UsageError("give one of --csv and --json")
-    place = _place(folder, journal)
+    place = place_of(folder, journal)
     with journal_errors(context, invocation):
         if csv:
             click.echo(batches.decision_table(place).encode(), nl=False)
@@ -60,12 +56,16 @@ def ambiguous(
         say_reasons(found)
 
 
-@batch.command(params=[JSON])
-@click.argument("folder", metavar="DIR", type=click.Path())
+@click.command(params=[JSON])
+@in_folder
 @click.argument("item", metavar="[ITEM]", required=False)
-@click.option("--journal", metavar="URL", help=_DATABASE)
-@click.option("--adopt", metavar="ID", help="It was accepted, and this is the task: wait for it.")
-@click.option("--abandon", is_flag=True, help="Leave it: neither wait for it nor send it again.")
+@in_database
+@click.option(
+    "--adopt", metavar="ID", help="The request was accepted as task ID: wait for its result."
+)
+@click.option(
+    "--abandon", is_flag=True, help="Give the item up: do not wait, and do not send it again."
+)
 @click.option("--resubmit", is_flag=True, help="Send it again in the next run.")
 @click.option(
     "--from",
@@ -95,7 +95,7 @@ def resolve(
     table: str | None,
     i_may_pay_twice: bool,
 ) -> None:
-    """Decide about an ITEM of the batch in DIR, by number or name, that may have been accepted.
+    """Decide about an ITEM (number or name) that may have been accepted.
 
     Nothing is sent now: the next `batch run`, or a worker, acts on the decision. If the request is
     in a ledger, that entry is decided, too.
@@ -114,7 +114,7 @@ def resolve(
         raise click.UsageError("give an ITEM with a decision, or --from FILE")
     if table is None and single != 1:
         raise click.UsageError("give one of --adopt ID, --abandon and --resubmit")
-    place = _place(folder, journal)
+    place = place_of(folder, journal)
     with journal_errors(context, invocation):
         if table is not None:
             decided = batches.resolve_all(place, table, i_may_pay_twice=i_may_pay_twice)
@@ -130,12 +130,6 @@ def resolve(
     _show(invocation, decided, folder, single=table is None, shared=journal is not None)
 
 
-def _place(folder: str, journal: str | None) -> Place:
-    from muybridge.batch import SharedBatch  # noqa: PLC0415  it loads the HTTP libraries
-
-    return folder if journal is None else SharedBatch(journal, folder)
-
-
 def _show(
     invocation: Invocation, decided: tuple[Entry, ...], folder: str, *, single: bool, shared: bool
 ) -> None:
@@ -144,7 +138,7 @@ def _show(
     if invocation.json:
         document({"ok": True, "item": records[0]} if single else {"ok": True, "items": records})
         return
-    again = "muybridge worker" if shared else f"muybridge batch run --out {folder}"
+    again = "muybridge worker" if shared else f"muybridge batch run --out {shlex.quote(folder)}"
     for entry in decided if single else ():
         say(f"{entry.label} is {entry.state} now; to resume: {again}")
     if not single:

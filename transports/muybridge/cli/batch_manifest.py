@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import click
 
-from muybridge.cli.batch_decisions import batch
+from muybridge.cli.batch_places import in_database, in_folder, place_of
 from muybridge.cli.batch_reports import journal_errors
 from muybridge.cli.invocation import Invocation, pass_invocation
-from muybridge.cli.options import JOURNAL, JSON
+from muybridge.cli.options import JSON
 from muybridge.cli.terminal import answer_path, document
 
-__all__ = ["batch", "manifest"]
 
-
-@batch.command(params=[JSON])
-@click.argument("folder", metavar="DIR", type=click.Path())
-@click.option("--journal", metavar="URL", help=f"{JOURNAL} DIR is then the name of the batch.")
+@click.command(params=[JSON])
+@in_folder
+@in_database
 @click.option("--csv", is_flag=True, help="Write CSV instead of JSON lines.")
 @click.option(
     "-o",
@@ -36,7 +34,7 @@ def manifest(
     csv: bool,
     output: str | None,
 ) -> None:
-    """Write what each item of the batch in DIR was, and where its result is.
+    """Write a list of all items of the batch in DIR, with their results.
 
     One JSON object a line, or one line of CSV, for each item: {item, name, family, model, prompt,
     state, task, file, bytes, sha256, reason}.
@@ -47,7 +45,7 @@ def manifest(
 
     if output == "-" and invocation.json:
         raise click.UsageError("give one of --output - and --json")
-    place = folder if journal is None else batches.SharedBatch(journal, folder)
+    place = place_of(folder, journal)
     with journal_errors(context, invocation):
         if output == "-":
             for line in batches.manifest_lines(place, csv=csv):

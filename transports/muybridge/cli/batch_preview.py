@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muybridge.cli.errors import NOT_SENT
 from muybridge.cli.invocation import Invocation
 from muybridge.cli.terminal import document, message_console, say, show
 from muybridge_protocol.records.convert import attributes
@@ -41,7 +42,7 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
     """Show what would be sent, and ask whether to send it.
 
     Raises:
-        click.Abort: The answer is no. Nothing was sent.
+        click.exceptions.Exit: The answer is no. Nothing was sent.
         KeyboardInterrupt: A signal took the place of the answer.
     """
     from muybridge.cli.totals import totals_table  # noqa: PLC0415  it loads the estimates
@@ -58,7 +59,10 @@ def confirm(invocation: Invocation, preview: Preview, prices: PriceList | None) 
             click.echo(err=True)
         if isinstance(interrupt, KeyboardInterrupt):  # its signal decides the exit code
             raise interrupt from None
-        raise
+        if invocation.json:
+            raise
+        say("Nothing was sent.")
+        raise click.exceptions.Exit(NOT_SENT) from None
     invocation.pays = False
 
 
@@ -82,8 +86,8 @@ def say_spent(use: BudgetUse) -> None:
 
     for measure in use.budget.limits:
         spent = use.spent[measure]
-        said = "unknown" if spent is None else plain(spent)
-        say(f"spent of {use.budget.named(measure)}: {said}")
+        said = "an unknown amount" if spent is None else plain(spent)
+        say(f"{use.budget.named(measure)}: {said} spent")
 
 
 def _say_rest(preview: Preview, prices: PriceList | None) -> None:
@@ -95,7 +99,7 @@ def _say_rest(preview: Preview, prices: PriceList | None) -> None:
         counts = ", ".join(f"{count} {state}" for state, count in preview.counts.items())
         say(f"in the journal: {counts}")
     if preview.left:
-        say(f"beyond the limit: {preview.left}, left for later runs")
+        say(f"left for later runs (--limit): {preview.left}")
     for use in preview.budgets:
         say_spent(use)
         if use.exceeded is not None:

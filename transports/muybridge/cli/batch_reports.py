@@ -97,8 +97,8 @@ def say_how_to_decide(batch: str) -> None:
         batch: The batch, as words of the command.
     """
     say(
-        f"look at the account, then decide: muybridge batch resolve {batch} ITEM "
-        "--adopt ID | --abandon | --resubmit --i-may-pay-twice"
+        f"check your account, then decide: muybridge batch resolve {batch} ITEM --adopt ID | "
+        "--abandon | --resubmit --i-may-pay-twice"
     )
 
 
@@ -118,19 +118,23 @@ def show_shared(
             attributes(stray, "number", "attempt", "state", "token") for stray in report.strays
         ]
         use = report.budget
-        limits = {} if use is None else {"budgets": list(budget_records(use))}
+        more: dict[str, object] = {} if use is None else {"budgets": list(budget_records(use))}
+        if report.out is not None:
+            more["out"] = report.out
         summary = summary_record(code, report.counts, ambiguous)
-        long_document({**summary, "strays": strays, **limits})
+        long_document({**summary, "strays": strays, **more})
     say_reasons(ambiguous)
     if ambiguous:
         say_how_to_decide(f"--journal URL {shlex.quote(report.batch.name)}")
     for stray in report.strays:
         say(
-            f"item {stray.number}: the response to create {stray.attempt} came too late for it, "
-            f"and would have made it {stray.state}: {stray.token or 'no task'}"
+            f"item {stray.number}: the response to attempt {stray.attempt} arrived after you had "
+            f"decided about the item; it would have been {stray.state}: {stray.token or 'no task'}"
         )
     if report.budget is not None:
         say_spent(report.budget)
+    if report.out is not None:
+        say(f"results go to {report.out}")
     if report.stopped:
         say(f"stopped: {report.stopped}")
     if not invocation.json:

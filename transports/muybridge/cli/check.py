@@ -66,7 +66,7 @@ def _check_command(family: Family) -> click.Command:
             ["--file", "files"],
             metavar="FIELD=PATH",
             multiple=True,
-            help="Check a file, as if FIELD had its URL; may be given several times.",
+            help="Check a local file in place of FIELD's URL; may be repeated.",
         ),
         INSECURE_DOWNLOADS,
         JSON,
@@ -153,7 +153,7 @@ def _fill_in(family: Family, values: dict[str, Any]) -> None:
 
 def _print(report: MediaReport) -> None:
     for medium in report.media:
-        answer(f"{medium.place} {medium.source}: {str(medium.facts) or 'nothing is known'}")
+        answer(f"{medium.place} {medium.source}: {str(medium.facts) or 'could not be read'}")
         for finding in report.findings:
             if (finding.field, finding.index) == (medium.field, medium.index):
                 _print_finding(finding, "- ")
@@ -165,8 +165,8 @@ def _print(report: MediaReport) -> None:
         answer("there is no picture, video or sound to check")
         return
     count = len(report.problems)
-    problems = f"{count} problem{'' if count == 1 else 's'}" if count else "no problem"
-    answer(f"{problems}; {report.decided} of {len(report.findings)} rules are decided")
+    problems = f"{count or 'no'} problem{'' if count == 1 else 's'} found"
+    answer(f"{problems}; {report.decided} of {len(report.findings)} rules could be checked")
 
 
 def _print_finding(finding: Finding, indent: str) -> None:
@@ -205,9 +205,9 @@ def _finding_record(finding: Finding) -> JsonObject:
 check: FamilyGroup = FamilyGroup(
     "check",
     _check_command,
-    "Check the pictures, videos and sounds of a request before paying.\n\n"
-    "Their headers are read: of files (--file), and of URLs with at most 256 KiB each. Nothing is "
-    "sent to the service, and no key is needed. Required options may be left out.\n\n"
-    "With --json: {ok, media, problems: [{field, index, why, rule}], undecided, rules: {decided, "
-    "total}}. Exit code 0 if no rule is certainly broken, 1 if one is.",
+    "Check the pictures, videos and sounds of a request before paying.\n\nTheir headers are read: "
+    "of files (--file), and of URLs with at most 256 KiB each. Nothing is sent to the service, "
+    "and no key is needed. Options marked as required may be left out here.\n\nWith --json: {ok, "
+    "media, problems: [{field, index, why, rule}], undecided, rules: {decided, total}}. Exit code "
+    "0 if no rule is certainly broken, 1 if one is.",
 )

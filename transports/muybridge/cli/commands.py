@@ -21,7 +21,7 @@ _COMMANDS = {
     "get": "tasks",
     "wait": "tasks",
     "download": "tasks",
-    "batch": "workers",
+    "batch": "batch",
     "worker": "workers",
     "asset": "assets",
     "families": "tables",
@@ -60,6 +60,10 @@ class Muybridge(click.Group):
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
 
+            from muybridge_protocol.families import FAMILIES  # noqa: PLC0415  the same
+
+            if args[0] in FAMILIES:
+                ctx.fail(f"{args[0]} is a family. Write muybridge run {args[0]}, then the options.")
             close = get_close_matches(args[0], _COMMANDS, n=1)
             ctx.fail(
                 f"There is no command {args[0]!r}{f'; did you mean {close[0]}?' if close else '.'}"
@@ -108,11 +112,12 @@ class Muybridge(click.Group):
             )
         with formatter.section("JSON"):
             formatter.write_text(
-                "With --json there is exactly one JSON document on stdout, also after an error: "
-                "{ok: true, ...} as each command's help says, or {ok: false, error: {type, "
-                "message, exit_code, ...}, task, result}. task and result hold the service's own "
-                "fields, and task has a token, which wait accepts on any machine. error has the "
-                "command that resumes, if there is one, and the problems of an invalid request."
+                "With --json there is exactly one JSON document on stdout, also after an error "
+                "(batch run and worker: one JSON object a line): {ok: true, ...} as each "
+                "command's help says, or {ok: false, error: {type, message, exit_code, ...}, "
+                "task, result}. task and result hold the service's own fields, and task has a "
+                "token, which wait accepts on any machine. error has the command that resumes, if "
+                "there is one, and the problems of an invalid request."
             )
 
 
@@ -125,7 +130,7 @@ def _report(error: BaseException, invocation: Invocation) -> int:
 @click.command(cls=Muybridge, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="muybridge", message="%(prog)s %(version)s")
 def muybridge() -> None:
-    """Images, videos and text from one typed request: never paid twice, never lost.
+    """Create images, videos and text. What may have been accepted is never resent.
 
     \b
       muybridge demo                    see it work on this machine, without a key

@@ -12,9 +12,9 @@ COMP_WORDBREAKS=${COMP_WORDBREAKS//[:@]/}
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), required=False)
 @click.pass_context
-def completion(context: click.Context, shell: str) -> None:
+def completion(context: click.Context, shell: str | None) -> None:
     """Print a script that makes a shell complete commands, families, models, values and files.
 
     \b
@@ -22,6 +22,8 @@ def completion(context: click.Context, shell: str) -> None:
       eval "$(muybridge completion zsh)"        in ~/.zshrc, after compinit
       muybridge completion fish | source        in ~/.config/fish/config.fish
     """  # noqa: D301  click's own mark for lines that stay as they are
+    if shell is None:
+        context.fail("Name the shell: muybridge completion bash, zsh or fish.")
     found = get_completion_class(shell)
     assert found is not None  # noqa: S101  click has these three
     script = found(context.find_root().command, {}, "muybridge", "_MUYBRIDGE_COMPLETE").source()

@@ -37,7 +37,11 @@ REQUESTS: tuple[MediaRequest, ...] = (
 
 @click.command(params=[JSON, *WAITING, *CONNECTION])
 @click.option(
-    "--out", metavar="DIR", default="muybridge-demo", show_default=True, help="Where to save both."
+    "--out",
+    metavar="DIR",
+    default="muybridge-demo",
+    show_default=True,
+    help="Folder for the picture and the video.",
 )
 @click.option(
     "--real",
@@ -48,9 +52,8 @@ REQUESTS: tuple[MediaRequest, ...] = (
 def demo(invocation: Invocation, out: str, *, real: bool) -> None:
     """Make a picture and a video, and show each step on the way.
 
-    The service is started for this command on this machine: nothing is charged, and no key is
-    needed. It draws a galloping horse, whatever the prompt says. With --real the very same steps
-    go to the real service.
+    It uses the local service: no key, no cost. Whatever the prompt says, it draws a galloping
+    horse. With --real the same steps go to the real service.
 
     With --json: {ok, results: [{task, result, expires_at, path}]}.
     """
@@ -62,7 +65,7 @@ def demo(invocation: Invocation, out: str, *, real: bool) -> None:
     check_target(folder, "--out")
     invocation.local, invocation.output = not real, folder
     with invocation.client() as client:
-        where = "the real service" if real else "a service of its own, started on this machine"
+        where = "the real service" if real else "the local service, started on this machine"
         invocation.progress.say(f"1. {client!r} talks to {where}")
         results = [
             _make(invocation, client, request, number)
@@ -107,5 +110,5 @@ def _check_real(invocation: Invocation) -> None:
 
 def _hint() -> str:
     missing = [name for name in (KEY_VARIABLE, BASE_URL_VARIABLE) if not os.environ.get(name)]
-    needed = f"set {' and '.join(missing)}, then: " if missing else ""
-    return f"with the real service, for money: {needed}muybridge demo --real"
+    needed = f"set {' and '.join(missing)}, then run" if missing else "run"
+    return f"with the real service (this costs money): {needed} muybridge demo --real"

@@ -11,13 +11,14 @@ from typing import Any
 
 import click
 
-from muybridge.cli.invocation import Invocation
+from muybridge.cli.invocation import PERMISSIONS, Invocation
 from muybridge.cli.options import media_rules, option_name
 from muybridge.cli.records import answer_record, result_record, task_record
 from muybridge.cli.standard_streams import Unprinted
 from muybridge.cli.terminal import document, say
 from muybridge.drivers.interrupts import Terminated
 from muybridge.drivers.notes import TEXT_UNDER_WAY
+from muybridge.files.inline_media import LARGER
 from muybridge.ledger.errors import LedgerUnusable, OnceUnderWay
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
@@ -38,6 +39,7 @@ from muybridge_protocol.errors import (
 from muybridge_protocol.families import FAMILIES
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Result
+from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Problem, is_array
 from muybridge_protocol.service import shown_id
 from muybridge_protocol.text.responses import NoText
@@ -59,11 +61,12 @@ MEANINGS: Mapping[int, str] = {
     FAILED: "the task failed or was cancelled; for text: there is no answer; for validate "
     "and estimate: some items are not valid; for check: a rule is broken",
     INVALID: "the request or the command line is invalid (nothing was sent)",
-    NOT_SENT: "refused, unauthorised, rate-limited or not sent",
-    AMBIGUOUS: "ambiguous: it may have been accepted; check before sending it again; for text: the "
-    "answer was cut off or lost, and may have been charged",
-    SAFE: "no usable result yet, the task is safe (timeout, Ctrl-C, unreachable, ...)",
-    NOT_SAVED: "the download or the file system failed, the task is safe",
+    NOT_SENT: "refused, unauthorized, rate-limited or not sent",
+    AMBIGUOUS: "the request may have been accepted; check your account before you send it again; "
+    "for text: the answer was interrupted or lost, and may have been charged",
+    SAFE: "no usable result yet; the task can be resumed (timeout, Ctrl-C, unreachable, ...)",
+    NOT_SAVED: "the download or the file system failed; the task can be resumed",
+    DEFECT: "a bug in Muybridge before anything was sent, with a traceback; please report it",
 }
 """What each exit code says, for `muybridge --help`."""
 
@@ -90,18 +93,21 @@ EXIT_CODES: Mapping[type[BaseException], int] = {
 
 
 _ARGUMENTS: Mapping[str, str] = {
+    "give base_url and api_key": "give --base-url and --api-key-file",
     "give base_url": "give --base-url",
     "text_base_url cannot be used": "--text-base-url cannot be used",
     "base_url cannot be used": "--base-url cannot be used",
     "raise max_output_tokens": "raise --max-output-tokens",
     "is in the error's `chunks`": "is on stdout",
     "give api_key": "give --api-key-file",
+    "give out": "give --out",
+    "Use out=None": "Leave --out away",
     "give mime_type, such as image/png": "use a picture or video",
-    "allow_inline=True sends": "--allow-inline sends",
-    ", or raise size_limit": "",
-    "say allow_plain_http=True": "say --allow-plain-http",
-    "say allow_insecure_downloads=True": "say --allow-insecure-downloads",
-    "say RequestsTransport(allow_plain_http_proxy=True)": "say --allow-plain-http-proxy",
+    ALLOWED: "--allow-inline",
+    LARGER: "",
+    "pass allow_plain_http=True": "use --allow-plain-http",
+    "pass allow_insecure_downloads=True": "use --allow-insecure-downloads",
+    "pass RequestsTransport(allow_plain_http_proxy=True)": "use --allow-plain-http-proxy",
     " For text alone, set MUYBRIDGE_TEXT_BASE_URL, or give text_base_url.": "",
 }
 """What the library's messages tell a programmer to do, and what it means on the command line."""
@@ -112,8 +118,8 @@ _OUR_WORDS = (LocalError, NoText, StreamInterrupted, NotSent, ServiceUnreachable
 
 
 _WITHOUT_SERVICE = (
-    "to try without a key: add --local to run, text or batch run, or start `muybridge serve` in "
-    "another terminal and paste the line that it prints"
+    "to try it without a key: add --local to run, text or batch run, or start `muybridge serve` "
+    "in another terminal and paste the line that it prints"
 )
 
 
@@ -159,15 +165,20 @@ def report(error: BaseException, invocation: Invocation) -> int:
         if invocation.local and code in (SAFE, NOT_SAVED):
             message = f"{error.what()} The local service has ended, and its tasks with it."
     elif isinstance(error, click.ClickException):
+        if isinstance(error, click.NoSuchOption):
+            # A typo must not lead to a key in clear text.
+            risky = {f"--{name.replace('_', '-')}" for name in PERMISSIONS}
+            close = [one for one in error.possibilities or () if one not in risky]
+            error = click.NoSuchOption(error.option_name, possibilities=close, ctx=error.ctx)
         message = error.format_message()
         if isinstance(error, click.UsageError) and error.ctx is not None:
             message += f" (see `{error.ctx.command_path} --help`)"
     elif isinstance(error, OSError):
         message = f"{error.filename or 'The file system'}: {error.strerror or error}."
         if invocation.task is not None and not invocation.local:
-            message += f" Task {shown_id(invocation.task.id)} is safe."
+            message += f" Task {shown_id(invocation.task.id)} is not affected."
         elif invocation.answer is not None and not invocation.local:
-            message += " The answer may have been charged; asking again may cost again."
+            message += " The answer may have been charged. Asking again may cost again."
     code = _report(type(error).__name__, message, code, invocation, details)
     if isinstance(error, InvalidKey | InvalidAddress) and message.startswith("There is no "):
         say(_WITHOUT_SERVICE)
@@ -271,7 +282,7 @@ def _problem_record(family: str, problem: Problem) -> dict[str, Any]:
         "option": _option(family, problem.field) if problem.field else None,
         "rule": problem.rule,
         "message": in_options(problem.message),
-        "accepted": _accepted(family, problem),
+        "accepted": in_options(_accepted(family, problem)),
     }
 
 
@@ -288,11 +299,7 @@ def _accepted(family: str, problem: Problem) -> str:
         takes_files = any(rule.base64 for rule in media_rules(field))
         accepted = f"{accepted}, or @FILE for a local file" if takes_files else accepted
     if problem.field == "model" and problem.rule == "one_of":
-        from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
-
-        close = get_close_matches(str(problem.value), [model.name for model in known.models], n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        accepted = f"{hint}{accepted}, or --unlisted-model for one that is not listed"
+        accepted = f"{accepted}, or --unlisted-model for one that is not listed"
     return accepted
 
 
@@ -311,17 +318,17 @@ def _interruption(error: BaseException, invocation: Invocation) -> tuple[int, st
     ):
         return INTERRUPTED, "Nothing was charged: the service was a local one."
     if invocation.task is not None:
-        safe = isinstance(invocation.result, Result) and invocation.result.is_terminal
-        state = "has ended and" if safe else "continues and"
-        return SAFE, f"Task {shown_id(invocation.task.id)} {state} is safe."
+        ended = isinstance(invocation.result, Result) and invocation.result.is_terminal
+        state = "has ended; you can query its result" if ended else "continues; you can resume it"
+        return SAFE, f"Task {shown_id(invocation.task.id)} {state}."
     if invocation.url is not None:
-        return SAFE, "What has arrived is kept."
+        return SAFE, "The part that has arrived is kept."
     if invocation.unanswered or invocation.answer is not None:
         if invocation.text:
             return AMBIGUOUS, TEXT_UNDER_WAY
         return AMBIGUOUS, (
             "The request may have been accepted and charged, but its response has not arrived. It "
-            "was not sent again. Look at the account before sending it again."
+            "was not sent again. Before you send it again, check your account for a new task."
         )
     if invocation.pays:
         return NOT_SENT, notes or "Nothing was sent."

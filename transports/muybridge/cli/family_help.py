@@ -11,6 +11,7 @@ from muybridge_protocol.families import Family, Media, Model, Pacing
 from muybridge_protocol.families.examples import smallest_example
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.kinds import MediaKind
+from muybridge_protocol.rules.values import shown
 
 _PURPOSES: Mapping[str, str] = {
     "create": "Create a task for",
@@ -36,9 +37,28 @@ class FamilyCommand(click.Command):
             family.name,
             params=options,
             callback=callback,
+            context_settings={"allow_extra_args": True},  # `parse_args` says what is wrong
             short_help=summary(family),
             help=f"{_PURPOSES[verb]} {_made(family)}.",
         )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line. In place of an unknown option, suggest a field of the family."""
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            field = self._family.suggestion(name.removeprefix("--").replace("-", "_"))
+            if field is not None:
+                advice = f"Did you mean '{option_name(field)}'?"
+                raise click.UsageError(f"No such option '{name}'. {advice}", ctx) from None
+            hidden = {opt for option in self.params for opt in option.opts if _is_hidden(option)}
+            close = [one for one in error.possibilities or () if one not in hidden]
+            raise click.NoSuchOption(name, possibilities=close, ctx=ctx) from None
+        if rest and not ctx.resilient_parsing:
+            advice = "Give the prompt as --prompt, in quotes if it has spaces."
+            ctx.fail(f"{shown(rest[0])} belongs to no option. {advice}")
+        return rest
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the family is, an example, its models, and how long things take."""
@@ -52,6 +72,10 @@ class FamilyCommand(click.Command):
         with formatter.section("Good to know"):
             for line in sentences(family):
                 formatter.write_text(line)
+
+
+def _is_hidden(parameter: click.Parameter) -> bool:
+    return isinstance(parameter, click.Option) and parameter.hidden
 
 
 def summary(family: Family) -> str:
@@ -97,9 +121,9 @@ def kept_sentence(family: Family) -> str:
 
 def sentences(family: Family) -> list[str]:
     """Return what else there is to know about *family*."""
-    hidden = "What the service does not show of the request may be sent with --extra."
+    hidden = "Fields that the specification does not list can be sent with --extra."
     return [
-        *([] if family.models else ["Which models there are is not shown."]),
+        *([] if family.models else ["The specification does not list the models."]),
         *([] if family.body_shown else [hidden]),
         *(relation.sentence(option_name) for relation in family.relations),
         *(f"{option_name(rule.field)} {rule.message(option_name)}." for rule in family.ineffective),

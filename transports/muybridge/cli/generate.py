@@ -39,6 +39,18 @@ class FamilyGroup(click.Group):
         )
         self._build = build
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the name of the family. An option in its place is an error that says so."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            raise click.UsageError(
+                f"{name} stands where the name of a family belongs. Write muybridge {self.name} "
+                f"FAMILY {name} ..., with one of {', '.join(FAMILIES)}",
+                ctx,
+            ) from None
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click passes it
         """Return the families' names."""
         return list(FAMILIES)
@@ -57,10 +69,10 @@ def _create_command(family: Family) -> click.Command:
     options = [
         *family_options(family),
         JSON,
-        poll_interval("Passed on to the command that is suggested to wait for the task"),
+        poll_interval("Poll interval for the command that is printed, which waits for the task"),
         timeout(
-            "Seconds that the exchange may take; too few leave it open whether it was accepted "
-            "[default: 60]"
+            "Seconds to wait for the response; if too short, you do not know whether the request "
+            "was accepted [default: 60]"
         ),
         PRICES,
         *LIMITS,

@@ -213,7 +213,9 @@ class Invocation:
             click.UsageError: One of the attributes *names* is set.
         """
         if self.local and any(getattr(self, name) is not None for name in names):
-            raise click.UsageError(f"--local does not go with {' or '.join(map(_option, names))}")
+            raise click.UsageError(
+                f"--local cannot be combined with {' or '.join(map(_option, names))}"
+            )
 
     def log(self) -> AbstractContextManager[None]:
         """Return a context in which each request and response is logged on stderr, if verbose."""

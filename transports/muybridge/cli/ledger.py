@@ -1,9 +1,9 @@
-"""`spent` and `ledger resolve`: what was paid for, and decisions about what may have been."""
+"""`spent`, `ledger list` and `ledger resolve`: what was paid for, and what may have been."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,13 @@ from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON, LEDGER
 from muybridge.cli.terminal import document, say, show
 from muybridge_protocol.records.convert import attributes
+from muybridge_protocol.service import shown_id
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from muybridge.ledger import Entry
+    from muybridge.ledger.ledger import Ledger
     from muybridge.ledger.spent import Group, Spent
 
 _SHOWN = {"accepted": "", "armed": "reserved", "ambiguous": "ambiguous"}
@@ -33,18 +35,23 @@ def spent(invocation: Invocation) -> None:
     ambiguous, and count as spent until you decide (`muybridge ledger resolve`). Days are UTC.
 
     With --json: {ok, ledger, spent: [{day, family, model, state, requests, creates: {known,
-    unknown}, pictures, seconds, calls, cost}], ambiguous: [{key, time, family, model, once, reason,
-    candidate_id}]}; unknown counts the requests that are not contained in known.
+    unknown}, pictures, seconds, calls, cost}], ambiguous: [{key, time, family, model, state, once,
+    reason, candidate_id, task_id}]}; unknown counts the requests that are not contained in known.
     """
     from muybridge.ledger import State  # noqa: PLC0415  it loads the ledger
     from muybridge.ledger.spent import spent_by_group  # noqa: PLC0415  the same
 
-    entries = [*invocation.open_ledger().entries()]
+    books = invocation.open_ledger()
+    entries = [*books.entries()]
     groups = spent_by_group(entries)
     ambiguous = [entry for entry in entries if entry.state is State.AMBIGUOUS]
     if invocation.json:
         found = [_record(group, one) for group, one in groups.items()]
-        document({"ok": True, "spent": found, "ambiguous": [*map(_entry_record, ambiguous)]})
+        unclear = [*map(_entry_record, ambiguous)]
+        document({"ok": True, "ledger": books.place, "spent": found, "ambiguous": unclear})
+        return
+    if not entries:
+        _say_nothing_in(books)
         return
     show([_table(groups)])
     for entry in ambiguous:
@@ -52,22 +59,46 @@ def spent(invocation: Invocation) -> None:
     if ambiguous:
         command = shlex.join(["muybridge", "ledger", "resolve", *invocation.words("ledger")])
         say(
-            f"look at the account, then decide: {command} KEY --adopt ID | --not-charged | "
+            f"check your account, then decide: {command} KEY --adopt ID | --not-charged | "
             "--abandon | --resubmit --i-may-pay-twice"
         )
 
 
 @click.group(no_args_is_help=False)
 def ledger() -> None:
-    """The ledger of paid requests."""
+    """Decide about ambiguous requests in the ledger."""
+
+
+@ledger.command("list", params=[JSON, LEDGER])
+@pass_invocation
+def list_entries(invocation: Invocation) -> None:
+    """List the recorded requests, each with the id of its task, from the oldest on.
+
+    So you find a task that was paid for and whose id you have not kept; `muybridge download ID`
+    saves its result as long as the service keeps it.
+
+    With --json: {ok, ledger, entries: [{key, time, family, model, state, once, reason,
+    candidate_id, task_id}]}.
+    """
+    books = invocation.open_ledger()
+    entries = [*books.entries()]
+    if invocation.json:
+        records = [_entry_record(entry) for entry in entries]
+        document({"ok": True, "ledger": books.place, "entries": records})
+    elif not entries:
+        _say_nothing_in(books)
+    else:
+        show([_list(entries)])
 
 
 @ledger.command(params=[JSON, LEDGER])
 @click.argument("key", metavar="KEY")
-@click.option("--adopt", metavar="ID", help="It was accepted, and this is the task.")
-@click.option("--not-charged", is_flag=True, help="It was not accepted: free what it reserved.")
-@click.option("--abandon", is_flag=True, help="Leave it: it stays spent, and keeps its name.")
-@click.option("--resubmit", is_flag=True, help="It stays spent, but may be sent again.")
+@click.option("--adopt", metavar="ID", help="The request was accepted as task ID.")
+@click.option(
+    "--not-charged", is_flag=True, help="The request was not accepted: release its amount."
+)
+@click.option("--abandon", is_flag=True, help="Keep its amount as spent; do not send it again.")
+@click.option("--resubmit", is_flag=True, help="Keep its amount as spent; it may be sent again.")
 @click.option("--i-may-pay-twice", is_flag=True, help="Required with --resubmit.")
 @pass_invocation
 def resolve(
@@ -80,10 +111,10 @@ def resolve(
     resubmit: bool,
     i_may_pay_twice: bool,
 ) -> None:
-    """Decide about the ambiguous request KEY, which `muybridge spent` lists.
+    """Decide what happened to an ambiguous request.
 
-    Nothing is sent. A repeated `create_once` acts on the decision, and so does the next run of the
-    batch that the request belongs to.
+    `muybridge spent` lists the KEY of each. Nothing is sent. A repeated `create_once` acts on the
+    decision, and so does the next run of the batch that the request belongs to.
 
     With --json: {ok, entry: {key, state, ...}}.
     """
@@ -105,7 +136,7 @@ def resolve(
         entry = books.resubmit(key)
     say(f"{entry.key}{_named(entry)} is {entry.state} now")
     if invocation.json:
-        document({"ok": True, "entry": {**_entry_record(entry), "state": str(entry.state)}})
+        document({"ok": True, "entry": _entry_record(entry)})
 
 
 def _table(groups: dict[Group, Spent]) -> Table:
@@ -117,6 +148,19 @@ def _table(groups: dict[Group, Spent]) -> Table:
     for group, one in groups.items():
         names = (group.day.isoformat(), group.family or "?", group.model)
         table.add_row(*names, *_cells(one), _SHOWN[group.state])
+    return table
+
+
+def _list(entries: Iterable[Entry]) -> Table:
+    from rich.table import Table  # noqa: PLC0415  only a table needs it
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("Time (UTC)", "Family", "Model", "State", "Task", "Name"):
+        table.add_column(heading, overflow="fold")
+    for entry in entries:
+        task = "" if entry.task is None else shown_id(entry.task.id)
+        cells = (_time(entry), entry.family or "?", entry.model, str(entry.state), task)
+        table.add_row(*cells, entry.name or "")
     return table
 
 
@@ -149,13 +193,25 @@ def _entry_record(entry: Entry) -> dict[str, Any]:
     task = entry.task
     return {
         "key": entry.key,
-        "time": datetime.fromtimestamp(entry.time, UTC).isoformat(timespec="seconds"),
+        "time": _time(entry),
         **attributes(entry, "family", "model"),
+        "state": str(entry.state),
         "once": entry.name,
         **attributes(entry, "reason"),
         "candidate_id": entry.candidate,
         "task_id": None if task is None else task.id,
     }
+
+
+def _time(entry: Entry) -> str:
+    return datetime.fromtimestamp(entry.time, UTC).isoformat(timespec="seconds")
+
+
+def _say_nothing_in(books: Ledger) -> None:
+    say(
+        f"no request that costs money is recorded in {books.place}: they are recorded only where a "
+        "limit or a ledger is set"
+    )
 
 
 def _named(entry: Entry) -> str:

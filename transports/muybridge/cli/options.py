@@ -49,20 +49,21 @@ def family_options(family: Family) -> list[click.Parameter]:
                 click.Option(
                     ["--unlisted-model", UNLISTED],
                     metavar="NAME",
-                    help="Send a model that is not listed; the limits of single models are then "
+                    help="Use a model that is not in the list. The limits of single models are "
                     "not checked.",
                 )
             )
     rules = [rule for field in family.fields for rule in media_rules(field)]
-    if any(rule.base64 and not rule.base64_stated for rule in rules):
-        options.append(
-            click.Option(
-                ["--allow-inline", ALLOW_INLINE],
-                is_flag=True,
-                help="Send @FILE although the specification does not say that the service reads "
-                "files; it may charge for the request and ignore them.",
-            )
+    options.append(
+        click.Option(
+            ["--allow-inline", ALLOW_INLINE],
+            is_flag=True,
+            # Elsewhere it is taken as well, so that the error is about the file.
+            hidden=not any(rule.base64 and not rule.base64_stated for rule in rules),
+            help="Allow @FILE for fields that may not accept files. The service may charge for the "
+            "request and ignore the file.",
         )
+    )
     options.append(
         click.Option(
             ["--extra", EXTRA],
@@ -160,7 +161,7 @@ def timeout(meaning: str) -> click.Option:
 
 def output(*, required: bool = False) -> click.Option:
     """Return `-o`."""
-    meaning = "Save the result there: a file, or a folder, where the name is made from the id."
+    meaning = "File or folder for the result. In a folder, the file is named after the task."
     return _option("-o", "--output", metavar="PATH", required=required, help=meaning)
 
 
@@ -170,16 +171,20 @@ def text_output() -> click.Option:
         "-o",
         "--output",
         metavar="PATH",
-        help="Save the pictures of the answer there: a file or a folder [default: this folder].",
+        help="File or folder for pictures in the answer [default: the current folder].",
     )
 
 
-JSON: click.Option = _option("--json", is_flag=True, help="Print one JSON document on stdout.")
+JSON: click.Option = _option("--json", is_flag=True, help="Print JSON on stdout.")
+JSON_LINES: click.Option = _option(
+    "--json", is_flag=True, help="Print one JSON object a line on stdout."
+)
+"""For commands that report events."""
 _LOCAL: Mapping[str, Any] = {
     "is_flag": True,
     "expose_value": False,
     "callback": _store,
-    "help": "Use a service that is started for this command: no key, nothing is charged.",
+    "help": "Use the local service: no key, no cost. It always draws a horse.",
 }
 LOCAL: click.Option = click.Option(["--local"], **_LOCAL)
 local: Callable[[Command], Command] = click.option("--local", **_LOCAL)
@@ -197,20 +202,20 @@ TEXT_BASE_URL: click.Option = _option(
 PLAIN_HTTP_PROXY: click.Option = _option(
     "--allow-plain-http-proxy",
     is_flag=True,
-    help="Send the key in clear text through the environment's proxy, if the URL is http:.",
+    help="Allow sending the key unencrypted through a proxy, for http:// URLs.",
 )
-JOURNAL: Final = "The database that has the journal: postgresql://USER@HOST/DATABASE."
+JOURNAL: Final = "The database with the journal: postgresql://USER@HOST/DATABASE."
 """The help of the option that names a database."""
 SIDECAR: click.Option = _option(
     "--sidecar",
     is_flag=True,
-    help="Write a JSON file beside each result: its task, model, times and checksum.",
+    help="Write a JSON file next to each result: its task, model, times and checksum.",
 )
 _INSECURE_DOWNLOADS: Mapping[str, Any] = {
     "is_flag": True,
     "expose_value": False,
     "callback": _store,
-    "help": "Download by plain http and from private hosts, too.",
+    "help": "Also allow downloads over plain http and from private hosts.",
 }
 INSECURE_DOWNLOADS: click.Option = click.Option(
     ["--allow-insecure-downloads"], **_INSECURE_DOWNLOADS
@@ -233,7 +238,7 @@ CONNECTION: tuple[click.Option, ...] = (
     _option(
         "--allow-plain-http",
         is_flag=True,
-        help="Send the key in clear text, if the base URL is http: on another machine.",
+        help="Allow sending the key unencrypted to an http:// base URL on another machine.",
     ),
     PLAIN_HTTP_PROXY,
     VERBOSE,
@@ -243,36 +248,49 @@ PRICES: click.Option = _option(
     "--prices",
     metavar="PATH",
     envvar=PRICES_VARIABLE,
-    help="Your prices, a TOML file [default: MUYBRIDGE_PRICES].",
+    help="Your prices, a TOML file [default: $MUYBRIDGE_PRICES].",
 )
+rate_limit: Callable[[Command], Command] = click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Maximum requests a second, of all workers together; inf for no limit [default: "
+    "unchanged; at first no limit].",
+)
+"""The request rate of a batch, as a decorator."""
 LEDGER: click.Option = _option(
     "--ledger",
     metavar="PATH",
-    help="The record of paid requests [default: MUYBRIDGE_LEDGER, or in your state folder].",
+    help="The record of requests that cost money [default: $MUYBRIDGE_LEDGER, or a file in your "
+    "state folder].",
 )
 LIMITS: tuple[click.Option, ...] = (
-    _option("--max-creates", metavar="N", help="Most creates that the ledger may have."),
-    _option("--max-pictures", metavar="N", help="Most pictures."),
-    _option("--max-seconds", metavar="S", help="Most seconds of video."),
-    _option("--max-calls", metavar="N", help="Most text requests."),
-    _option("--max-cost", metavar="AMOUNT", help="Most money, by --prices."),
+    _option("--max-creates", metavar="N", help="Maximum number of creates since the ledger began."),
+    _option("--max-pictures", metavar="N", help="Maximum number of pictures."),
+    _option("--max-seconds", metavar="S", help="Maximum seconds of video."),
+    _option("--max-calls", metavar="N", help="Maximum number of text requests."),
+    _option("--max-cost", metavar="AMOUNT", help="Maximum cost, at the prices in --prices."),
     _option(
         "--per",
         type=click.Choice(["day", "month"]),
-        help="Count from the beginning of the day or month, in UTC [default: everything].",
+        help="Apply the limits per day or month, in UTC [default: to everything in the ledger].",
     ),
     LEDGER,
 )
 """The budget."""
 BATCH_LIMITS: tuple[click.Option, ...] = (
-    _option("--max-creates", metavar="N", help="Most creates of the batch, whoever sends them."),
-    _option("--max-pictures", metavar="N", help="Most pictures."),
-    _option("--max-seconds", metavar="S", help="Most seconds of video."),
-    _option("--max-cost", metavar="AMOUNT", help="Most money, by --prices."),
+    _option(
+        "--max-creates",
+        metavar="N",
+        help="Maximum number of creates in this batch, on all machines together.",
+    ),
+    _option("--max-pictures", metavar="N", help="Maximum number of pictures."),
+    _option("--max-seconds", metavar="S", help="Maximum seconds of video."),
+    _option("--max-cost", metavar="AMOUNT", help="Maximum cost, at the prices in --prices."),
 )
 """The budget of a batch that several machines share."""
 WAITING: tuple[click.Option, ...] = (
-    poll_interval("Seconds between result queries [default: the service's pace]"),
+    poll_interval("Seconds between result queries [default: as the service asks]"),
     timeout("Seconds to wait in all; the task continues afterwards [default: 3600]"),
 )
 """For commands that wait for a task."""
@@ -368,7 +386,11 @@ def _put_unlisted(body: dict[str, object], name: str) -> list[Problem]:
     if "model" in body:
         return [
             Problem(
-                "model", name, "alternatives", "is given beside --unlisted-model", "give only one"
+                "model",
+                name,
+                "alternatives",
+                "is given together with --unlisted-model",
+                "give only one",
             )
         ]
     body["model"] = unlisted(name)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from muybridge_protocol.observations import AnyEvent
 
 _MEBIBYTE = 1024 * 1024
+_LONG_WAIT = 5.0
+"""Seconds of silence that need a word."""
 
 
 class Progress:
@@ -33,6 +35,8 @@ class Progress:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
+        self._has_task = False
+        self._has_told_wait = False
 
     @property
     def elapsed(self) -> str:
@@ -48,7 +52,9 @@ class Progress:
         match event:
             case Submitted():
                 self._began = time.monotonic()
+                self._has_task = True
             case Polled(result, changed=True):
+                self._has_task = True
                 self.say(f"{readable(result.status, 40)} after {self.elapsed}")
             case WillRetry() | ServiceSilent() | Throttled():
                 self.say(event.sentence())
@@ -56,7 +62,10 @@ class Progress:
                 pass
 
     def waiting(self, seconds: float) -> None:
-        """Note that nothing happens for *seconds*."""
+        """Note that nothing happens for *seconds*. The first long wait for a task is reported."""
+        if self._has_task and not self._has_told_wait and seconds >= _LONG_WAIT:
+            self._has_told_wait = True
+            self.say(f"next query in {seconds:.0f} s (--poll-interval sets the pace)")
 
 
 class LiveProgress(Progress):

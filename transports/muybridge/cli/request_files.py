@@ -23,7 +23,7 @@ def items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
     from muybridge.batch.items import LINES, WrongItem, located, parsed  # noqa: PLC0415  it loads all families
 
     if file.isatty():
-        say("reading requests from this terminal, one JSON object a line; Ctrl-D ends")
+        say("type one JSON object per line; press Ctrl-D to finish")
     path = path_of(file)
     if path is not None and path.suffix.lower() not in LINES:
         for where, value in located(path):

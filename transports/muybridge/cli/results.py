@@ -30,7 +30,10 @@ def print_result(invocation: Invocation, result: Result, path: Path | None) -> N
     else:
         expires = expiry(result)
         if invocation.local:
-            say("the local service has ended, and the URL with it: -o PATH saves the result")
+            say(
+                "the URL no longer works, because the local service has ended; -o PATH saves the "
+                "result"
+            )
         elif expires is not None:
             say(f"the URL works until {expires}")
         answer(result.url or "")

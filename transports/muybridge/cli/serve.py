@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
-    help="Port to listen on; 0 takes any that is free.",
+    help="Port to listen on; 0 for any free port.",
 )  # fmt: skip
 @click.option(
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True,
-    help="How much faster than usual tasks are done.",
+    help="Speed of the tasks; 20 is twenty times faster than usual.",
 )  # fmt: skip
 @click.option(
     "--api-key-file", metavar="FILE", help="Accept the key in FILE, instead of a new one."
@@ -61,7 +61,7 @@ def serve(
 
     Whatever the prompt says, every file shows a galloping horse with the prompt as its caption.
 
-    What is printed on stdout sets this library's environment:
+    Paste the line that it prints into another shell:
 
     \b
       export MUYBRIDGE_BASE_URL=... MUYBRIDGE_TEXT_BASE_URL=... MUYBRIDGE_API_KEY=...
@@ -75,10 +75,14 @@ def serve(
     invocation.api_key_file = api_key_file
     given = invocation.read_key()
     if not is_loopback(host):
-        say(f"warning: {host} can be reached from other machines, and the key in clear text")
+        say(f"warning: other machines can connect to {host}, and the key is sent unencrypted")
 
     def ready(service: LocalService) -> None:
-        say(f"serving on {service.base_url} until Ctrl-C; a browser shows its tasks there")
+        say(
+            f"serving on {service.base_url} (open it in a browser to see the tasks); Ctrl-C stops "
+            "it"
+        )
+        say("results are queried at the service's pace; --poll-interval 0.1 is quicker here")
         # The key of a file may be a real one, so that only its place is printed.
         if invocation.json:
             key = service.api_key if api_key_file is None else None

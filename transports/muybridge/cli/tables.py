@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.command(params=[JSON])
 @pass_invocation
 def families(invocation: Invocation) -> None:
-    """Show the families: what they make, how long that takes and is kept.
+    """List the families: what they make, how often to poll, and how long results are kept.
 
     With --json: {ok, families: [{name, media, create_path, resolution, duration, pacing,
     retention, fields, relations, models, ...}]}.
@@ -57,7 +57,7 @@ def families(invocation: Invocation) -> None:
             "yes" if family.makes_audio else "",
             f"{pace_of(pacing)}{' (assumed)' if pacing.assumed else ''}",
             family.retention.note,
-            str(len(family.models) or "not shown"),
+            str(len(family.models) or "not documented"),
         )
     show([table])
 
@@ -96,8 +96,8 @@ def models(invocation: Invocation, family: str | None) -> None:
 def schema(out: str | None) -> None:
     """Print the service's description: an OpenAPI 3.1 document, in JSON.
 
-    It is made from the tables that requests are checked with, and holds every endpoint and each
-    rule that a schema can express. With --out, the file's path is printed.
+    It contains every endpoint, and every rule that JSON Schema can express. With --out, the file's
+    path is printed.
     """
     from muybridge_protocol.openapi import openapi_document  # noqa: PLC0415  no table needs it
 
@@ -130,7 +130,7 @@ def _portrait(family: Family) -> Iterator[RenderableType]:
 
     yield Line(f"{family.name}: {summary(family)} (POST {family.create_path})", style="bold")
     if family.models:
-        table = _table("Model", "What sets it apart", "Billing", "Polled every")
+        table = _table("Model", "Notes", "Billing", "Polled every")
         for model in family.models:
             limits = "; ".join(part for part in (model.note, *model_limits(model)) if part)
             pace = pace_of(model.pacing or family.pacing)

@@ -45,7 +45,7 @@ class NotCompleted(ServiceError):
         return f"There is nothing to download yet (status: {self.status})."
 
 
-_TIMEOUT = "Seconds that one exchange may take [default: 60]"
+_TIMEOUT = "Seconds to wait for one response [default: 60]"
 
 
 @click.command(params=[JSON, timeout(_TIMEOUT), *CONNECTION])
@@ -83,8 +83,8 @@ def get(invocation: Invocation, task: str) -> None:
 def wait(invocation: Invocation, task: str) -> None:
     """Wait for a task, and save its result or print its URL.
 
-    A token, which create prints with --json, names the family, and with it the polling pace that
-    the service asks for.
+    Prefer the token (from `create --json`) to the id: it names the family, and so the poll
+    interval.
 
     With --json: {ok, task, result: {the record's fields}, expires_at, path}.
     """
@@ -102,14 +102,14 @@ def wait(invocation: Invocation, task: str) -> None:
         INSECURE_DOWNLOADS,
         JSON,
         timeout("Seconds that the download may take [default: 3600]"),
-        poll_interval("Passed on to the command that waits for a task without a result"),
+        poll_interval("Poll interval for the command that is printed if there is no result yet"),
         *CONNECTION,
     ]
 )
 @click.argument("source", metavar="ID|TOKEN|URL")
 @pass_invocation
 def download(invocation: Invocation, source: str) -> None:
-    """Save the result of a task, or what a URL leads to.
+    """Download the result of a task, or a result URL.
 
     Interrupted downloads resume. The key is never sent along.
 

@@ -51,7 +51,9 @@ from muybridge_protocol.text.responses import (
 if TYPE_CHECKING:
     from muybridge import ContentStream
 
-_TIMEOUT = "Seconds that the answer may take; stopping early may cost as much [default: 600]"
+_TIMEOUT = (
+    "Seconds to wait for the whole answer; one that is interrupted may be charged [default: 600]"
+)
 
 
 @click.command(
@@ -75,17 +77,19 @@ _TIMEOUT = "Seconds that the answer may take; stopping early may cost as much [d
     multiple=True,
     metavar="PATH",
     shell_complete=suggestions.files,
-    help="A picture or a video to look at; may be given several times.",
+    help="A picture or a video to look at; may be repeated.",
 )
 @click.option("--system", metavar="TEXT", help="Instructions for the model.")
 @click.option("--temperature", metavar="NUMBER", help="Randomness; lower is more deterministic.")
 @click.option("--top-p", metavar="NUMBER", help="Probability mass of nucleus sampling.")
-@click.option("--max-output-tokens", metavar="INTEGER", help="Most tokens to generate.")
+@click.option(
+    "--max-output-tokens", metavar="INTEGER", help="Maximum number of tokens to generate."
+)
 @click.option(
     "--schema",
     metavar="FILE|JSON",
     shell_complete=suggestions.files,
-    help="Ask for JSON by this JSON schema.",
+    help="Ask for JSON that follows this JSON schema.",
 )
 @click.option(
     "--tool",
@@ -93,10 +97,10 @@ _TIMEOUT = "Seconds that the answer may take; stopping early may cost as much [d
     multiple=True,
     metavar="FILE|JSON",
     shell_complete=suggestions.files,
-    help="A function that the model may call, as its declaration in JSON; may be given several "
-    "times. Calls are printed, not made.",
+    help="Declaration (JSON) of a function that the model may call; may be repeated. Calls are "
+    "printed, not executed.",
 )
-@click.option("--unlisted-model", is_flag=True, help="Send MODEL although it is not listed.")
+@click.option("--unlisted-model", is_flag=True, help="Use MODEL although it is not listed.")
 @click.option("--no-stream", is_flag=True, help="Ask for the whole answer in one response.")
 @local
 @pass_invocation

@@ -11,6 +11,8 @@ import click
 from muybridge_protocol.records.json import InvalidJson, JsonObject, as_object, read_json
 
 _DECLARATIONS = "functionDeclarations"
+_OF_A_FUNCTION = frozenset({"name", "description", "parameters", "type", "properties"})
+"""Fields of a function's declaration, or of the schema of its parameters."""
 
 
 def read_schema(given: str | None) -> dict[str, Any]:
@@ -43,9 +45,11 @@ def read_tools(given: Iterable[str]) -> list[JsonObject]:
             tool = as_object(item)
             if not tool:
                 raise _wrong("--tool", one, "it is not a JSON object, or an array of them")
+            if tool.get("type") == "function":  # as other protocols wrap a declaration
+                tool = as_object(tool.get("function")) or tool
             if isinstance(tool.get("name"), str):
                 functions.append(tool)
-            elif "name" in tool or "parameters" in tool:
+            elif not _OF_A_FUNCTION.isdisjoint(tool):
                 raise _wrong("--tool", one, "a function has no name")
             else:
                 others.append(tool)
@@ -58,8 +62,9 @@ def _read(option: str, given: str) -> Any:
         return read_json(given if inline else Path(given).read_bytes())
     except OSError as error:
         raise _wrong(option, given, error.strerror or str(error)) from None
-    except (InvalidJson, ValueError) as error:
-        raise _wrong(option, given, f"it is not JSON: {error}") from None
+    except ValueError as error:
+        said = error if isinstance(error, InvalidJson) else f"it is not JSON: {error}"
+        raise _wrong(option, given, str(said)) from None
 
 
 def _wrong(option: str, given: str, reason: str) -> click.UsageError:

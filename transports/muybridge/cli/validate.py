@@ -41,7 +41,7 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
 
     FILE is one that `muybridge batch run` takes: JSON lines (.jsonl), a JSON array (.json) or CSV
     (.csv). What is valid here is accepted there. From stdin, JSON lines are read. An item has the
-    family's name and the fields as they are sent, which may also stand in an object "body":
+    family's name and the fields as they are sent. The fields may also be in an object "body":
 
     \b
       {"family": "imga", "model": "imga", "prompt": "A horse", "name": "horse"}
@@ -51,13 +51,13 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
     \b
       {"line": 1, "family": "imga", "ok": true, "errors": []}
 
-    An error is {"field": ..., "message": ...} with the field's name on the wire, "" where it is
-    about the item as a whole. "warnings" of the same form name settings without effect. In a JSON
-    array, "item" replaces "line". Exit code 0 when all items are valid, 1 when some are
+    An error is {"field": ..., "message": ...}; the field has the service's name, and is "" if the
+    error is about the whole item. "warnings" look the same and name settings that have no effect.
+    In a JSON array, "item" replaces "line". Exit code 0 when all items are valid, 1 when some are
     not.
 
     With --media, "errors" also name broken rules about the media, whose fields may be like
-    "referenceVideos[0]", and "undecided" of the same form names the rules that cannot be decided.
+    "referenceVideos[0]", and "undecided" names the rules that could not be checked.
     """  # noqa: D301  click's own mark for lines that stay as they are
     write = sys.stdout.write
     sound = True

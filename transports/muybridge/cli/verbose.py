@@ -1,4 +1,4 @@
-"""`--verbose`: the library's own log on stderr, line by line."""
+"""The library's own log on stderr, line by line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ class _Lines(logging.Handler):
 
 
 @contextmanager
-def logging_to_stderr() -> Generator[None, None, None]:
-    """Log each call, request and response on stderr while the context lasts."""
-    logger = logging.getLogger("muybridge")
+def logging_to_stderr(name: str = "muybridge") -> Generator[None, None, None]:
+    """Log on stderr while the context lasts.
+
+    Args:
+        name: The logger: by default, the one of each call, request and response.
+    """
+    logger = logging.getLogger(name)
     before = logger.level, logger.propagate
     lines = _Lines()
     lines.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(message)s", "%H:%M:%S"))

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import click
 
-from muybridge.cli.batch_manifest import batch
+from muybridge.batch.worker import CONCURRENCY, CREATES
 from muybridge.cli.batch_progress import reporting
 from muybridge.cli.batch_reports import counted, journal_errors, show_shared
 from muybridge.cli.invocation import Invocation, pass_invocation
@@ -17,24 +17,27 @@ from muybridge.cli.options import (
     INSECURE_DOWNLOADS,
     JOURNAL,
     JSON,
+    JSON_LINES,
     PRICES,
     poll_interval,
+    rate_limit,
     timeout,
 )
 from muybridge.cli.terminal import answer, document, say
 from muybridge.drivers.interrupts import ignoring_signals
 
 
-@batch.command(params=[JSON, *BATCH_LIMITS, PRICES, *CONNECTION])
+@click.command(params=[JSON, *BATCH_LIMITS, PRICES, *CONNECTION])
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--journal", required=True, metavar="URL", help=JOURNAL)
 @click.option("--name", required=True, help="The name of the batch.")
 @click.option(
-    "--rate",
-    type=click.FloatRange(0, min_open=True),
-    metavar="N",
-    help="Most requests a second of all workers at this service, or inf [default: unchanged].",
+    "--out",
+    metavar="PLACE",
+    help="Where all workers store results: s3://BUCKET/PREFIX, or the absolute path of a folder "
+    "[default: unchanged; each worker has its own --out].",
 )
+@rate_limit
 @pass_invocation
 @click.pass_context
 def submit(
@@ -44,13 +47,14 @@ def submit(
     *,
     journal: str,
     name: str,
+    out: str | None,
     rate: float | None,
 ) -> None:
-    """Begin a batch of the requests of FILE in a database, or append to it. Nothing is sent.
+    """Put the requests of FILE into a database as a batch, or add new ones to it.
 
-    FILE is as for `batch run`, and every request is checked. `muybridge worker` sends them, on as
-    many machines as you like. Limits count what all of them send of this batch. Submit the same
-    FILE again to change them.
+    FILE is as for `batch run`, and every request is checked. Nothing is sent: `muybridge worker`
+    does that, on as many machines as you like. The limits apply to all workers together. Submit the
+    same FILE again to change them, or --out, which workers read when they start.
 
     With --json: {ok, counts}.
     """
@@ -70,19 +74,20 @@ def submit(
             rate=rate,
             budget=invocation.read_budget(),
             prices=invocation.read_prices(),
+            out=out,
         )
     if invocation.json:
         document({"ok": True, "counts": dict(report.counts)})
         return
     answer(counted(report.counts))
-    words = shlex.join(["--batch", name, "--out", name])
-    say(f"to work on it, on any machine: muybridge worker --journal URL {words}")
+    words = shlex.join(["--batch", name, *([] if report.out else ["--out", name])])
+    say(f"to start a worker, on any machine: muybridge worker --journal URL {words}")
 
 
 @click.command(
     params=[
-        JSON,
-        poll_interval("Seconds between result queries [default: the service's pace]"),
+        JSON_LINES,
+        poll_interval("Seconds between result queries [default: as the service asks]"),
         timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
         INSECURE_DOWNLOADS,
         *CONNECTION,
@@ -92,20 +97,21 @@ def submit(
 @click.option("--batch", "name", required=True, metavar="NAME", help="The name of the batch.")
 @click.option(
     "--out",
-    required=True,
     metavar="DIR",
-    help="Where results go: a folder on this machine, or s3://BUCKET/PREFIX.",
+    help="Where results go: a folder on this machine, or s3://BUCKET/PREFIX [default: the place "
+    "that the batch was submitted with].",
 )
 @click.option(
     "--spool",
     metavar="DIR",
     help="The folder on this machine for unfinished downloads, and for responses while the "
-    "database is away [default: --out, or the user's state folder if that is in S3]",
+    "database is unreachable [default: the --out folder; if --out is in S3, a folder in your "
+    "state folder]",
 )
 @click.option(
     "--creates",
     type=click.IntRange(1, 256),
-    default=4,
+    default=CREATES,
     show_default=True,
     metavar="N",
     help="How many creates there may be under way at once.",
@@ -113,7 +119,7 @@ def submit(
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 256),
-    default=32,
+    default=CONCURRENCY,
     show_default=True,
     metavar="N",
     help="How many tasks there may be in progress at once.",
@@ -126,7 +132,7 @@ def worker(
     *,
     journal: str,
     name: str,
-    out: str,
+    out: str | None,
     spool: str | None,
     creates: int,
     concurrency: int,
@@ -144,20 +150,19 @@ def worker(
     """
     from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same
-    from muybridge.batch.stores import open_store  # noqa: PLC0415  the same
+    from muybridge.cli.verbose import logging_to_stderr  # noqa: PLC0415  it loads logging
     from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
 
     shared = batches.SharedBatch(journal, name)
-    try:
-        open_store(out)
-    except (ValueError, ModuleNotFoundError) as error:
-        raise click.BadParameter(str(error), context, param_hint="--out") from None
     interrupted: KeyboardInterrupt | None = None
     with journal_errors(context, invocation), ExitStack() as ending:
         with ExitStack() as stack:
             client = stack.enter_context(Client(**invocation.client_settings(stack)))
             event = stack.enter_context(reporting(json=invocation.json))
-            stack.enter_context(invocation.log())
+            if invocation.verbose:
+                stack.enter_context(invocation.log())
+            else:  # what the worker waits for, at least
+                stack.enter_context(logging_to_stderr("muybridge.batch"))
             try:
                 report = batches.work(
                     client,

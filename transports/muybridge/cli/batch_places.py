@@ -1,0 +1,33 @@
+"""Where a batch is: in a folder, or in a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from muybridge.cli.options import JOURNAL
+
+if TYPE_CHECKING:
+    from muybridge.batch.shared import Place
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def in_folder(command: Command) -> Command:
+    """Give *command* the argument that names a batch."""
+    return click.argument("folder", metavar="DIR", type=click.Path())(command)
+
+
+def in_database(command: Command) -> Command:
+    """Give *command* the option for a batch in a database."""
+    said = f"{JOURNAL} DIR is then the name of the batch."
+    return click.option("--journal", metavar="URL", help=said)(command)
+
+
+def place_of(folder: str, journal: str | None) -> Place:
+    """Return the batch that the argument and the option name."""
+    from muybridge.batch import SharedBatch  # noqa: PLC0415  only where it is needed
+
+    return folder if journal is None else SharedBatch(journal, folder)
