@@ -15,7 +15,8 @@ from batch.billing import BillingServer
 from processes import Nursery
 
 from .audit import Audit, ambiguous_orders, audit, saved_orders
-from .celery_worker import broker, strikes
+from .brokers import files
+from .celery_worker import strikes
 from .recipes import save_recipe
 from .strikes import Strikes
 from .workers import kill_all, last_output
@@ -46,7 +47,7 @@ class Shop:
         self._task = task
         self._struck = struck
         self._celery = Celery("shop")
-        self._celery.conf.update(broker(folder))
+        self._celery.conf.update(files(folder))
         self._open: set[str] = set()
 
     def serve(self, worker: Future[Any]) -> bool:

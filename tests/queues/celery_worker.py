@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
-from processes import serve
+from .brokers import files
+from .strikes import ALL, CREATING, CREATING_NAIVELY, SELF, Moment, Strikes, on_a_rampage
+from .workers import load_recipe, run_celery, serve_celery
 
-from .strikes import ALL, CREATING, CREATING_NAIVELY, SELF, Moment, Strikes
-from .workers import load_recipe
-
-_PATIENCE = 0.05
-"""Seconds until a lost process is believed to be lost."""
 _QUEUES_NEXT: dict[str, Any] = {
     "target": "celery.app.task:Task",
     "name": "apply_async",
@@ -48,55 +44,43 @@ def strikes(folder: Path, most: int, *, pool: str, naive: bool) -> Strikes:
     return Strikes(folder / "kills", in_child | _IN_PARENT, turns, most)
 
 
-def broker(folder: Path) -> dict[str, Any]:
-    """Return the settings of a broker in *folder*, which consists of files."""
-    options: dict[str, Any] = {
-        "data_folder_in": str(folder / "queue"),
-        "data_folder_out": str(folder / "queue"),
-        "control_folder": str(folder / "control"),
-        "processed_folder": str(folder / "processed"),
-        "store_processed": True,
-        "polling_interval": 0.01,
-    }
-    return {
-        "broker_url": "filesystem://",
-        "broker_transport_options": options,
-        "worker_lost_wait": _PATIENCE,
-    }
+def rampage(folder: Path, most: int, pace: float) -> Strikes:
+    """Return the kills and pauses of many workers on naive tasks in *folder*."""
+    return on_a_rampage(folder / "kills", CREATING_NAIVELY, most, pace)
 
 
 def work(
-    folder: str, url: str, *, pool: str, most: int = 0, naive: bool = False, slots: int = 3
+    folder: str,
+    url: str,
+    broker: dict[str, Any] | None = None,
+    *,
+    pool: str,
+    most: int = 0,
+    naive: bool = False,
+    slots: int = 3,
+    pace: float = 0.0,
 ) -> int:
     """Work on the queue in *folder* until this process is killed.
 
     Args:
         folder: The folder of the run.
         url: Where the service is.
+        broker: Celery's settings for the broker, or None for one in the folder.
         pool: Celery's pool.
         most: How many kills there are.
         naive: Whether the task is the naive one.
         slots: How many tasks it works on at once.
+        pace: The fewest seconds between kills on a rampage, which has pauses as well, or 0.
     """
     orders = load_recipe(Path(folder), url)
-    orders.app.conf.update(broker(Path(folder)))
-    strikes(Path(folder), most, pool=pool, naive=naive).install()
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"]
-    orders.app.worker_main(["worker", "-P", pool, "-c", str(slots), *quiet])
+    orders.app.conf.update(broker or files(Path(folder)))
+    if pace:
+        rampage(Path(folder), most, pace).install()
+    else:
+        strikes(Path(folder), most, pool=pool, naive=naive).install()
+    run_celery(orders.app, pool=pool, slots=slots)
     return 0
 
 
 if __name__ == "__main__":
-    warnings.resetwarnings()  # other people's libraries may warn
-    serve(
-        work,
-        "celery.bin.celery",
-        "celery.concurrency.prefork",
-        "celery.concurrency.solo",
-        "celery.worker.worker",
-        "kombu.transport.filesystem",
-        "muybridge.ledger.once",
-        "muybridge.ledger.sqlite_store",
-        "muybridge.wire.requests_transport",
-        "muybridge_protocol.families.imgb",
-    )
+    serve_celery(work, "muybridge.ledger.once", "muybridge.ledger.sqlite_store")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from batch.billing import BillingServer
+from batch.fixtures import postgres, server, shared
 from processes import Nursery
+
+__all__ = ["postgres", "server", "shared"]
 
 
 @pytest.fixture(autouse=True)
@@ -31,13 +33,6 @@ def dbos() -> Iterator[Nursery]:
     """Forks applications with DBOS."""
     with Nursery("queues.dbos_worker") as nursery:
         yield nursery
-
-
-@pytest.fixture
-def server() -> Iterator[BillingServer]:
-    """The service."""
-    with BillingServer() as running:
-        yield running
 
 
 @pytest.fixture

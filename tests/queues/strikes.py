@@ -1,4 +1,4 @@
-"""The moments at which a process is killed, and which of its processes dies.
+"""The moments at which a process is killed or paused, and which of its processes that is.
 
 Every process of a run adds its kill to one file just before it strikes. So all of them know which
 moment has had its turn least often, and no moment is missed.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +19,8 @@ from typing import Any
 
 import attrs
 
-SELF, ALL = "the process", "the whole worker"
+SELF, ALL, PARENT = "the process", "the whole worker", "its parent"
+PAUSE = "the process, which is paused"
 _SPARED = 0.3
 """How often a due moment passes, so that not always the first process dies."""
 
@@ -48,12 +51,14 @@ class Strikes:
         moments: The moments, by name.
         turns: How often each has its turn in a round, by moment and victim.
         most: How many kills there are in all.
+        pace: The fewest seconds between two of them.
     """
 
     file: Path
     moments: Mapping[str, Moment]
     turns: Mapping[tuple[str, str], int]
     most: int
+    pace: float = 0.0
 
     @property
     def hits(self) -> Counter[tuple[str, str]]:
@@ -63,6 +68,16 @@ class Strikes:
         # The last line may be half written.
         lines = self.file.read_text("utf-8").rpartition("\n")[0].splitlines()
         return Counter((name, victim) for name, victim in (line.split("\t") for line in lines))
+
+    @property
+    def paused(self) -> list[int]:
+        """The processes that were paused, one after the other."""
+        file = self._file_of_paused
+        return [*map(int, file.read_text("utf-8").split())] if file.exists() else []
+
+    @property
+    def _file_of_paused(self) -> Path:
+        return self.file.with_name("paused")
 
     @property
     def are_over(self) -> bool:
@@ -94,16 +109,27 @@ class Strikes:
         hits = self.hits
         if hits.total() >= self.most or random.random() < _SPARED:  # noqa: S311  no secret
             return
+        if hits and time.time() < self.file.stat().st_mtime + self.pace:
+            return
         rounds = {turn: hits[turn] // often for turn, often in self.turns.items()}
-        for victim in (SELF, ALL):
+        for victim in (SELF, ALL, PARENT, PAUSE):
             if rounds.get((name, victim)) == min(rounds.values()):
                 self._kill(name, victim)
+                return
 
     def _kill(self, name: str, victim: str) -> None:
         with self.file.open("a", encoding="utf-8") as file:
             file.write(f"{name}\t{victim}\n")
-        # A pool's parent takes its children with it, save one that it is just forking.
-        os.kill(os.getpid() if victim is SELF else -os.getpgrp(), signal.SIGKILL)
+        if victim is PAUSE:
+            with self._file_of_paused.open("a", encoding="utf-8") as file:
+                file.write(f"{os.getpid()}\n")
+            # Not just any thread of the process: this one must not go on meanwhile.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+        elif victim is PARENT:
+            os.kill(os.getppid(), signal.SIGKILL)
+        else:
+            # A pool's parent takes its children with it, save one that it is just forking.
+            os.kill(os.getpid() if victim is SELF else -os.getpgrp(), signal.SIGKILL)
 
 
 _LEDGER = "muybridge.ledger.ledger:Ledger"
@@ -133,3 +159,14 @@ TAKING_TURNS = {
 """The moments of a create within a turn at a shared batch."""
 CREATING_NAIVELY = _SENT
 """The moments of `create`, without a ledger."""
+TAKING_TURNS_PAUSED = {"claimed": Moment(_JOURNAL, "take", after=True), **TAKING_TURNS}
+_PAUSED = ("claimed", "armed", "sent", "response received")
+
+
+def on_a_rampage(file: Path, moments: Mapping[str, Moment], most: int, pace: float) -> Strikes:
+    """Return strikes of which a sixth are pauses, and the others kill child, worker or parent."""
+    killed = {SELF: 2, ALL: 1, PARENT: 1}
+    fatal = [name for name in moments if name != "claimed"]
+    turns = {(name, victim): often for name in fatal for victim, often in killed.items()}
+    turns |= {(name, PAUSE): 1 for name in moments if name in _PAUSED}
+    return Strikes(file, moments, turns, most, pace)

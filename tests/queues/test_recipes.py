@@ -18,7 +18,7 @@ from muybridge.ledger import State, open_ledger
 from processes import Nursery
 
 from .audit import ambiguous_orders, saved_orders
-from .celery_worker import broker
+from .brokers import files
 from .recipes import save_recipe
 from .workers import kill_all, last_output
 
@@ -72,7 +72,7 @@ def working(
     """Run a Celery worker."""
     save_recipe("Celery", folder / "orders.py")
     shop = Celery("shop")
-    shop.conf.update(broker(folder))
+    shop.conf.update(files(folder))
     with ThreadPoolExecutor(1) as waiting:
         worker = celery.start(folder=str(folder), url=server.url, pool="prefork", slots=slots)
         ended = waiting.submit(celery.wait)

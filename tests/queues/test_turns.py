@@ -13,7 +13,6 @@ import pytest
 from celery import Celery
 
 from batch.billing import PNG, BillingServer
-from batch.postgres_server import Postgres, running
 from muybridge import batch
 from muybridge.batch import SharedBatch, State
 from muybridge.workers.messages import TASK
@@ -21,7 +20,7 @@ from muybridge_protocol.service import Service
 from processes import Nursery
 
 from .audit import Audit, pictures
-from .celery_worker import broker
+from .brokers import BROKERS, QUEUE, Broker
 from .turns_worker import strikes
 from .workers import KEY, kill_all, last_output
 
@@ -29,6 +28,7 @@ _PATIENCE = 5.0
 _CRASHES = 20
 KILLS = {"prefork": 11, "solo": 6}
 """The fewest kills that hit every moment."""
+SAMPLE = {("prefork", "Redis"), ("solo", "files")}
 Kill = Callable[[str, int], Audit]
 
 
@@ -39,17 +39,6 @@ def nursery() -> Iterator[Nursery]:
         yield forking
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    with running() as serving:
-        yield serving
-
-
-@pytest.fixture
-def shared(postgres: Postgres) -> SharedBatch:
-    return SharedBatch(postgres.fresh(), "horses")
-
-
 def submit(server: BillingServer, shared: SharedBatch, count: int) -> None:
     orders = [
         {"family": "imgb", "model": "imgb-2", "prompt": f"order-{n}", "name": f"order-{n}"}
@@ -58,10 +47,17 @@ def submit(server: BillingServer, shared: SharedBatch, count: int) -> None:
     batch.submit(shared, orders, Service(base_url=server.url))
 
 
-def queue(folder: Path) -> Any:
-    """Return what sends messages to the queue in *folder*, as any program can."""
+@pytest.fixture
+def broker(request: pytest.FixtureRequest, folder: Path) -> Iterator[Broker]:
+    """What a test names."""
+    with BROKERS[request.param](folder) as serving:
+        yield serving
+
+
+def sender(broker: Broker) -> Any:
+    """Return what sends messages to the queue, as any program can."""
     app = Celery("shop")
-    app.conf.update(broker(folder), task_default_queue="muybridge")
+    app.conf.update(broker.settings, task_default_queue=QUEUE)
     return app
 
 
@@ -98,20 +94,23 @@ def is_over(shared: SharedBatch) -> bool:
 
 
 @pytest.fixture
-def kill(nursery: Nursery, folder: Path, server: BillingServer, shared: SharedBatch) -> Kill:
+def kill(
+    nursery: Nursery, folder: Path, server: BillingServer, shared: SharedBatch, broker: Broker
+) -> Kill:
     """Return what kills workers of a pool, as often as it is told, and prints what was found."""
 
     def go(pool: str, kills: int) -> Audit:
         struck = strikes(folder, kills, pool=pool)
-        orders, crashes, over = 0, 0, False
-        app = queue(folder)
+        orders, workers, crashes, over = 0, 0, 0, False
+        app = sender(broker)
         with ThreadPoolExecutor(1) as waiting:
             while not over:
-                for path in (folder / "queue").iterdir():
-                    path.unlink(missing_ok=True)  # the broker is flushed
+                workers += 1
+                if workers % 2:  # else the broker repeats what the last worker had taken
+                    broker.flush()
                 worker = nursery.start(
-                    folder=str(folder), url=server.url, database=shared.url, pool=pool,
-                    most=kills,
+                    folder=str(folder), url=server.url, database=shared.url,
+                    broker=broker.settings, pool=pool, most=kills,
                 )  # fmt: skip
                 ended = waiting.submit(nursery.wait)
                 try:
@@ -132,8 +131,8 @@ def kill(nursery: Nursery, folder: Path, server: BillingServer, shared: SharedBa
                 assert crashes <= _CRASHES, last_output(folder)
         found = audit(folder, server, shared)
         cells = [
-            f"Celery, {pool}", "take_turn", struck.hits.total(), found.orders, found.posts,
-            len(found.doubles), len(found.lost), len(found.ambiguous),
+            f"Celery, {pool}, {broker.name}", "take_turn", struck.hits.total(), found.orders,
+            found.posts, len(found.doubles), len(found.lost), len(found.ambiguous),
         ]  # fmt: skip
         print("|", " | ".join(map(str, cells)), "|")  # noqa: T201  a row of the table of kills
         assert {*struck.turns} <= {*struck.hits}, struck.hits
@@ -142,7 +141,17 @@ def kill(nursery: Nursery, folder: Path, server: BillingServer, shared: SharedBa
     return go
 
 
-@pytest.mark.parametrize("pool", KILLS)
+@pytest.mark.parametrize(
+    ("pool", "broker"),
+    [
+        (pool, broker)
+        if (pool, broker) in SAMPLE
+        else pytest.param(pool, broker, marks=pytest.mark.nightly)
+        for broker in BROKERS
+        for pool in KILLS
+    ],
+    indirect=["broker"],
+)
 def test_no_item_is_paid_twice_or_lost(pool: str, kill: Kill) -> None:
     """Killed at every moment, with messages lost and repeated, each item is sent once at most."""
     found = kill(pool, KILLS[pool])
@@ -150,6 +159,7 @@ def test_no_item_is_paid_twice_or_lost(pool: str, kill: Kill) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("broker", BROKERS, indirect=True)
 @pytest.mark.parametrize("pool", KILLS)
 def test_many_kills(pool: str, kill: Kill) -> None:
     """The same holds for many kills."""
@@ -157,12 +167,17 @@ def test_many_kills(pool: str, kill: Kill) -> None:
     assert found.is_clean, found
 
 
+@pytest.mark.parametrize(
+    "broker",
+    ["files", "Redis", pytest.param("RabbitMQ", marks=pytest.mark.nightly)],
+    indirect=True,
+)
 def test_messages_of_others(
-    nursery: Nursery, folder: Path, server: BillingServer, shared: SharedBatch
+    nursery: Nursery, folder: Path, server: BillingServer, shared: SharedBatch, broker: Broker
 ) -> None:
     """Forged messages are refused, the worker goes on, and the key is written nowhere."""
     submit(server, shared, 2)
-    app = queue(folder)
+    app = sender(broker)
     app.conf.update(accept_content=["json", "pickle"])
     app.send_task("celery.map", ({"task": TASK}, [["horses"]]))
     app.send_task("os.system", ("true",))
@@ -173,10 +188,12 @@ def test_messages_of_others(
     app.send_task(TASK, ("horses",), chain=[app.signature(TASK, ("horses",))])
     app.send_task(TASK, ("mules",))
     app.send_task(TASK, ("horses",))
-    worker = nursery.start(folder=str(folder), url=server.url, database=shared.url, pool="solo")
+    worker = nursery.start(
+        folder=str(folder), url=server.url, database=shared.url, broker=broker.settings, pool="solo"
+    )
     try:
         ends = time.monotonic() + 60
-        while not is_over(shared) or list((folder / "queue").iterdir()):
+        while not is_over(shared) or not broker.is_empty():
             assert time.monotonic() < ends, last_output(folder)
             time.sleep(0.05)
     finally:
@@ -189,7 +206,7 @@ def test_messages_of_others(
         "it is for another task than muybridge.take_turn",
         "Received unregistered task of type 'os.system'",
         "it is not JSON in UTF-8",
-        "8192 are the most",
+        "the limit is 8192",
         "its arguments are not the name of a batch",
         "it has a time limit",
         "it asks for other tasks afterwards",

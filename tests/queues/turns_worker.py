@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
-import warnings
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from processes import serve
+from .strikes import (
+    ALL,
+    SELF,
+    TAKING_TURNS,
+    TAKING_TURNS_PAUSED,
+    Moment,
+    Strikes,
+    on_a_rampage,
+)
+from .workers import KEY, lead, run_celery, serve_celery
 
-from .celery_worker import broker
-from .strikes import ALL, SELF, TAKING_TURNS, Moment, Strikes
-from .workers import KEY, lead
-
+LEASE = 2.0
+"""Seconds for which a worker on a rampage is believed to be alive."""
 _IN_PARENT = {
     "before the acknowledgement": Moment("celery.worker.request:Request", "acknowledge"),
 }
@@ -34,15 +41,33 @@ def strikes(folder: Path, most: int, *, pool: str) -> Strikes:
     return Strikes(folder / "kills", TAKING_TURNS | _IN_PARENT, turns, most)
 
 
-def work(folder: str, url: str, database: str, *, pool: str, most: int = 0) -> int:
-    """Work on the queue in *folder* until this process is killed.
+def rampage(folder: Path, most: int, pace: float) -> Strikes:
+    """Return the kills and pauses of many workers in *folder*."""
+    return on_a_rampage(folder / "kills", TAKING_TURNS_PAUSED, most, pace)
+
+
+def work(
+    folder: str,
+    url: str,
+    database: str,
+    broker: dict[str, Any],
+    *,
+    pool: str,
+    most: int = 0,
+    pace: float = 0.0,
+    slots: int = 2,
+) -> int:
+    """Work on the queue of *broker* until this process is killed.
 
     Args:
         folder: The folder of the run.
         url: Where the service is.
         database: Where the batches are.
+        broker: Celery's settings for the broker.
         pool: Celery's pool.
         most: How many kills there are.
+        pace: The fewest seconds between kills on a rampage, which has pauses as well, or 0.
+        slots: How many turns it takes at once.
     """
     place = Path(folder)
     lead(place)
@@ -52,27 +77,19 @@ def work(folder: str, url: str, database: str, *, pool: str, most: int = 0) -> i
         MUYBRIDGE_JOURNAL=database,
         MUYBRIDGE_OUT=str(place / "pictures"),
         MUYBRIDGE_WORKER_CREATES="2",
-        MUYBRIDGE_WORKER_TURN="1",
+        MUYBRIDGE_WORKER_TURN="10" if pace else "1",
     )
     app: Any = import_module("muybridge.workers.celery_app").app
-    app.conf.update(broker(place))
-    strikes(place, most, pool=pool).install()
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"]
-    app.worker_main(["worker", "-P", pool, "-c", "2", *quiet])
+    app.conf.update(broker)
+    if pace:
+        tasks: Any = import_module("muybridge.workers.celery_app")
+        tasks.work = partial(tasks.work, lease=LEASE)
+        rampage(place, most, pace).install()
+    else:
+        strikes(place, most, pool=pool).install()
+    run_celery(app, pool=pool, slots=slots)
     return 0
 
 
 if __name__ == "__main__":
-    warnings.resetwarnings()  # other people's libraries may warn
-    serve(
-        work,
-        "celery.bin.celery",
-        "celery.concurrency.prefork",
-        "celery.concurrency.solo",
-        "celery.worker.worker",
-        "kombu.transport.filesystem",
-        "muybridge.batch.postgres",
-        "muybridge.wire.requests_transport",
-        "muybridge.workers.celery_app",
-        "muybridge_protocol.families.imgb",
-    )
+    serve_celery(work, "muybridge.batch.postgres", "muybridge.workers.celery_app")

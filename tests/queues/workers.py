@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
+
+from processes import serve
 
 KEY: Final = "sk-canary-4b1d97e2"
 POLL: Final = "0.05"
@@ -38,6 +42,34 @@ def lead(folder: Path) -> None:
     os.setpgrp()
     os.dup2(log, 1)
     os.dup2(log, 2)
+
+
+def run_celery(app: Any, *, pool: str, slots: int) -> None:
+    """Let a Celery worker work until this process is killed.
+
+    Args:
+        app: The application.
+        pool: Celery's pool.
+        slots: How many tasks it works on at once.
+    """
+    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"]
+    app.worker_main(["worker", "-P", pool, "-c", str(slots), *quiet])
+
+
+def serve_celery(work: Callable[..., int], *modules: str) -> None:
+    """Call *work* in a fork for each order of a nursery; *modules* are imported once."""
+    warnings.resetwarnings()  # other people's libraries may warn
+    serve(
+        work,
+        "celery.bin.celery",
+        "celery.concurrency.prefork",
+        "celery.concurrency.solo",
+        "celery.worker.worker",
+        "kombu.transport.filesystem",
+        "muybridge.wire.requests_transport",
+        "muybridge_protocol.families.imgb",
+        *modules,
+    )
 
 
 def kill_all(leader: int) -> None:
