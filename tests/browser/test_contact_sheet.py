@@ -6,10 +6,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from selenium.webdriver.common.by import By
 
 from muybridge import batch
 from muybridge.batch.journal_entries import NewItem
+from muybridge.batch.sheet.thumbnails import make_thumbnail
 from muybridge.batch.sqlite_journal import SqliteJournal
 
 from .window import Window
@@ -76,3 +78,32 @@ def test_the_sheet_fits_the_screen(sheet: Window, width: int) -> None:
         assert sheet.run("return document.documentElement.scrollWidth") <= width
     finally:
         sheet.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_sheet_that_was_copied_without_its_thumbnails_shows_the_pictures(
+    tmp_path: Path, window: Window
+) -> None:
+    """The page, which shows thumbnails, works beside the pictures alone, on a web server say."""
+    out = tmp_path / "out"
+    item = NewItem(name="horse", stem="1", family="imgb", body={"model": "imgb-2", "prompt": "-"})
+    SqliteJournal.create(out, "https://service.test", [item]).close()
+    db = sqlite3.connect(out / "journal" / "journal.sqlite3")
+    db.execute("UPDATE items SET state='downloaded', path='horse.png'")
+    db.commit()
+    db.close()
+    Image.new("RGB", (900, 600), "orange").save(out / "horse.png")
+    thumbnail = out / "journal" / "thumbnails" / "1.webp"
+    make_thumbnail(out / "horse.png", thumbnail)
+    sheet = batch.status(out).sheet
+    assert sheet is not None
+    window.open(sheet.as_uri())
+    window.until(lambda: width(window) == 480, "the thumbnail")
+    thumbnail.unlink()
+    window.open(sheet.as_uri())
+    window.until(lambda: width(window) == 900, "the picture")
+    (complaint,) = window.complaints()
+    assert "ERR_FILE_NOT_FOUND" in complaint
+
+
+def width(window: Window) -> int:
+    return int(window.run("return document.querySelector('img').naturalWidth"))

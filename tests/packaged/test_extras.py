@@ -42,17 +42,17 @@ MODULES = [
 ]
 ADVICE = re.compile(r'(\S+) needs ([a-z0-9]+): pip install "muybridge\[([a-z0-9]+)\]"')
 
-each_form = pytest.mark.parametrize(
-    ("form", "extra"),
-    [
-        *FORMS,
-        *(
-            pytest.param("sdist", extra, marks=pytest.mark.nightly)
-            for extra in EXTRAS
-            if extra != "all"
-        ),
-    ],
-)
+BOTH = [(form, extra) for form in ("wheel", "sdist") for extra in EXTRAS]
+FEW = [("wheel", ""), ("wheel", "requests"), ("wheel", EVERYTHING), ("sdist", "all")]
+"""With nothing, with one extra and with all: what is slow is tried there in every run."""
+
+
+def in_every_run(sample: list[tuple[str, str]]) -> pytest.MarkDecorator:
+    """Return the parameters of a test: all forms, of which those not in *sample* are nightly."""
+    return pytest.mark.parametrize(
+        ("form", "extra"),
+        [pytest.param(*each, marks=() if each in sample else pytest.mark.nightly) for each in BOTH],
+    )
 
 
 def test_extras() -> None:
@@ -69,7 +69,7 @@ def missing(environments: Environments, extra: str, form: str = "wheel") -> dict
     return found
 
 
-@each_form
+@in_every_run(FORMS)
 def test_what_is_missing_is_told(form: str, extra: str, environments: Environments) -> None:
     """A module or name that is not there says which extra brings it, and that extra brings it."""
     for name, message in missing(environments, extra, form).items():
@@ -96,7 +96,7 @@ def tools(scratch: Path, environments: Environments) -> Path:
     return folder
 
 
-@each_form
+@in_every_run(FEW)
 def test_purity_and_imports(
     form: str,
     extra: str,
