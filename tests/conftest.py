@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -53,6 +54,11 @@ def _bare_environment(
             monkeypatch.delenv(name, raising=False)
     state = tmp_path_factory.getbasetemp() / "state" / str(next(_numbers))
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected out of every garbage collection: it stays to the end."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -32,9 +32,7 @@ ARGUMENTS = {
     "wall: Returns Unix seconds. The other clock is the event loop's own.": (
         "clock: Tells the time, or None for this machine's."
     ),
-    "the one of the event loop: `AsyncioTransport` or\n            `TrioTransport`.": (
-        "`RequestsTransport`."
-    ),
+    "`AsyncioTransport` or `TrioTransport`.": "`RequestsTransport`.",
 }
 OWN = {"watch"}
 """What the blocking face does in its own way: there it is an iterator and no context."""
@@ -63,14 +61,12 @@ def copied(source: str, source_name: str, target: str, target_name: str) -> str:
 
 
 def constructor(source: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yield the lines of a class's arguments: in its docstring, and in its constructor."""
-    lines = source.splitlines()
+    """Yield the lines of the signature and docstring of a class's constructor."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
-            yield lines.index("    Args:", node.lineno), node.body[0].end_lineno or 0
             for part in node.body:
                 if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-                    yield part.lineno - 1, part.body[0].lineno - 1
+                    yield part.lineno - 1, part.body[0].end_lineno or 0
 
 
 def with_constructor(source: str, source_name: str, target: str, target_name: str) -> str:

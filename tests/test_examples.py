@@ -6,15 +6,17 @@ import ast
 import asyncio
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from inspect import signature
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
+from muybridge import AsyncClient, Client
 from muybridge.local import LocalService
 from muybridge_protocol.families import FAMILIES
 
@@ -34,6 +36,17 @@ def to_run(page: Path) -> object:
     """Return the parameter for *page*; where clients meet a proxy, tests may send paid requests."""
     marks = [pytest.mark.muybridge_paid_requests] if page.name == "proxy.md" else []
     return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+def hurried(initialize: Callable[..., None]) -> Callable[..., None]:
+    """Return *initialize* with a short poll interval, unless the clock is the page's own."""
+
+    def init(self: object, *arguments: Any, **options: Any) -> None:
+        if "clock" not in options:
+            options.setdefault("poll_interval", 0.1)
+        initialize(self, *arguments, **options)
+
+    return init
 
 
 class Cells:
@@ -67,8 +80,10 @@ def test_examples_run(
 ) -> None:
     """The Python on a page runs from top to bottom, and prints what the page shows.
 
-    Tests on the page run as under pytest.
+    Tests on the page run as under pytest. Clients poll more often than the real service allows.
     """
+    for client in (Client, AsyncClient):
+        monkeypatch.setattr(client, "__init__", hurried(client.__init__))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MUYBRIDGE_API_KEY", service.api_key)
     monkeypatch.setenv("MUYBRIDGE_BASE_URL", service.base_url)

@@ -58,7 +58,9 @@ Row = tuple[str, str, str]
 def rows() -> Iterator[Row]:
     """Yield the open question, the choice and its places from each row of the page."""
     for line in PAGE.splitlines():
-        if line.startswith("| ") and not line.startswith(("| open |", "| --- ")):
+        if line.startswith("| ") and not line.startswith(
+            ("| what the specification leaves open |", "| --- ")
+        ):
             opened, choice, where = line.removeprefix("| ").removesuffix(" |").split(" | ")
             yield opened, choice, where
 
@@ -158,8 +160,8 @@ def test_times() -> None:
     """The stated times of tasks are those of `Timing`."""
     timing = Timing()
     assert choice("how long a task waits").startswith(
-        f"an image {timing.image_queued:g} s and {timing.image_processing:g} s, a video "
-        f"{timing.video_queued:g} s and {timing.video_processing:g} s, divided by `speed`"
+        f"an image waits {timing.image_queued:g} s and takes {timing.image_processing:g} s, "
+        f"a video {timing.video_queued:g} s and {timing.video_processing:g} s, divided by `speed`"
     )
     assert f"each {timing.text_interval:g} s" in choice("how fast a stream arrives")
     assert choice("how long results are kept if") == f"{ASSUMED_RETENTION // DAY} day"
@@ -175,15 +177,15 @@ def test_limits() -> None:
         f"{told}, nested at most {emulator_intake.DEEPEST_NESTING} deep"
     )
     assert f"at least {LEAST_BASE64} digits" in choice("what a base64 `data:` URI")
-    assert f"a file counts {FILE_TOKENS}" in choice("tokens")
+    assert f"a file counts as {FILE_TOKENS} tokens" in choice("tokens")
     words = {8: "eight"}
-    assert f"a piece of {words[text_answer.CHUNK]} word pieces" in choice("how fast a stream")
+    assert f"one chunk of {words[text_answer.CHUNK]} word pieces" in choice("how fast a stream")
     assert choice("assets that exist").startswith(
         "`{}`, `{}` and `{}`, unless".format(*SEEDED_ASSETS)
     )
     headers = dict(api_headers(b"{}"))
     del headers["Content-Type"]
-    told = choice("headers beside")
+    told = choice("headers other than")
     assert told == ", ".join(f"`{name}: {value}`" for name, value in headers.items())
 
 
@@ -193,7 +195,7 @@ def test_media() -> None:
         body = {"model": "imga-pro", "resolution": edge}
         assert dimensions(FAMILIES["imga"], body).width == int(resolution)
     hint = drawable("\N{HORSE}")
-    assert f"`{hint}` stands for" in choice("the caption")
+    assert f"a hint such as `{hint}`" in choice("the caption")
     assert f"{SAMPLE_RATE // 1000} kHz" in choice("formats")
     told = choice("frames per second")
     assert told == "24; 12 above 2560x1440 pixels and 9 above 4096x2304"
@@ -247,10 +249,10 @@ def test_codes_of_errors() -> None:
 
 def test_what_the_client_decides() -> None:
     """The stated times, limits and statuses of the client are those of the code."""
-    assert choice("pace for a bare id").endswith(
+    assert choice("pace for a bare id, at first").endswith(
         f"{UNKNOWN_PACING.shortest:g} s growing to {UNKNOWN_PACING.longest:g} s"
     )
-    assert choice("pace of such a task while polls fail").endswith(
+    assert choice("pace for a bare id, while polls fail").endswith(
         f"{UNANSWERED_PACING.shortest:g} s growing to {UNANSWERED_PACING.longest:g} s"
     )
     assert max(family.pacing.longest for family in FAMILIES.values()) == UNANSWERED_PACING.longest
@@ -258,14 +260,14 @@ def test_what_the_client_decides() -> None:
     assert f"up to {LONGEST_BACKOFF:g} s if" in choice("a poll that fails")
     assert SILENCE == 10 * 60
     assert "after ten minutes" in choice("an outage")
-    assert f"that an outage of {OUTAGE:g} s or more held up" in PAGE
+    assert f"after an outage of {OUTAGE:g} s or more" in PAGE
     assert f"the {LIMIT:,} tasks" in choice("several waits for one task")
     assert f"the wait is at most {LONGEST_WAIT:g} s" in choice("`next_poll_at` in a far")
     assert f"within {NEWBORN:g} s" in choice("a 404 shortly after")
     assert f"up to {LONGEST_WAIT:g} s" in choice("a response to a poll with `Retry-Af")
     refused = [status for status, is_ in CREATE.statuses.items() if is_ is Verdict.REFUSED]
     told = choice("statuses other than 401 and 403")
-    assert told.startswith(" ".join(str(s) for s in refused if s not in (401, 403)))
+    assert told.startswith(", ".join(str(s) for s in refused if s not in (401, 403)))
     assert [s for s, is_ in CREATE.statuses.items() if is_ is Verdict.THROTTLED] == [429]
     assert is_identifier("a" * 1024)
     assert not is_identifier("a" * 1025)

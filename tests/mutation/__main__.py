@@ -15,9 +15,11 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from .groups import EQUIVALENT, GROUPS, Group
@@ -58,8 +60,21 @@ def main() -> None:
                 _say(f"{module}:{mutant.line}: {mutant.before}  ->  {mutant.after}")
         return
     load_what_all_need()
-    shares = [_run(group, options.only, options.seed, options.jobs) for group in groups]
+    with _database() if any(group.database for group in groups) else nullcontext():
+        shares = [_run(group, options.only, options.seed, options.jobs) for group in groups]
     sys.exit(any(share < GOAL for share in shares))
+
+
+@contextmanager
+def _database() -> Generator[None, None, None]:
+    """Run a database server that all trials share."""
+    server = import_module("tests.batch.postgres_server")
+    with server.running() as serving:
+        os.environ[server.SHARED] = str(serving.server.pgdata)
+        try:
+            yield
+        finally:
+            del os.environ[server.SHARED]
 
 
 def _all(group: Group, only: str, seed: int) -> list[tuple[str, Mutant]]:

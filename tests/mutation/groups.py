@@ -18,12 +18,14 @@ class Group:
         tests: What pytest runs; of these, the tests that execute the line of a mutant.
         sample: Of each module at most so many mutants are tried, other ones each day, where
             trying all would take a night; or None for all.
+        database: Whether the tests need PostgreSQL. All trials then share one server.
     """
 
     name: str
     modules: tuple[str, ...]
     tests: tuple[str, ...]
     sample: int | None = None
+    database: bool = False
 
 
 _DELIVERY = ("tests/core/test_delivery_tables.py", "tests/core/test_delivery.py")
@@ -229,6 +231,47 @@ _ALL = (
             "tests/batch/test_spool.py",
         ),
     ),
+    Group(
+        "postgres",
+        (
+            f"{_BATCH}.postgres.budgets",
+            f"{_BATCH}.postgres.connecting",
+            f"{_BATCH}.postgres.journal",
+            f"{_BATCH}.postgres.rates",
+            f"{_BATCH}.postgres.tables",
+            f"{_BATCH}.limits.spending",
+        ),
+        (
+            "tests/batch/test_postgres_journal.py",
+            "tests/batch/test_spending.py",
+            "tests/batch/test_workers.py::test_a_cost_that_is_unknown_is_refused",
+        ),
+        database=True,
+    ),
+    Group(
+        "stores",
+        (
+            f"{_BATCH}.file_names",
+            f"{_BATCH}.stores.folder",
+            f"{_BATCH}.stores.opening",
+            f"{_BATCH}.stores.places",
+            f"{_BATCH}.stores.s3",
+        ),
+        (
+            "tests/batch/test_foreign_files.py",
+            "tests/batch/test_full_disk.py",
+            "tests/batch/test_places.py",
+            "tests/batch/test_s3.py",
+            "tests/batch/test_worker_command.py",
+        ),
+        database=True,
+    ),
+    Group(
+        "decisions",
+        (f"{_BATCH}.decisions.items", f"{_BATCH}.decisions.table"),
+        ("tests/batch/test_decisions.py", "tests/batch/test_decision_table.py"),
+        database=True,
+    ),
 )
 
 GROUPS = {group.name: group for group in _ALL}
@@ -256,6 +299,29 @@ _EXCHANGE = "muybridge.wire.exchange"
 _BY_REQUESTS = "muybridge.wire.requests_transport"
 
 EQUIVALENT: dict[_Key, str] = {
+    **dict.fromkeys(
+        _swapped(f"{_BATCH}.stores.folder", "path.unlink(missing_ok=True)", ("True", "False")),
+        "the error is ignored",
+    ),
+    **dict.fromkeys(
+        (
+            (f"{_BATCH}.postgres.rates", "_hasten(db)", "pass"),
+            (
+                f"{_BATCH}.postgres.rates",
+                'db.execute("SET LOCAL synchronous_commit = off")',
+                "pass",
+            ),
+        ),
+        "it takes longer, and gives the same permits",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.postgres.tables",
+            "if len(versions) != 1 or versions[0] not in (*schema.UPGRADES, schema.VERSION):",
+            ("[0]", "[-1]"),
+        ),
+        _ONE_MATCH,
+    ),
     **dict.fromkeys(
         (
             key
