@@ -15,7 +15,7 @@ PAGE: Final = Path(__file__).parents[1] / "benchmarks.md"
 
 _TITLE: Final = re.compile(r"([a-z][a-z0-9_-]*): (.+)")
 _TARGET: Final = re.compile(r"  (?:met   |MISSED) (.+): ([0-9.,]+) of (.+) \(target .*\)")
-_PEERS: Final = re.compile(r"^The peers: (.+)\.$", re.MULTILINE)
+_PEERS: Final = re.compile(r"^Versions: (.+)\.$", re.MULTILINE)
 
 
 @attrs.frozen

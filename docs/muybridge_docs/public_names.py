@@ -203,6 +203,9 @@ def _options(public: Public) -> Iterator[str]:
     ours = [base for base in kind.__mro__[1:] if is_ours(base.__module__)]
     private = [base for base in ours if base not in _explained_classes()]
     yield ":members:"
+    said = (vars(kind)["__init__"].__doc__ or "") if "__init__" in vars(kind) else ""
+    if "Args:" in said:  # an editor shows an argument's meaning only from there
+        yield ":class-doc-from: both"
     if issubclass(kind, enum.Enum):
         yield ":undoc-members:"
     elif private:
