@@ -6,6 +6,7 @@ moment has had its turn least often, and no moment is missed.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
@@ -106,20 +107,35 @@ class Strikes:
 
     def _strike(self, name: str) -> None:
         """Kill the process or its group, if it is the moment's turn."""
+        victim = self._victim(name)
+        if victim is not None:
+            self._kill(victim)
+
+    def _victim(self, name: str) -> str | None:
+        """Return whom the moment kills now, if it is its turn, which is counted then."""
+        with self.file.open("a", encoding="utf-8") as file:
+            # Else two processes could take the same turn, and another moment would get none.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                victim = self._whose_turn(name)
+                if victim is not None:
+                    file.write(f"{name}\t{victim}\n")
+                    file.flush()
+            finally:  # A process forked just now holds the file open as well.
+                fcntl.flock(file, fcntl.LOCK_UN)
+        return victim
+
+    def _whose_turn(self, name: str) -> str | None:
         hits = self.hits
         if hits.total() >= self.most or random.random() < _SPARED:  # noqa: S311  no secret
-            return
+            return None
         if hits and time.time() < self.file.stat().st_mtime + self.pace:
-            return
+            return None
         rounds = {turn: hits[turn] // often for turn, often in self.turns.items()}
-        for victim in (SELF, ALL, PARENT, PAUSE):
-            if rounds.get((name, victim)) == min(rounds.values()):
-                self._kill(name, victim)
-                return
+        victims = [v for v in (SELF, ALL, PARENT, PAUSE) if (name, v) in rounds]
+        return next((v for v in victims if rounds[name, v] == min(rounds.values())), None)
 
-    def _kill(self, name: str, victim: str) -> None:
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(f"{name}\t{victim}\n")
+    def _kill(self, victim: str) -> None:
         if victim is PAUSE:
             with self._file_of_paused.open("a", encoding="utf-8") as file:
                 file.write(f"{os.getpid()}\n")
