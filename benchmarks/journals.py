@@ -73,7 +73,7 @@ def _prepared(url: str, count: int) -> str:
     import psycopg  # noqa: PLC0415  an extra
 
     from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  the same
-    from muybridge.testing.journal_conformance import SERVICE, new_items  # noqa: PLC0415  the same
+    from muybridge.testing.journal_conformance.any_journal import SERVICE, new_items  # noqa: PLC0415  the same
 
     name = f"bench_{secrets.token_hex(6)}"
     with psycopg.connect(url, autocommit=True) as db:
@@ -84,7 +84,7 @@ def _prepared(url: str, count: int) -> str:
 
 
 def _pgbench(url: str, programs: Path, count: int) -> float:
-    from muybridge.testing.journal_conformance import TOKEN  # noqa: PLC0415  an extra
+    from muybridge.testing.journal_conformance.any_journal import TOKEN  # noqa: PLC0415  an extra
 
     with TemporaryDirectory() as folder:
         script = Path(folder, "creates.sql")
@@ -118,7 +118,7 @@ def _workers(url: str, count: int) -> float:
 def _work(url: str, name: str, ready: Callable[[], object], tell: Callable[[object], None]) -> None:
     """Arm and conclude creates, and tell when that began and ended."""
     from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
-    from muybridge.testing.journal_conformance import TOKEN  # noqa: PLC0415  the same
+    from muybridge.testing.journal_conformance.any_journal import TOKEN  # noqa: PLC0415  the same
 
     with PostgresJournal(url, "horses") as journal:
         journal.register(name)

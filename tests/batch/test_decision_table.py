@@ -20,7 +20,7 @@ from muybridge.batch.port import Journal
 from muybridge.batch.shared import Place, open_journal
 from muybridge.batch.sqlite_journal import SqliteJournal
 from muybridge.cli.commands import muybridge
-from muybridge.testing.journal_conformance import SERVICE, TOKEN
+from muybridge.testing.journal_conformance.any_journal import SERVICE, TOKEN
 
 NAMES = ("walk", '=HYPERLINK("http://evil.test")', "+1", "Füße", "3", "", "late")
 

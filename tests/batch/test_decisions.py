@@ -18,7 +18,7 @@ from muybridge.batch.decisions.items import step_of
 from muybridge.batch.sqlite_journal import FOLDER, NAME, SqliteJournal
 from muybridge.ledger import Entry, Ledger, LedgerUnusable, open_ledger
 from muybridge.ledger import State as Spent
-from muybridge.testing.journal_conformance import new_items
+from muybridge.testing.journal_conformance.any_journal import new_items
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
 

@@ -25,12 +25,8 @@ from muybridge.batch.journal_errors import (
 from muybridge.batch.port import Journal, SharedJournal
 from muybridge.ledger import Budget, Measure
 from muybridge.testing.conformance import NotConforming
-from muybridge.testing.journal_conformance import (
-    SERVICE,
-    TOKEN,
-    BudgetedJournalConformance,
-    new_items,
-)
+from muybridge.testing.journal_conformance import SERVICE, BudgetedJournalConformance
+from muybridge.testing.journal_conformance.any_journal import TOKEN, new_items
 
 from .postgres_server import Postgres
 
