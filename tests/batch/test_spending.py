@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal, localcontext
 
 import pytest
 
 from muybridge.batch import InvalidBatch
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.limits.spending import check_budget, needs_of
+from muybridge.batch.limits.spending import Spending, check_budget, needs_of
 from muybridge.ledger import Budget, Measure
 
 
@@ -36,3 +37,12 @@ def test_an_unknown_amount(budget: Budget, advised: bool) -> None:  # noqa: FBT0
     (problem,) = caught.value.problems
     assert problem.where == "item 1"
     assert problem.message.endswith("because this is unknown; give its price") is advised
+
+
+def test_the_programs_own_precision() -> None:
+    """In a program that calculates with one digit, as much is released as was reserved."""
+    needs = {measure: Decimal("1.25") for measure in Measure}
+    with localcontext() as context:
+        context.prec = 1
+        spending = Spending().reserve(needs, Budget()).reserve(needs, Budget()).release(needs)
+    assert spending.amounts == needs

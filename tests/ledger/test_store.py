@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 
 import attrs
@@ -94,6 +94,19 @@ def test_tenths_add_up(path: Path) -> None:
         ledger.arm(purchase(f"k{number}", cost=0.1), budgets, NOW)
     with pytest.raises(Exceeded, match=r"0 of the limit of 1 in cost is left"):
         ledger.arm(purchase("k10", cost="0.000000001"), budgets, NOW)
+
+
+def test_the_programs_own_precision(path: Path) -> None:
+    """A program that calculates with one digit spends its budget exactly."""
+    ledger, budgets = open_ledger(path), [Budget(creates=10, cost="12.5")]
+    with localcontext() as context:
+        context.prec = 1
+        for number in range(10):
+            ledger.arm(purchase(f"k{number}", creates=1, cost="1.25"), budgets, NOW)
+        with pytest.raises(Exceeded, match="0 of the limit of 10 creates is left"):
+            ledger.arm(purchase("k10", creates=1), budgets, NOW)
+        spent = ledger.spent(budgets[0], NOW)
+    assert (spent[Measure.CREATES], spent[Measure.COST]) == (10, Decimal("12.5"))
 
 
 def test_an_owner_that_is_gone(path: Path) -> None:

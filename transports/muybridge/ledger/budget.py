@@ -17,6 +17,7 @@ from typing import Final, Literal, get_args
 import attrs
 
 from muybridge.ledger.errors import InvalidLimit
+from muybridge_protocol.estimates.units import EXACT
 
 Period = Literal["day", "month"]
 """A day or a month of UTC."""
@@ -161,8 +162,8 @@ class Budget:
                     f"{named} cannot be checked, because the ledger has requests whose {theirs} "
                     "unknown. Use another ledger, or leave that limit out"
                 )
-            if used + needs > limit:
-                left = _plain(max(Decimal(0), limit - used))
+            if EXACT.add(used, needs) > limit:
+                left = _plain(max(Decimal(0), EXACT.subtract(limit, used)))
                 wait = f", or wait for the next {self.per}" if self.per else ""
                 return (
                     f"it needs {_told(needs, measure)}, and {left} of {named} is left. Raise the "

@@ -30,6 +30,7 @@ from muybridge.ledger.errors import LedgerUnusable
 from muybridge.ledger.owners import Owners
 from muybridge.ledger.sqlite_schema import APPLICATION, DAY, SCHEMA, VERSION, listed, migrate
 from muybridge.ledger.store import Rows
+from muybridge_protocol.estimates.units import EXACT
 
 PATIENCE: Final = 30.0
 """Seconds to wait for other processes that are writing."""
@@ -282,11 +283,11 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 def _scaled(amount: Decimal | None, measure: Measure) -> int | None:
     if amount is None:
         return None
-    return int((amount * _SCALES[measure]).to_integral_value(ROUND_CEILING))
+    return int(EXACT.multiply(amount, _SCALES[measure]).to_integral_value(ROUND_CEILING))
 
 
 def _unscaled(amount: int | None, measure: Measure) -> Decimal | None:
-    return None if amount is None else Decimal(amount) / _SCALES[measure]
+    return None if amount is None else EXACT.divide(amount, _SCALES[measure])
 
 
 def default_path() -> Path:

@@ -58,7 +58,7 @@ class Spending:
     def release(self, needs: Amounts) -> Spending:
         """Return the sums without a create that did nothing."""
         less = {
-            one: Sum(Decimal(0), -1) if (amount := needs[one]) is None else Sum(-amount)
+            one: Sum(unknown=-1) if (amount := needs[one]) is None else Sum(amount.copy_negate())
             for one in Measure
         }
         return Spending({one: self.sums[one] + less[one] for one in Measure})
