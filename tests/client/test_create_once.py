@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -229,6 +230,37 @@ class Dies(FakeTransport):
 
 Client(KEY, World.url, ledger=sys.argv[1], transport=Dies()).create_once("order 1", image())
 """
+
+
+def _removed(ledger: Path) -> None:
+    ledger.unlink()
+
+
+def _replaced(ledger: Path) -> None:
+    ledger.unlink()
+    open_ledger(ledger).account(lambda salt: salt.hex())
+
+
+@pytest.mark.parametrize("change", [_removed, _replaced])
+def test_a_ledger_that_is_gone(
+    make_client: MakeClient, world: World, ledger: Path, change: Callable[[Path], None]
+) -> None:
+    """If the ledger is removed or replaced while a client uses it, the client sends nothing more.
+
+    Another client would not find the names that it used, and would pay for them again.
+    """
+    client = make_client(world, ledger=ledger, budget=Budget(creates=1))
+    client.create_once("order 1", image())
+    kept = ledger.read_bytes()
+    change(ledger)
+    with pytest.raises(LedgerUnusable, match=r"removed or replaced.* Nothing is sent\."):
+        client.create_once("order 2", image("another horse"))
+    assert len(world.posts) == 1
+    ledger.write_bytes(kept)
+    assert client.create_once("order 1", image()).id == client.create_once("order 1", image()).id
+    with pytest.raises(OverBudget):
+        client.create_once("order 2", image("another horse"))
+    assert len(world.posts) == 1
 
 
 def test_a_process_that_died(make_client: MakeClient, world: World, ledger: Path) -> None:

@@ -190,6 +190,19 @@ def test_a_file_that_cannot_be_used(path: Path, how: str) -> None:
     assert path.read_bytes() == before
 
 
+def test_a_file_that_is_gone(path: Path) -> None:
+    """What was spent is not taken for nothing after the file was removed, and no file is made."""
+    ledger = open_ledger(path)
+    assert entries(ledger) == []
+    ledger.arm(purchase(), (), NOW)
+    path.unlink()
+    with pytest.raises(LedgerUnusable, match="removed or replaced"):
+        ledger.spent(Budget(creates=1), NOW)
+    with pytest.raises(LedgerUnusable, match="removed or replaced"):
+        entries(ledger)
+    assert not path.exists()
+
+
 def test_a_locked_file(path: Path) -> None:
     """If another program holds the file for too long, the message says so."""
     open_ledger(path).arm(purchase(), (), NOW)

@@ -62,6 +62,11 @@ DAMAGED: Final = (
     "Nothing is sent. Restore it from a copy. A new ledger would forget what was spent, and could "
     "pay twice for what was paid under a name"
 )
+_GONE: Final = (
+    "was removed or replaced while it was in use. Nothing is sent. Put it back, or restart the "
+    "program to begin a new one, which forgets what was spent and could pay twice for what was "
+    "paid under a name."
+)
 _WRITABLE: Final = "Nothing is sent. Make the file and its folder writable, or use another ledger."
 _ROOM: Final = "Nothing is sent. Make room on the disk, then run again."
 _ADVICE: Final = {
@@ -112,12 +117,11 @@ class SqliteStore:
     @property
     def salt(self) -> bytes:
         """Random bytes of this ledger, from which accounts are derived."""
-        if self._salt is not None:
-            return self._salt
-        with self._opened() as db:
-            salt: bytes = db.execute("SELECT salt FROM ledger").fetchone()[0]
-        self._salt = salt
-        return salt
+        if self._salt is None:
+            with self._opened():
+                pass  # which reads it
+        assert self._salt is not None  # noqa: S101  for type checkers
+        return self._salt
 
     @property
     def owner(self) -> str:
@@ -135,7 +139,7 @@ class SqliteStore:
 
     def spent(self, since: float) -> Amounts:
         """Return the same as `Rows.spent`, and write nothing: a missing store is empty."""
-        if not self.path.exists():
+        if self._is_missing:
             return dict.fromkeys(Measure, Decimal(0))
         with self._opened() as db:
             return SqliteRows(db).spent(since)
@@ -143,7 +147,7 @@ class SqliteStore:
     def entries(self, *states: State) -> Iterator[Entry]:
         """Yield the same as `Store.entries`."""
         last = 0
-        while self.path.exists():
+        while not self._is_missing:
             with self._opened() as db:
                 found = db.execute(
                     f"SELECT number, {', '.join(_COLUMNS)} FROM entries WHERE number > ? "  # noqa: S608  our own names
@@ -161,6 +165,11 @@ class SqliteStore:
         with self._telling():
             return self._owners.lives(owner)
 
+    @property
+    def _is_missing(self) -> bool:
+        """Whether there is no file yet. One that has been in use and is gone is an error."""
+        return self._salt is None and not self.path.exists()
+
     @contextmanager
     def _opened(self) -> Generator[sqlite3.Connection, None, None]:
         with self._telling():
@@ -173,6 +182,8 @@ class SqliteStore:
         """Create the file and its folder, unless they exist."""
         if self.path.exists():
             return
+        if self._salt is not None:
+            raise LedgerUnusable(f"{self.path} {_GONE}")
 
         def fill(db: sqlite3.Connection) -> None:
             db.executescript(f"PRAGMA application_id = {APPLICATION};{SCHEMA}")
@@ -197,6 +208,10 @@ class SqliteStore:
                 f"{self.path} has version {version}, and this muybridge knows version {VERSION}. "
                 "Nothing is sent. Upgrade muybridge, or use another ledger."
             )
+        salt: bytes = db.execute("SELECT salt FROM ledger").fetchone()[0]
+        if self._salt not in (None, salt):
+            raise LedgerUnusable(f"{self.path} {_GONE}")
+        self._salt = salt
         if not self._is_intact:  # once, because it reads the whole file
             verdict = sqlite.pragma(db, "quick_check")
             if verdict != "ok":
