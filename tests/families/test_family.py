@@ -12,13 +12,13 @@ from muybridge_protocol.families.family import (
     DAY,
     HOUR,
     Family,
-    Field,
     Media,
     Model,
     Pacing,
     Retention,
     Unlisted,
 )
+from muybridge_protocol.families.field import Field
 from muybridge_protocol.rules.relations import Alias, Ineffective, Requires
 from muybridge_protocol.rules.values import Between, Kind, Text, one_of
 

@@ -43,7 +43,8 @@ FAMILIES["vidc"]
 print(json.dumps([sorted(before), sorted(set(sys.modules) - set(before))]))
 """
     before, after = json.loads(json.dumps(fresh(code)))
-    assert before == ["muybridge_protocol.families.family", "muybridge_protocol.families.request"]
+    shared = ("family", "field", "request")
+    assert before == [f"muybridge_protocol.families.{name}" for name in shared]
     loaded = {name for name in after if name.startswith("muybridge_protocol.families.")}
     assert loaded == {"muybridge_protocol.families.vidc"}
 

@@ -82,7 +82,12 @@ _ALL = (
     ),
     Group(
         "rules",
-        (f"{_CORE}.rules.values", f"{_CORE}.rules.relations", f"{_CORE}.families.family"),
+        (
+            f"{_CORE}.rules.values",
+            f"{_CORE}.rules.relations",
+            f"{_CORE}.families.field",
+            f"{_CORE}.families.family",
+        ),
         ("tests/families", "tests/estimates", "tests/media/test_inline.py"),
     ),
     Group(

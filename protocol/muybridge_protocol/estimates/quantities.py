@@ -19,7 +19,8 @@ from decimal import Decimal
 import attrs
 
 from muybridge_protocol.estimates.units import EXACT, TOKENS, Unit
-from muybridge_protocol.families.family import LENGTH_FIELDS, Family, Field, Media, Model
+from muybridge_protocol.families.family import LENGTH_FIELDS, Family, Media, Model
+from muybridge_protocol.families.field import Field
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import OneOf, is_array
 

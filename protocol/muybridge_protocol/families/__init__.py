@@ -15,7 +15,6 @@ from muybridge_protocol.errors import UnknownFamily
 from muybridge_protocol.families.family import (
     Billing,
     Family,
-    Field,
     Media,
     Model,
     Pacing,
@@ -23,6 +22,7 @@ from muybridge_protocol.families.family import (
     Retention,
     Unlisted,
 )
+from muybridge_protocol.families.field import Field
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.rules.values import shown
 
@@ -39,7 +39,15 @@ if TYPE_CHECKING:
     from muybridge_protocol.families.vidsb import VIDSB, VidsbRequest
     from muybridge_protocol.families.vidv import VIDV, VidvRequest
 
-_NO_FAMILIES: Final = {"docstrings", "examples", "family", "naming", "references", "request"}
+_NO_FAMILIES: Final = {
+    "docstrings",
+    "examples",
+    "family",
+    "field",
+    "naming",
+    "references",
+    "request",
+}
 """The modules in this folder that are not families."""
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muybridge_protocol.families.family import Family, Field, Model
+from muybridge_protocol.families.family import Family, Model
+from muybridge_protocol.families.field import Field
 from muybridge_protocol.rules.values import Text, both
 
 EXTRA = "Fields that are sent unchecked, by their names on the wire."

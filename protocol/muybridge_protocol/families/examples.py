@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from muybridge_protocol.families.family import Family, Field
+from muybridge_protocol.families.family import Family
+from muybridge_protocol.families.field import Field
 from muybridge_protocol.records.json import JsonObject
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.relations import RequiredFor

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from muybridge_protocol.errors import InvalidRequest
+from muybridge_protocol.families.field import Field
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -28,8 +29,6 @@ from muybridge_protocol.rules.values import (
     OneOf,
     Problem,
     ValueRule,
-    is_array,
-    shown,
     unwritable,
     with_article,
 )
@@ -151,72 +150,6 @@ class Model:
     pacing: Pacing | None = None
     billing: Billing = Billing.NOT_SHOWN
     note: str = ""
-
-
-@attrs.frozen(kw_only=True)
-class Field:
-    """One field of a create request.
-
-    Args:
-        name: Its name in Python.
-        wire: Its name on the wire.
-        kind: Its JSON type.
-        required: Whether the service requires it.
-        rules: What its value must satisfy, whatever the model.
-        service_default: The service's default if it is not sent, or None.
-        doc: What it is for.
-    """
-
-    name: str
-    wire: str
-    kind: Kind
-    required: bool
-    rules: tuple[ValueRule, ...]
-    service_default: object
-    doc: str
-
-    def problem(self, value: object, rules: tuple[ValueRule, ...]) -> Problem | None:
-        """Return the first problem of *value* under *rules*, or None."""
-        if not self.kind.accepts(value):
-            return Problem(
-                self.wire,
-                value,
-                "type",
-                f"{shown(value)} is not {with_article(self.kind)}",
-                self._accepted_for(value),
-            )
-        for rule in rules:
-            complaint = rule.complaint(value)
-            if complaint:
-                return Problem(
-                    self.wire, value, rule.name, complaint, _accepted_instead(value, rule)
-                )
-        return None
-
-    def _accepted_for(self, value: object) -> str:
-        """Return what would be accepted in place of *value*, which has the wrong type."""
-        if value is None and not self.required:
-            return "leave the field out to get the service's default"
-        items = value if is_array(value) else (value,)
-        if self.kind is Kind.STRINGS and any(_is_content(item) for item in items):
-            return "put it into a list"
-        if any(isinstance(item, bytes) or _is_file(item) for item in items):
-            return f"use {with_article(self.kind)}; muybridge.load_media turns a file into one"
-        return f"use {with_article(self.kind)}"
-
-
-def _accepted_instead(value: object, rule: ValueRule) -> str:
-    return rule.accepted_instead_of(value) if isinstance(rule, MediaUrl) else rule.accepted
-
-
-def _is_content(value: object) -> bool:
-    """Whether *value* is a loaded file, which is more than a plain string."""
-    return isinstance(value, str) and type(value) is not str
-
-
-def _is_file(value: object) -> bool:
-    """Whether *value* is a path or an open file."""
-    return hasattr(value, "__fspath__") or hasattr(value, "read")
 
 
 @attrs.frozen

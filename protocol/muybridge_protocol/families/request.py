@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, datacla
 import attrs
 
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
-from muybridge_protocol.families.family import Family, Field, Unlisted
+from muybridge_protocol.families.family import Family, Unlisted
+from muybridge_protocol.families.field import Field
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,

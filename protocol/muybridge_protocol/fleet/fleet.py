@@ -38,9 +38,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic
 
 import attrs
 
@@ -48,10 +48,11 @@ from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.families import FAMILIES, check_request
 from muybridge_protocol.families.request import MediaRequest
+from muybridge_protocol.fleet.actions import Busy, Dispatch, Done, FleetOutcome, K, Outstanding
 from muybridge_protocol.fleet.allowance import Allowance
 from muybridge_protocol.fleet.fairness import Member, Turns
 from muybridge_protocol.fleet.throttle import Throttle
-from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
+from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import defaults
 from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.next_polls import NextPolls
@@ -73,87 +74,6 @@ CONCURRENCY: Final = defaults.CONCURRENCY
 
 _NO_RECORD: Final[JsonObject] = {}
 """Shared, because a million empty dictionaries would take 80 MB."""
-
-K = TypeVar("K", bound=Hashable)
-
-
-@attrs.frozen
-class Dispatch(Generic[K]):
-    """Send *request* and read its whole response by *deadline*; others may be under way meanwhile.
-
-    Args:
-        ticket: Identifies the exchange in the call of `receive` or `fail` that reports its end.
-        key: Whose request it is.
-        request: What to send; `request.paid` says whether it may be charged.
-        deadline: By when to read its response, on the driver's clock.
-    """
-
-    ticket: int
-    key: K
-    request: HttpRequest
-    deadline: float
-
-
-@attrs.frozen
-class Busy:
-    """Nothing can be done until an exchange ends."""
-
-
-@attrs.frozen
-class Done:
-    """Nothing is left to do."""
-
-
-@attrs.frozen(kw_only=True)
-class FleetOutcome(Generic[K]):
-    """How one operation ended.
-
-    Args:
-        key: The key that it was added with.
-        outcome: The result, or the error.
-        request: The request that was added, or None if a task was added.
-        task: The task, or None if it is not certain that one was created. Its `raw` is empty.
-    """
-
-    key: K
-    outcome: Result | ServiceError
-    request: MediaRequest | None = None
-    task: Task | None = None
-
-    @property
-    def result(self) -> Result | None:
-        """The result, or None after an error."""
-        return self.outcome if isinstance(self.outcome, Result) else None
-
-    @property
-    def error(self) -> ServiceError | None:
-        """The error, or None."""
-        return self.outcome if isinstance(self.outcome, ServiceError) else None
-
-    def unwrap(self) -> Result:
-        """Return the result.
-
-        Raises:
-            ServiceError: The operation ended with it.
-        """
-        return Settled(self.outcome).unwrap()
-
-
-@attrs.frozen(kw_only=True)
-class Outstanding(Generic[K]):
-    """An operation that has not ended.
-
-    Args:
-        key: The key that it was added with.
-        request: The request that was added, or None if a task was added.
-        task: The task, or None if none has been created yet.
-        under_way: Whether a request of it is under way.
-    """
-
-    key: K
-    request: MediaRequest | None
-    task: Task | None
-    under_way: bool
 
 
 class Fleet(Generic[K]):
@@ -296,7 +216,7 @@ class Fleet(Generic[K]):
         """Return how many permits to ask for before the next action, and pass to `allow`.
 
         That is 0 unless something is due, no permit is left and nothing else holds it back. Without
-        them, the next action is `Busy`.
+        them, the next action is to wait until now.
 
         Args:
             now: Seconds on the driver's clock.

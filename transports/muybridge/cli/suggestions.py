@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from muybridge_protocol.families.family import Family, Field
+from muybridge_protocol.families.family import Family
+from muybridge_protocol.families.field import Field
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import OneOf
 
