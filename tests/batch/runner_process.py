@@ -111,7 +111,7 @@ def horses(count: int, first: int = 1) -> list[dict[str, Any]]:
 def _retry_like_others_do() -> None:
     """Queue again what may have been accepted, as a general retry does."""
     from muybridge.batch.journal_entries import State  # noqa: PLC0415  the same
-    from muybridge.batch.sqlite_journal import SqliteJournal  # noqa: PLC0415  only in the child
+    from muybridge.batch.sqlite.journal import SqliteJournal  # noqa: PLC0415  only in the child
 
     move = SqliteJournal.move
 
@@ -159,7 +159,7 @@ def _to_picture(_source: object, target: object) -> bool:
 
 
 def _steps() -> dict[str, Callable[[], None]]:
-    journal = "muybridge.batch.sqlite_journal:SqliteJournal"
+    journal = "muybridge.batch.sqlite.journal:SqliteJournal"
     record = "muybridge.batch.journaled_create:ItemRecord"
     part = "muybridge.files.saving:PartFile"
     places: dict[str, Any] = {

@@ -20,7 +20,7 @@ from muybridge.batch import Report, SharedBatch, SharedReport, State
 from muybridge.batch.limits.rate import Permits
 from muybridge.batch.port import Journal
 from muybridge.batch.postgres import PostgresJournal
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.testing import SkippingClock
 from muybridge_protocol.service import Service
 

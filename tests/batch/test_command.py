@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from muybridge import batch
 from muybridge.batch import Report, State
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.batch import exit_code_of
 from muybridge.cli.batch_progress import line
 from muybridge.cli.commands import muybridge

@@ -18,7 +18,7 @@ from muybridge.batch import Decision, InvalidDecisions, SharedBatch, State
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.port import Journal
 from muybridge.batch.shared import Place, open_journal
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.commands import muybridge
 from muybridge.testing.journal_conformance.any_journal import SERVICE, TOKEN
 

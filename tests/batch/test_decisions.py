@@ -15,7 +15,7 @@ import pytest
 from muybridge import batch
 from muybridge.batch import Choice, State
 from muybridge.batch.decisions.items import step_of
-from muybridge.batch.sqlite_journal import FOLDER, NAME, SqliteJournal
+from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
 from muybridge.ledger import Entry, Ledger, LedgerUnusable, open_ledger
 from muybridge.ledger import State as Spent
 from muybridge.testing.journal_conformance.any_journal import new_items

@@ -27,7 +27,7 @@ from client.alarms import (
 )
 from muybridge import AsyncClient, Client, TrioClient, batch
 from muybridge.batch import State, opening, runner_files
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.drivers.blocking import BlockingTeam
 from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
 from muybridge.wire._requests_connections import Reply

@@ -18,7 +18,7 @@ from client.alarms import LateTimeout, alarm_in, alarm_raises, posix
 from muybridge import batch
 from muybridge.batch.journal_entries import TRANSITIONS, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.files import sqlite
 from muybridge.files.durable import sync_folders
 

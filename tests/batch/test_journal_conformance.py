@@ -10,7 +10,7 @@ import pytest
 
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.port import Journal
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.testing.conformance import NotConforming
 from muybridge.testing.journal_conformance import SERVICE, JournalConformance
 

@@ -11,7 +11,7 @@ import pytest
 
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalUnusable, Unstorable
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 
 from .test_journal_values import SERVICE, check_shown, journal_of, new_item
 

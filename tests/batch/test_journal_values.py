@@ -16,7 +16,7 @@ from muybridge import batch
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import Unstorable
 from muybridge.batch.recovery import recover
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.batch_progress import entry_record
 from muybridge_protocol.service import Service
 

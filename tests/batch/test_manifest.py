@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from muybridge import Client, batch
 from muybridge.batch import ManifestRow, SharedBatch, State
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.commands import muybridge
 from muybridge_protocol.service import Service
 

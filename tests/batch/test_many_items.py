@@ -14,7 +14,7 @@ from muybridge import batch
 from muybridge.batch import State
 from muybridge.batch.items import checked_items
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 
 SERVICE = "https://api.example.com"
 

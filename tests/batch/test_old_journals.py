@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from muybridge.batch import State
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.commands import muybridge
 
 from .billing import BillingServer

@@ -11,7 +11,7 @@ import pytest
 from muybridge import batch
 from muybridge.batch import Entry, State
 from muybridge.batch.journal_errors import Unstorable
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.credentials import Credentials
 
 from .billing import BillingServer

@@ -15,7 +15,7 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch import Preview, State
-from muybridge.batch.sqlite_journal import FOLDER, NAME
+from muybridge.batch.sqlite.journal import FOLDER, NAME
 from muybridge.ledger import Budget, LedgerUnusable, Measure, Purchase, open_ledger
 from muybridge_protocol.estimates import Price, PriceList, Unit
 

@@ -15,7 +15,7 @@ import pytest
 from muybridge import batch
 from muybridge.batch import State
 from muybridge.batch.limits.rate import Permits, RequestRate, check_rate, stored_rate
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge_protocol.fleet import Dispatch, Fleet
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations import Wait

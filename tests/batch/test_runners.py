@@ -10,7 +10,7 @@ import pytest
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.recovery import UNKNOWN_END, recover
 from muybridge.batch.runner_files import DeadRunner, KeptReply, ReplySlot, Runner
-from muybridge.batch.sqlite_journal import FOLDER, SqliteJournal
+from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge_protocol.records.json import RAW_LIMIT
 from muybridge_protocol.service import Service
 

@@ -21,7 +21,7 @@ from muybridge.batch import BatchEvent, JournalUnusable, Report, State, What
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.run_state import Stopped
 from muybridge.batch.runner_files import Runner
-from muybridge.batch.sqlite_journal import FOLDER
+from muybridge.batch.sqlite.journal import FOLDER
 from muybridge.drivers.listeners import Listeners
 from muybridge_protocol.events import Ambiguous, DownloadProgress, Submitted
 from muybridge_protocol.observations import CallBegan, CallEnded, CallInfo, ReplyReceived

@@ -11,7 +11,7 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch.journal_entries import NewItem
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge_protocol.records.tasks import Task
 
 HOSTILE = '<script>alert("1")</script> & <img src=x onerror=alert(1)> \' " </figure>'

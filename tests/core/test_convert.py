@@ -18,7 +18,7 @@ import muybridge_protocol
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry, NewItem
 from muybridge.batch.runner_files import KeptReply, ReplySlot
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.batch_progress import entry_record, event_record
 from muybridge.cli.records import (
     answer_record,

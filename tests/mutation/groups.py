@@ -224,7 +224,7 @@ _ALL = (
     ),
     Group(
         "journal",
-        (f"{_BATCH}.sqlite_journal", f"{_BATCH}.journal_entries", f"{_BATCH}.recovery"),
+        (f"{_BATCH}.sqlite.journal", f"{_BATCH}.journal_entries", f"{_BATCH}.recovery"),
         (
             "tests/batch/test_decisions.py",
             "tests/batch/test_journal.py",
@@ -595,21 +595,21 @@ EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
         (
             *_swapped(
-                f"{_BATCH}.sqlite_journal",
+                f"{_BATCH}.sqlite.journal",
                 'told: str = self._db.execute("SELECT service FROM batch").fetchone()[0]',
                 ("[0]", "[-1]"),
             ),
             *_swapped(
-                f"{_BATCH}.sqlite_journal",
+                f"{_BATCH}.sqlite.journal",
                 "last: int = db.execute("
                 '"SELECT coalesce(max(number), 0) FROM items").fetchone()[0]',
                 ("[0]", "[-1]"),
             ),
             *_swapped(
-                f"{_BATCH}.sqlite_journal", "return [row[0] for row in rows]", ("row[0]", "row[-1]")
+                f"{_BATCH}.sqlite.journal", "return [row[0] for row in rows]", ("row[0]", "row[-1]")
             ),
             *_swapped(
-                f"{_BATCH}.sqlite_journal",
+                f"{_BATCH}.sqlite.journal",
                 "number: int | None = next((row[0] for row in rows if row[0] not in passed), None)",
                 ("(row[0]", "(row[-1]"),
                 ("if row[0]", "if row[-1]"),
@@ -618,30 +618,30 @@ EQUIVALENT: dict[_Key, str] = {
         _ONE_COLUMN,
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.sqlite_journal", "(state, len(passed) + 1),", ("1", "2")),
+        _swapped(f"{_BATCH}.sqlite.journal", "(state, len(passed) + 1),", ("1", "2")),
         "one row more is read than can be needed",
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.sqlite_journal", "return found[0]", ("[0]", "[-1]")),
+        _swapped(f"{_BATCH}.sqlite.journal", "return found[0]", ("[0]", "[-1]")),
         "the number is the primary key: one item has it",
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.sqlite_journal", "_PAGE: Final = 500", ("500", "501"), ("500", "499")),
+        _swapped(f"{_BATCH}.sqlite.journal", "_PAGE: Final = 500", ("500", "501"), ("500", "499")),
         "it shows in nothing but the memory that a page takes",
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.sqlite_journal", "last = 0", ("0", "-1")),
+        _swapped(f"{_BATCH}.sqlite.journal", "last = 0", ("0", "-1")),
         "items are numbered from 1",
     ),
     **dict.fromkeys(
         (
             *_swapped(
-                f"{_BATCH}.sqlite_journal",
+                f"{_BATCH}.sqlite.journal",
                 "return structure(dict(zip(_COLUMNS, row, strict=True)), Entry)",
                 ("True", "False"),
             ),
             *_swapped(
-                f"{_BATCH}.sqlite_journal",
+                f"{_BATCH}.sqlite.journal",
                 "return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) "
                 "for row in rows]",
                 ("True", "False"),

@@ -19,7 +19,7 @@ from muybridge.batch.journaled_create import Created, ItemRecord, request_of, ve
 from muybridge.batch.recovery import release_item
 from muybridge.batch.run_state import Run, Stopped
 from muybridge.batch.runner_files import ReplySlot
-from muybridge.batch.sqlite_values import one_line
+from muybridge.batch.storable_values import one_line
 from muybridge.batch.stores.folder import no_room
 from muybridge.batch.stores.port import Stored, StoreUnusable
 from muybridge.drivers.interrupts import ignoring_errors, raised_by_handler

@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import attrs
 
 from muybridge.batch.journal_errors import Unstorable
-from muybridge.batch.sqlite_values import Kind, one_line, storable
+from muybridge.batch.storable_values import Kind, one_line, storable
 from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.convert import unstructure, wire, wire_names

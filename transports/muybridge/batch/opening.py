@@ -24,7 +24,7 @@ from muybridge.batch.recovery import recover, release
 from muybridge.batch.run_state import Run, Settings, Stopped
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.sheet.contact_sheet import write_sheet
-from muybridge.batch.sqlite_journal import FOLDER, SqliteJournal
+from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge.batch.stores.folder import FolderStore
 from muybridge.drivers.calls import check_wait
 from muybridge.drivers.interrupts import ignoring_errors

@@ -20,7 +20,7 @@ from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import JournalMissing
 from muybridge.batch.opening import check_limit, check_same_items
 from muybridge.batch.port import Journal
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.configuration import LIMIT_VARIABLE
 from muybridge_protocol.estimates import (
     Estimate,

@@ -17,7 +17,7 @@ from muybridge.batch.opening import CONCURRENCY, opened, status
 from muybridge.batch.run_state import Settings, Stopped
 from muybridge.batch.scheduler import Scheduler
 from muybridge.batch.sidecars import catch_up
-from muybridge.batch.sqlite_journal import PATIENCE
+from muybridge.batch.sqlite.journal import PATIENCE
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT

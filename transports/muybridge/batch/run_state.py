@@ -13,7 +13,7 @@ from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import Runner
-from muybridge.batch.sqlite_values import one_line
+from muybridge.batch.storable_values import one_line
 from muybridge.batch.stores.port import Store, StoreUnusable
 from muybridge.drivers.runtime import FOREVER
 from muybridge_protocol.delivery import concerns_every_request

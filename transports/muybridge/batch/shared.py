@@ -18,7 +18,7 @@ from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.limits.rate import check_rate
 from muybridge.batch.opening import add_new, check_service
 from muybridge.batch.port import SharedJournal, Stray
-from muybridge.batch.sqlite_journal import SqliteJournal
+from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.batch.stores.places import place_for_all
 from muybridge_protocol.service import Service
 

@@ -47,7 +47,7 @@ from muybridge.batch.limits.spending import check_change, needs_of, written_amou
 from muybridge.batch.port import Stray
 from muybridge.batch.postgres import budgets, rates, schema, tables
 from muybridge.batch.postgres.connecting import Connection, connect, named, telling
-from muybridge.batch.sqlite_values import storable
+from muybridge.batch.storable_values import storable
 from muybridge.ledger.budget import Budget, BudgetUse
 from muybridge_protocol.errors import InvalidToken
 from muybridge_protocol.estimates import PriceList

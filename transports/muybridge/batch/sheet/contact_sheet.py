@@ -24,8 +24,8 @@ from muybridge.batch.file_names import link
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.sheet.thumbnails import FOLDER as THUMBNAILS
 from muybridge.batch.sheet.thumbnails import thumbnail_name
-from muybridge.batch.sqlite_journal import FOLDER
-from muybridge.batch.sqlite_values import encodable
+from muybridge.batch.sqlite.journal import FOLDER
+from muybridge.batch.storable_values import encodable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge_protocol.families import FAMILIES, Media
 from muybridge_protocol.http import without_query

@@ -22,7 +22,7 @@ LATE = Lesson(
 WHOLE = Lesson(
     "what the journal has changed on the way is not what was paid for",
     "the types of the columns, and how values are written and read; "
-    "`muybridge.batch.sqlite_values` makes values storable",
+    "`muybridge.batch.storable_values` makes values storable",
 )
 ORDER = Lesson(
     "links of results expire while other work is done, and what was paid for is lost",

@@ -1,4 +1,4 @@
-"""Values as SQLite takes them.
+"""Values as every journal can store them.
 
 The core sanitises what comes from the service where it reads it. This is the last line of defence:
 anything else that reaches the journal is stored too, or refused as one item's error.

@@ -35,10 +35,11 @@ from muybridge.batch.journal_errors import (
     Unstorable,
     sentence,
 )
-from muybridge.batch.limits import sqlite_rate
 from muybridge.batch.limits.rate import Permits
 from muybridge.batch.port import Stray
-from muybridge.batch.sqlite_values import storable
+from muybridge.batch.sqlite import rates
+from muybridge.batch.sqlite.schema import APPLICATION, LATER_COLUMNS, SCHEMA, STRAYS, VERSION
+from muybridge.batch.storable_values import storable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
 from muybridge.files.durable import sync_folders
@@ -48,59 +49,12 @@ from muybridge_protocol.records.json import InvalidJson
 FOLDER: Final = "journal"
 """The folder of the journal and of its runners' files, within the batch's folder."""
 NAME: Final = "journal.sqlite3"
-VERSION: Final = 1
 PATIENCE: Final = 10.0
 """Seconds to wait for another process that is writing."""
 
 _PAGE: Final = 500
 """Items read at once."""
-_APPLICATION: Final = 0x6D757962  # "muyb"
 
-
-_SCHEMA = """
-CREATE TABLE batch (service TEXT NOT NULL);
-CREATE TABLE items (
-    number INTEGER PRIMARY KEY,
-    name TEXT NOT NULL,
-    stem TEXT NOT NULL UNIQUE,
-    family TEXT NOT NULL,
-    body TEXT NOT NULL,
-    state TEXT NOT NULL DEFAULT 'queued',
-    owner TEXT,
-    attempt INTEGER NOT NULL DEFAULT 0,
-    reply_status INTEGER,
-    reply BLOB,
-    token TEXT,
-    candidate TEXT,
-    result TEXT,
-    expires REAL,
-    reason TEXT,
-    path TEXT,
-    size INTEGER,
-    sha256 TEXT,
-    began REAL,
-    ended REAL,
-    ledger TEXT,
-    purchase TEXT
-);
-CREATE INDEX open_items ON items (state, owner);
-"""
-_STRAYS = """
-CREATE TABLE IF NOT EXISTS strays (
-    number INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    worker TEXT NOT NULL,
-    state TEXT NOT NULL,
-    token TEXT,
-    reply_status INTEGER,
-    reply BLOB,
-    PRIMARY KEY (number, attempt, worker)
-)
-"""
-"""A table that hardly any journal has. Earlier versions ignore it."""
-
-_LATER_COLUMNS: Final = ("ledger", "purchase")
-"""Columns that an older journal lacks until it is written. Earlier versions ignore them."""
 
 _COLUMNS: Final = tuple(wire_names(Entry))
 _GIVEN: Final = tuple(wire_names(NewItem))
@@ -181,7 +135,7 @@ class SqliteJournal:
         path = place / NAME
 
         def fill(db: sqlite3.Connection) -> None:
-            db.executescript(f"PRAGMA application_id = {_APPLICATION};{_SCHEMA}")
+            db.executescript(f"PRAGMA application_id = {APPLICATION};{SCHEMA}")
             with sqlite.transaction(db):
                 db.execute("INSERT INTO batch VALUES (?)", (service,))
                 _insert(db, 1, items)
@@ -418,7 +372,7 @@ class SqliteJournal:
             )
             if changed.rowcount == 1:
                 return True
-            db.execute(_STRAYS)
+            db.execute(STRAYS)
             db.execute(
                 f"INSERT INTO strays ({', '.join(_OF_A_STRAY)}) VALUES (?, ?, ?, ?, ?, ?, ?) "  # noqa: S608  our own names
                 "ON CONFLICT (number, attempt, worker) DO UPDATE SET state = excluded.state, "
@@ -445,27 +399,27 @@ class SqliteJournal:
             ValueError: It is not above 0.
         """
         with self._writing() as db:
-            sqlite_rate.limit(db, rate)
+            rates.limit(db, rate)
 
     @property
     def has_rate(self) -> bool:
         """Whether the requests of all processes are limited."""
         with self._telling():
-            return sqlite_rate.is_limited(self._db)
+            return rates.is_limited(self._db)
 
     def acquire_permits(self, wanted: int) -> Permits:
         """Return permits for requests, which nobody else gets. Most journals have no rate."""
         with self._telling():
-            permits = sqlite_rate.unlimited(self._db, wanted)
+            permits = rates.unlimited(self._db, wanted)
         if permits is not None:
             return permits
         with self._writing() as db:
-            return sqlite_rate.acquire(db, wanted)
+            return rates.acquire(db, wanted)
 
     def throttle(self, seconds: float) -> None:
         """Give nobody permits for *seconds*, because the service has asked to slow down."""
         with self._writing() as db:
-            sqlite_rate.throttle(db, seconds)
+            rates.throttle(db, seconds)
 
     def start_over(self) -> None:
         """Queue everything unfinished, because the service has forgotten it and charges nothing.
@@ -505,7 +459,7 @@ class SqliteJournal:
 
     def _check(self) -> None:
         """Refuse a file that is not an intact journal."""
-        if self.pragma("application_id") != _APPLICATION:
+        if self.pragma("application_id") != APPLICATION:
             raise JournalUnusable(f"{self.path} is no journal of a batch, or has been damaged.")
         version = self.pragma("user_version")
         if version != VERSION:
@@ -535,7 +489,7 @@ class SqliteJournal:
             )
 
     def _missing_columns(self) -> set[str]:
-        return {*_LATER_COLUMNS} - {row[1] for row in self._db.execute(_COLUMNS_OF_ITEMS)}
+        return {*LATER_COLUMNS} - {row[1] for row in self._db.execute(_COLUMNS_OF_ITEMS)}
 
     def pragma(self, name: str) -> object:
         """Return a setting of the database."""

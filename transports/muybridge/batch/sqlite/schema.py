@@ -1,0 +1,52 @@
+"""The tables of the journal, and what tells its file from others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = 1
+APPLICATION: Final = 0x6D757962  # "muyb"
+SCHEMA: Final = """
+CREATE TABLE batch (service TEXT NOT NULL);
+CREATE TABLE items (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    stem TEXT NOT NULL UNIQUE,
+    family TEXT NOT NULL,
+    body TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'queued',
+    owner TEXT,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    reply_status INTEGER,
+    reply BLOB,
+    token TEXT,
+    candidate TEXT,
+    result TEXT,
+    expires REAL,
+    reason TEXT,
+    path TEXT,
+    size INTEGER,
+    sha256 TEXT,
+    began REAL,
+    ended REAL,
+    ledger TEXT,
+    purchase TEXT
+);
+CREATE INDEX open_items ON items (state, owner);
+"""
+STRAYS: Final = """
+CREATE TABLE IF NOT EXISTS strays (
+    number INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    state TEXT NOT NULL,
+    token TEXT,
+    reply_status INTEGER,
+    reply BLOB,
+    PRIMARY KEY (number, attempt, worker)
+)
+"""
+"""A table that hardly any journal has. Earlier versions ignore it."""
+
+LATER_COLUMNS: Final = ("ledger", "purchase")
+"""Columns that an older journal lacks until it is written. Earlier versions ignore them."""
