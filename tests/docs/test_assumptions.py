@@ -262,7 +262,7 @@ def test_what_the_client_decides() -> None:
     assert "after ten minutes" in choice("an outage")
     assert f"after an outage of {OUTAGE:g} s or more" in PAGE
     assert f"the {LIMIT:,} tasks" in choice("several waits for one task")
-    assert f"the wait is at most {LONGEST_WAIT:g} s" in choice("`next_poll_at` in a far")
+    assert f"the wait is at most {LONGEST_WAIT:g} s" in choice("`next_poll_at` in the far")
     assert f"within {NEWBORN:g} s" in choice("a 404 shortly after")
     assert f"up to {LONGEST_WAIT:g} s" in choice("a response to a poll with `Retry-Af")
     refused = [status for status, is_ in CREATE.statuses.items() if is_ is Verdict.REFUSED]
