@@ -17,6 +17,8 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 DATA = b"data: "
 """What an event of a stream begins with."""
+UNHEARD = "127.0.0.1:9"
+"""Where the links in odd records lead: the service's host, at a port where nobody listens."""
 EVERY = 0.02
 """Seconds between two drops."""
 
@@ -29,7 +31,7 @@ def parts_of(whole: bytes) -> tuple[bytes, bytes]:
 
 def honest(peer: Peer) -> bytes:
     """Read one request and return the response that it deserves."""
-    return good_reply(peer.read_request(), "http://127.0.0.1:9")
+    return good_reply(peer.read_request(), f"http://{UNHEARD}")
 
 
 def body_of(peer: Peer) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 import pytest
@@ -20,7 +21,9 @@ from muybridge.batch import Report
 from muybridge_protocol.records.tasks import Task
 from transport.scripted_server import ScriptedServer, closed_port, deaf_port
 
+from .acts import UNHEARD
 from .clients import KEY, Driven, MakeDriver
+from .connections import connections
 from .hostile_server import TASK_ID, HostileServer
 from .operations import OPERATIONS, SHORTENED, Setting
 from .rows import Certificate, Row, Where
@@ -171,7 +174,7 @@ def commit(
         )
         if row.warm:
             driven.client.get(TASK_ID)
-        with sinks.open(monkeypatch), _watched(server):
+        with sinks.open(monkeypatch), _watched(server), connections() as reached:
             outcome, value = _call(cell, driven, setting)
         if isinstance(value, BaseException):
             sinks.look_at_error(value)
@@ -180,6 +183,8 @@ def commit(
         sinks.look_at_client(driven.client)
         sinks.look_at_files(work)
         books.cells += 1
+        places = {server.address, urlsplit(url).netloc, UNHEARD}
+        assert reached <= places, "it has connected to a place that nobody allowed"
         _judge_money(cell, server, outcome, value)
         _judge_secrets(server, around, sinks)
         assert driven.clock.longest <= LONGEST_SLEEP

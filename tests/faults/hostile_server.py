@@ -11,6 +11,7 @@ import json
 import re
 import socket
 import ssl
+import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,6 +26,13 @@ ASSET_ID = "asset-1"
 SIGNATURE = "signature=canary-9b1c77"
 """The query of every link that this service gives."""
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
+
+SOUND = (
+    b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0"
+    + struct.pack("<HHIIHH", 1, 1, 8_000, 8_000, 1, 8)
+    + struct.pack("<4sI100000x4sI16000x", b"LIST", 100_000, b"data", 16_000)
+)
+"""A sound of two seconds, whose length stands beyond the first part that a check fetches."""
 
 TEXTS = ("A horse ", "at a gallop \N{EM DASH} ", "\N{HORSE}.")
 """The answer to every text request, in the pieces of a stream."""
@@ -88,6 +96,15 @@ def text_events() -> list[bytes]:
     return [written(record) for record in (*map(candidate, TEXTS[:-1]), last)]
 
 
+def part_of(data: bytes, request: bytes) -> bytes:
+    """Return the whole response with the part of *data* that *request* asks for."""
+    asked = re.search(rb"(?i)\r\nrange: bytes=([0-9]+)-([0-9]+)\r\n", request)
+    assert asked is not None
+    first, last = int(asked[1]), min(int(asked[2]), len(data) - 1)
+    place = f"bytes {first}-{last}/{len(data)}"
+    return reply_bytes(206, data[first : last + 1], content_range=place)
+
+
 def good_reply(request: bytes, url: str) -> bytes:
     """Return the whole response that an honest service would give to *request*."""
     kind, body = "application/json", b'{"ok": true}'
@@ -100,6 +117,8 @@ def good_reply(request: bytes, url: str) -> bytes:
         body = written(candidate("".join(TEXTS), "STOP"))
     elif line.startswith(b"DELETE "):
         body = b'{"code": "0", "msg": "deleted", "data": null}'
+    elif b" /media/a.wav" in line:
+        return part_of(SOUND, request)
     elif b" /media/" in line:
         kind, body = "image/png", PNG
     elif line.startswith(b"POST ") and b"/images " in line:

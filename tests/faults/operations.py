@@ -18,6 +18,12 @@ from .clients import Driven
 from .hostile_server import ASSET_ID, SIGNATURE, TEXTS
 
 OK = "ok"
+UNDECIDED = "undecided"
+"""What a check could not find out: nothing is refused because of it."""
+UNFIT = "unfit"
+"""What a check found to break a rule."""
+WORDS = (OK, UNDECIDED, UNFIT)
+"""The outcomes that are no error's name."""
 SHORTENED = "shortened"
 """A text that was taken for whole and is not: the outcome of no row."""
 MEBIBYTES_8 = 8 * 1024**2
@@ -31,7 +37,7 @@ class Setting:
         url: The base URL.
         folder: Where files go.
         task: What is asked for.
-        link: What is downloaded, or None for a link of this service.
+        link: What is downloaded or checked, or None for a link of this service.
         prompt: The prompt of a create or text request, which is its mark in the books.
         patience: Seconds that waiting, downloading and a text request may take.
         size_limit: Most bytes of a text, or of one event of a streamed one.
@@ -69,6 +75,20 @@ class Operation:
 def _download(driven: Driven, setting: Setting) -> Path:
     link = setting.link or f"{setting.url}/media/a.png?{SIGNATURE}"
     return driven.client.download(link, setting.folder / "a.png", timeout=setting.patience)
+
+
+def _check(driven: Driven, setting: Setting) -> muybridge.MediaReport:
+    link = setting.link or f"{setting.url}/media/a.wav?{SIGNATURE}"
+    request = muybridge.VidsbRequest(
+        model="vidsb_2_0_pro", prompt=setting.prompt, reference_audios=[link]
+    )
+    return driven.client.check(request, timeout=setting.patience)
+
+
+def _check_outcome(report: muybridge.MediaReport) -> str:
+    if not report.ok:
+        return UNFIT
+    return UNDECIDED if report.undecided else OK
 
 
 def _batch(driven: Driven, setting: Setting) -> Report:
@@ -140,6 +160,7 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "delete": Operation(run=lambda driven, _: driven.client.delete_asset(ASSET_ID)),
     "download": Operation(run=_download, once=True),
+    "check": Operation(run=_check, once=True, told=_check_outcome),
     "text": Operation(run=_text, paid=True, once=True, told=_text_outcome),
     "text stream": Operation(run=_text_stream, paid=True, once=True, told=_whole),
     # The other protocols go the same way: they differ in what an event means.

@@ -10,7 +10,7 @@ import attrs
 from muybridge_protocol.records.tasks import Result, Task
 
 from .hostile_server import TASK_ID, Act
-from .operations import MEBIBYTES_8, OK, OPERATIONS
+from .operations import MEBIBYTES_8, OK, OPERATIONS, UNDECIDED
 
 
 class Point(StrEnum):
@@ -71,7 +71,8 @@ class Row:
         declines: Whether the service refuses, so that nothing is charged.
         warm: Whether a good exchange comes first, on the same connection.
         task: What `get` and `wait` ask for, given the Unix time.
-        link: What is downloaded, given the server's URL, or None for a link of this service.
+        link: What is downloaded or checked, given the server's URL, or None for a link of this
+            service.
         long: Whether a create or text request has a prompt of some megabytes.
         large: Whether the response has megabytes, so that reading it takes long.
         size_limit: Most bytes of a text, or of one event of a streamed one.
@@ -132,7 +133,9 @@ Entry = Row | Elsewhere | NotApplicable
 ALL = tuple(OPERATIONS)
 PAID = tuple(name for name, operation in OPERATIONS.items() if operation.paid)
 FREE = tuple(name for name in OPERATIONS if name not in PAID)
-RECORDS = tuple(name for name in ALL if name not in ("call", "download"))
+LINKED = ("download", "check")
+"""Operations that are given a link, and ask for it without the key."""
+RECORDS = tuple(name for name in ALL if name not in ("call", *LINKED))
 """Operations that read a JSON record."""
 
 CREATES = ("create", "batch", "call")
@@ -142,6 +145,7 @@ TEXTS = ("text", *STREAMED)
 NO_RECORD = {
     "call": "hands any reply over",
     "download": "reads no JSON record",
+    "check": "reads no JSON record",
 }
 
 
@@ -151,12 +155,15 @@ def every(outcome: str, names: tuple[str, ...] = ALL) -> dict[str, str]:
 
 
 WELL = every(OK)
+WELL_AFTER = {**WELL, "check": UNDECIDED}
+"""A check is not tried again: it says what it could not find out."""
 UNSENT = {
     **every("NotSent", PAID),
     "get": "ServiceUnreachable",
     "wait": "WaitTimeout",
     "delete": "NotSent",
     "download": "DownloadFailed",
+    "check": UNDECIDED,
 }
 """Not a byte of it left, however often it was tried."""
 UNSENT_FOR_GOOD = {**UNSENT, "wait": "ServiceUnreachable"}
@@ -168,10 +175,11 @@ LOST = {
     "wait": "WaitTimeout",
     "delete": "AssetDeleteUnknown",
     "download": "DownloadFailed",
+    "check": UNDECIDED,
 }
 """It may have arrived, and there is no whole reply."""
-LOST_ONCE = {**AMBIGUOUS, **every(OK, FREE)}
-"""What is free is asked for again; what costs money is not."""
+LOST_ONCE = {**AMBIGUOUS, **every(OK, FREE), "check": UNDECIDED}
+"""What is free is asked for again; what costs money is not, and neither is a check."""
 HUNG_ONCE = {**LOST_ONCE, "download": "DownloadFailed"}
 """The same, where the deadline of the whole download was that of the one exchange."""
 INTERRUPTED = every("StreamInterrupted", STREAMED)

@@ -40,6 +40,8 @@ def _sampled() -> Iterator[Any]:
         if operation in TEXTS and (once or operation == "messages stream"):
             # Text goes the ways of a create: not every fault has to show it in every run.
             late = late or source.random() > FEW
+        if operation == "check":  # mostly it goes the ways of a download
+            late = late or once or ("download" in row.always and source.random() > FEW)
         chosen = [] if late else source.sample(alike, 1)
         for driver, cell in alike:
             marks = () if (driver, cell) in chosen else pytest.mark.nightly

@@ -17,6 +17,7 @@ from .acts import HEAD
 from .bad_variants import VARIANTS
 from .cells import Cell, Surroundings, cells, commit
 from .clients import DRIVERS, Driven, MakeDriven, MakeDriver, requests_driver
+from .connections import connections
 from .hostile_server import TASK_ID, HostileServer
 from .memory_child import RESET
 from .rows import STREAMED
@@ -50,6 +51,7 @@ def cell_of(name: str, operation: str) -> Cell:
         ("exception classes", "reset instead of a reply", "call", "accepted twice"),
         ("exception classes", "cut off", "create", "accepted twice"),
         ("key in the session", "closed while idle", "download", "download host"),
+        ("key in the session", "closed while idle", "check", "download host"),
     ],
 )
 def test_money_and_key(
@@ -67,6 +69,14 @@ def test_money_and_key(
         driver = _used_before(driver)
     with pytest.raises(AssertionError, match=complaint):
         commit(cell_of(name, operation), driver, around, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_connections(driver: str) -> None:
+    """A place that a client connects to is noticed under every driver."""
+    with ExitStack() as closing, HostileServer() as server, connections() as reached:
+        DRIVERS[driver](closing, None)(server.url).client.get(TASK_ID)
+    assert reached == {server.address}
 
 
 @pytest.mark.parametrize("operation", STREAMED)

@@ -6,7 +6,8 @@ import json
 
 from faults.acts import changed, status
 from faults.hostile_server import SIGNATURE, Act
-from faults.rows import ALL, TEXTS, Elsewhere, Entry, Point, Row, every
+from faults.operations import UNDECIDED
+from faults.rows import ALL, LINKED, TEXTS, Elsewhere, Entry, Point, Row, every
 
 _IDS = {
     61: ("..", "."),
@@ -14,8 +15,14 @@ _IDS = {
     64: ("x" * 5000, ""),
 }
 _USABLE_IDS = {62: ("a/b", "a?b", "a#b", "a%2e", "a\\b", "a;b"), 64: ("\N{HORSE}",)}
+_NOT_HTTP = 65
 _PLACES = {
-    65: ("file:///etc/passwd", "ftp://127.0.0.1/a", "data:image/png;base64,AA==", "//10.0.0.1/a"),
+    _NOT_HTTP: (
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/a",
+        "data:image/png;base64,AA==",
+        "//10.0.0.1/a",
+    ),
     66: (
         "https://localhost/a",
         "https://169.254.169.254/a",
@@ -48,7 +55,7 @@ def _usable_id(number: int, text: str) -> Row:
         always={"create": "ok", **every("ProtocolViolation", ("get", "wait"))},
         once={"create": "ok", **every("ProtocolViolation", ("get", "wait"))},
         without={
-            **dict.fromkeys(("call", "delete", "download", *TEXTS), "reads no id"),
+            **dict.fromkeys(("call", "delete", *LINKED, *TEXTS), "reads no id"),
             "batch": "asks for the task next, and this server knows one id",
         },
     )
@@ -71,21 +78,27 @@ def odd_id(number: int, text: str) -> Row:
             **every("CreateAmbiguous", ("create", "batch")),
             **every("ProtocolViolation", ("get", "wait")),
         },
-        without=dict.fromkeys(("call", "delete", "download", *TEXTS), "reads no id"),
+        without=dict.fromkeys(("call", "delete", *LINKED, *TEXTS), "reads no id"),
     )
 
 
 def _place(number: int, place: str) -> Row:
     link = f"{place}?{SIGNATURE}"
+    # What has no scheme and host is taken for a task's id.
+    always = {"download": "InvalidAddress" if "://" in place else "InvalidIdentifier"}
+    without = dict.fromkeys([name for name in ALL if name not in LINKED], "takes no link")
+    if number == _NOT_HTTP:
+        without["check"] = "is of a request, which takes no such link"
+    else:
+        always["check"] = UNDECIDED
     return Row(
         numbers=(number,),
         name=f"a link to {place}",
         point=Point.LOCAL,
         does="gives a link that leads where nothing is downloaded from",
         link=lambda _: link,
-        # What has no scheme and host is taken for a task's id.
-        always={"download": "InvalidAddress" if "://" in place else "InvalidIdentifier"},
-        without=dict.fromkeys([name for name in ALL if name != "download"], "takes no link"),
+        always=always,
+        without=without,
     )
 
 
@@ -99,9 +112,9 @@ def _redirect(number: int, place: str) -> Row:
         does="redirects a download to where nothing is downloaded from",
         on_request=status(302, b"", location=location),
         closes=False,
-        always={"download": "DownloadFailed"},
-        once={"download": "DownloadFailed"},
-        without=dict.fromkeys([name for name in ALL if name != "download"], "follows nothing"),
+        always={"download": "DownloadFailed", "check": UNDECIDED},
+        once={"download": "DownloadFailed", "check": UNDECIDED},
+        without=dict.fromkeys([name for name in ALL if name not in LINKED], "follows nothing"),
     )
 
 
@@ -142,9 +155,9 @@ ROWS: tuple[Entry, ...] = (
             does=f"answers {code} to a download",
             on_request=status(code),
             closes=False,
-            always={"download": "LinkExpired"},
-            once={"download": "LinkExpired"},
-            without=dict.fromkeys([name for name in ALL if name != "download"], "has no link"),
+            always={"download": "LinkExpired", "check": UNDECIDED},
+            once={"download": "LinkExpired", "check": UNDECIDED},
+            without=dict.fromkeys([name for name in ALL if name not in LINKED], "has no link"),
         )
         for code in (403, 404, 410)
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from faults.acts import changed, inserted, status
 from faults.clients import KEY
+from faults.operations import UNDECIDED
 from faults.rows import (
     LOST,
     NO_RECORD,
@@ -107,6 +108,7 @@ ROWS: tuple[Entry, ...] = (
         wait="Unauthorized",
         delete="Unauthorized",
         download="DownloadFailed",
+        check=UNDECIDED,
         **every("Unauthorized", TEXTS),
     ),
     _told(500, **{name: outcome for name, outcome in LOST.items() if name != "call"}),

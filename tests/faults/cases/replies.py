@@ -20,6 +20,7 @@ from faults.acts import (
     steps,
 )
 from faults.hostile_server import TASK_ID, Act, written
+from faults.operations import UNDECIDED, UNFIT
 from faults.rows import (
     ALL,
     CUT,
@@ -34,6 +35,7 @@ from faults.rows import (
     UNREADABLE_ONCE,
     Elsewhere,
     Entry,
+    Outcomes,
     Point,
     Row,
     every,
@@ -140,6 +142,10 @@ def _field(name: str, value: object) -> Callable[[bytes], bytes]:
     return lambda body: written({**json.loads(body), name: value})
 
 
+def _but_download(outcomes: Outcomes) -> dict[str, str]:
+    return {name: outcome for name, outcome in outcomes.items() if name != "download"}
+
+
 def _completed(_: float) -> Result:
     return Result(id=TASK_ID, status=Status.COMPLETED, family="imga")
 
@@ -193,6 +199,7 @@ def _waits(value: bytes, *, longer: bool = False) -> Row:
             "wait": "WaitTimeout",
             "delete": "RateLimited",
             "download": "DownloadFailed",
+            "check": UNDECIDED,
             **every("RateLimited", TEXTS),
         },
         once={
@@ -201,6 +208,7 @@ def _waits(value: bytes, *, longer: bool = False) -> Row:
             # There is a minute for both.
             "wait": "WaitTimeout" if longer else "ok",
             "download": "DownloadFailed" if longer else "ok",
+            "check": UNDECIDED,
         },
         without={"batch": "sits throttling out", "call": "hands any reply over"},
     )
@@ -222,7 +230,10 @@ def _redirect(code: int) -> Row:
             **only(LOST, "create", "batch", *TEXTS),
             **every("ProtocolViolation", ("get", "wait", "delete")),
         },
-        without={"call": "hands any reply over", "download": "follows within the service"},
+        without={
+            "call": "hands any reply over",
+            **every("follows within the service", ("download", "check")),
+        },
     )
 
 
@@ -261,8 +272,8 @@ ROWS: tuple[Entry, ...] = (
         does="answers 200 with nothing",
         on_request=status(200, b""),
         closes=False,
-        always={**UNREADABLE, "call": "ok", "download": "DownloadFailed"},
-        once={**UNREADABLE_ONCE, "call": "ok", "download": "ok"},
+        always={**UNREADABLE, "call": "ok", "download": "DownloadFailed", "check": UNFIT},
+        once={**UNREADABLE_ONCE, "call": "ok", "download": "ok", "check": UNFIT},
     ),
     Row(
         numbers=(42,),
@@ -271,8 +282,8 @@ ROWS: tuple[Entry, ...] = (
         does="answers 200 with a page",
         on_request=status(200, b"<html>Welcome</html>", content_type="text/html"),
         closes=False,
-        always={**UNREADABLE, "call": "ok", "download": "DownloadFailed"},
-        once={**UNREADABLE_ONCE, "call": "ok", "download": "DownloadFailed"},
+        always={**UNREADABLE, "call": "ok", "download": "DownloadFailed", "check": UNFIT},
+        once={**UNREADABLE_ONCE, "call": "ok", "download": "DownloadFailed", "check": UNFIT},
     ),
     Row(
         numbers=(43,),
@@ -305,8 +316,8 @@ ROWS: tuple[Entry, ...] = (
         on_request=steps(say(HEAD + b"\r\n"), flood(b"x" * 65_536)),
         large=True,
         # A file has no such bound: it is the caller's, and 4 GiB otherwise.
-        always={name: outcome for name, outcome in CUT.items() if name != "download"},
-        once={name: outcome for name, outcome in CUT_ONCE.items() if name != "download"},
+        always={**_but_download(CUT), "check": UNFIT},
+        once={**_but_download(CUT_ONCE), "check": UNFIT},
         without={"download": "has a limit of 4 GiB: faults/test_memory.py"},
     ),
     Row(

@@ -24,6 +24,7 @@ from faults.acts import (
     with_head,
 )
 from faults.hostile_server import TASK_ID
+from faults.operations import UNDECIDED
 from faults.rows import (
     CREATES,
     CUT,
@@ -40,6 +41,7 @@ from faults.rows import (
     UNSENT,
     UNSENT_FOR_GOOD,
     WELL,
+    WELL_AFTER,
     Certificate,
     Elsewhere,
     Entry,
@@ -53,7 +55,7 @@ from transport.certificates import server_context
 from transport.scripted_server import Peer, reply_bytes
 
 _GETS = {"get": "has no body", "wait": "has no body", "delete": "has no body"}
-_NO_LONG_BODY = {**_GETS, "download": "has no body", "call": "as create"}
+_NO_LONG_BODY = {**_GETS, **every("has no body", ("download", "check")), "call": "as create"}
 _LONG_BODY = ("create", "batch", *TEXTS)
 
 
@@ -150,7 +152,7 @@ ROWS: tuple[Entry, ...] = (
             Peer.receive, lambda peer: peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         ),
         always=UNSENT,
-        once=WELL,
+        once=WELL_AFTER,
     ),
     Row(
         numbers=(5,),
@@ -160,7 +162,7 @@ ROWS: tuple[Entry, ...] = (
         schemes=("https",),
         on_connection=steps(Peer.receive, Peer.reset),
         always=UNSENT,
-        once=WELL,
+        once=WELL_AFTER,
     ),
     Row(
         numbers=(5, 8),
@@ -170,7 +172,7 @@ ROWS: tuple[Entry, ...] = (
         schemes=("https",),
         on_connection=Peer.receive,
         always=UNSENT,
-        once=WELL,
+        once=WELL_AFTER,
     ),
     Row(
         numbers=(6,),
@@ -181,7 +183,7 @@ ROWS: tuple[Entry, ...] = (
         on_connection=Peer.hang,
         hangs=True,
         always=UNSENT,
-        once={**WELL, "download": "DownloadFailed", **every("NotSent", TEXTS)},
+        once={**WELL_AFTER, "download": "DownloadFailed", **every("NotSent", TEXTS)},
     ),
     Row(
         numbers=(6,),
@@ -192,7 +194,7 @@ ROWS: tuple[Entry, ...] = (
         on_connection=drip_handshake,
         hangs=True,
         always=UNSENT,
-        once={**WELL, "download": "DownloadFailed", **every("NotSent", TEXTS)},
+        once={**WELL_AFTER, "download": "DownloadFailed", **every("NotSent", TEXTS)},
     ),
     *(
         Row(
@@ -218,13 +220,13 @@ ROWS: tuple[Entry, ...] = (
         always={
             **every("CreateAmbiguous|NotSent", CREATES),
             **every("TextAmbiguous|NotSent", TEXTS),
-            **only(LOST, "get", "wait", "download"),
+            **only(LOST, "get", "wait", "download", "check"),
             "delete": "AssetDeleteUnknown|NotSent",
         },
         once={
             **every("CreateAmbiguous|ok", CREATES),
             **every("TextAmbiguous|ok", TEXTS),
-            **every("ok", FREE),
+            **only(LOST_ONCE, *FREE),
         },
     ),
     Elsewhere(numbers=(8,), tests=("transport/test_faults.py::test_reset_before_the_first_byte",)),
@@ -293,6 +295,7 @@ ROWS: tuple[Entry, ...] = (
             "get": "ServiceUnreachable",
             "wait": "WaitTimeout",
             "download": "DownloadFailed",
+            "check": UNDECIDED,
         },
         once={
             **every("Refused", ("create", "batch", "delete", *TEXTS)),
@@ -300,6 +303,7 @@ ROWS: tuple[Entry, ...] = (
             "get": "ok",
             "wait": "ok",
             "download": "DownloadFailed",
+            "check": UNDECIDED,
         },
     ),
     Row(
@@ -426,13 +430,14 @@ ROWS: tuple[Entry, ...] = (
             lambda peer: peer.send(HEAD + b"\r\n" + body_of(peer)[:-1]),
             plain_end,
         ),
-        always={**UNREADABLE, "call": "ok", "download": "ok", **FORGIVEN},
+        always={**UNREADABLE, "call": "ok", "download": "ok", "check": UNDECIDED, **FORGIVEN},
         once={
             **only(LOST_ONCE, "create", "batch", "get", "wait", "text"),
             **FORGIVEN,
             "delete": "AssetDeleteUnknown",
             "call": "ok",
             "download": "ok",
+            "check": UNDECIDED,
         },
     ),
     Row(
@@ -481,7 +486,9 @@ ROWS: tuple[Entry, ...] = (
         point=Point.BODY,
         does="sends a body a byte at a time, without end",
         on_request=steps(
-            lambda peer: peer.send(HEAD + b"Content-Length: 99999\r\n\r\n" + _begun(body_of(peer))),
+            lambda peer: peer.send(
+                HEAD + b"Content-Length: 999999\r\n\r\n" + _begun(body_of(peer))
+            ),
             lambda peer: peer.drip(b" " * 999, every=0.02),
         ),
         hangs=True,
