@@ -202,6 +202,18 @@ def test_any_call(
     assert states(ledger) == {state: 1}
 
 
+def test_what_any_call_may_consume(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """A call to any endpoint counts as one create and one text request, and nothing else is known.
+
+    It may be either.
+    """
+    make_client(world, ledger=ledger).call("POST", "/v1/new", {})
+    [entry] = open_ledger(ledger).entries()
+    assert entry.amounts == {
+        **dict.fromkeys(Measure, None), Measure.CREATES: 1, Measure.CALLS: 1,
+    }  # fmt: skip
+
+
 def test_a_call_that_costs_nothing(make_client: MakeClient, world: World, ledger: Path) -> None:
     """Queries and deletions are not recorded."""
     client = make_client(world, ledger=ledger, budget=Budget(creates=0, calls=0))

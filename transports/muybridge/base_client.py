@@ -533,7 +533,8 @@ class BaseClient(AsyncTextClient):
         from muybridge.ledger.books import Books  # noqa: PLC0415  not all use a ledger
 
         if self._names is None:
-            self._names = self._driver.books or Books(None, (), self._driver.credentials)
+            books = self._driver.books
+            self._names = books or Books(None, (), self._driver.credentials, dedupe=False)
         return self._names
 
     def _outcomes(self, run: FleetRun, workers: int, names: Books | None) -> AsyncOutcomes:

@@ -41,13 +41,11 @@ from muybridge_protocol.operations.create import Create
 from muybridge_protocol.operations.operation import Operation
 from muybridge_protocol.operations.paid import PaidOperation
 from muybridge_protocol.records.json import read_object, readable
+from muybridge_protocol.records.lenient import ERROR_LIMIT
 from muybridge_protocol.records.tasks import Task
 from muybridge_protocol.text.responses import GenerateContentResponse, UsageMetadata
 
-_REASON_LIMIT: Final = 2000
 _LONGEST_NAME: Final = 200
-
-_NAME_LIMIT: Final = 200
 _TEXT_KINDS: Final = ("text", "text stream")
 _MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):[A-Za-z]+\Z")
 
@@ -75,7 +73,7 @@ class Books:
         credentials: Credentials,
         *,
         prices: PriceList | None = None,
-        dedupe: bool = False,
+        dedupe: bool,
     ) -> None:
         self.prices = prices
         self.dedupe: bool = dedupe
@@ -279,7 +277,7 @@ def _verdict(outcome: object) -> tuple[State, dict[str, str | None]]:
 
 def _line(error: object) -> str:
     said = error.reason if isinstance(error, CreateAmbiguous) else str(error)
-    return readable(said, _REASON_LIMIT)
+    return readable(said, ERROR_LIMIT)
 
 
 def _described(
@@ -308,7 +306,7 @@ def _text_model(request: HttpRequest) -> str:
     if named is not None:
         return unquote(named[1])
     model = read_object(request.body or b"{}").get("model")
-    return readable(model, _NAME_LIMIT) if isinstance(model, str) else ""
+    return readable(model, _LONGEST_NAME) if isinstance(model, str) else ""
 
 
 def check_once(once: object) -> str:
