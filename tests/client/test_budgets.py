@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,8 +24,10 @@ from muybridge import (
     Task,
     VideosRequest,
 )
-from muybridge.ledger import Budget, LedgerUnusable, Measure, State, open_ledger
+from muybridge.drivers.notes import NOT_SENT
+from muybridge.ledger import Budget, Ledger, LedgerUnusable, Measure, Rows, State, open_ledger
 from muybridge.ledger.books import Booking
+from muybridge.ledger.sqlite_store import SqliteStore
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
 
@@ -388,6 +391,26 @@ class Late(Exception):
     """What the handler of a signal raises."""
 
 
+@paying
+def test_interrupted_while_reserving(
+    make_client: MakeClient,
+    world: World,
+    ledger: Path,
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What interrupts a request while its amount is reserved says that nothing was sent."""
+
+    def struck(*_: object) -> NoReturn:
+        raise Late
+
+    monkeypatch.setattr(Ledger, "arm", struck)
+    with pytest.raises(Late) as caught:
+        PAYING[way][0](make_client(world, ledger=ledger))
+    assert world.posts == []
+    assert caught.value.__notes__[0] == NOT_SENT
+
+
 def test_the_ledger_hears_of_a_task_last(
     make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -483,4 +506,24 @@ def test_tokens_of_a_stream_that_is_left(
         next(iter(chunks))
     (entry,) = open_ledger(ledger).entries()
     assert entry.amounts[Measure.COST] is None
+    assert entry.state is State.ACCEPTED
+
+
+def test_tokens_of_a_stream_whose_beginning_was_not_recorded(
+    make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the ledger cannot be written when an answer begins, the answer is spent at its end."""
+    writing, writes = SqliteStore.writing, itertools.count(1)
+
+    def write(store: SqliteStore) -> AbstractContextManager[Rows]:
+        if next(writes) == 2:  # after the reservation
+            raise LedgerUnusable("database or disk is full")
+        return writing(store)
+
+    monkeypatch.setattr(SqliteStore, "writing", write)
+    usage = generate_in_pieces(make_client(world, ledger=ledger, prices=TOKENS)).usage_metadata
+    assert usage is not None
+    assert usage.total_token_count
+    (entry,) = open_ledger(ledger).entries()
+    assert entry.amounts[Measure.COST] == Decimal(usage.total_token_count) * 2 / 1000
     assert entry.state is State.ACCEPTED

@@ -678,6 +678,19 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         _swapped(
+            "muybridge.ledger.books",
+            "self.key: str = secrets.token_hex(6)",
+            ("6", "7"),
+            ("6", "5"),
+        ),
+        "it is as unlikely twice",
+    ),
+    **dict.fromkeys(
+        _swapped("muybridge.ledger.books", "self._armed: bool = False", ("False", "True")),
+        "an operation that is not armed has no entry whose outcome could be recorded",
+    ),
+    **dict.fromkeys(
+        _swapped(
             f"{_CORE}.estimates.price_entry",
             _SPELLED,
             ("if len(name) <= LONGEST_NAME else", "if (len(name) < LONGEST_NAME) else"),

@@ -150,7 +150,7 @@ class Booking:
         self._if_held = if_held
         self.key: str = secrets.token_hex(6)
         """The key of its entry."""
-        self._armed = False
+        self._armed: bool = False
         self._outcome: object = None
 
     @property
