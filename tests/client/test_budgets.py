@@ -22,6 +22,7 @@ from muybridge import (
     RateLimited,
     Refused,
     Task,
+    TextAmbiguous,
     VideosRequest,
 )
 from muybridge.drivers.notes import NOT_SENT
@@ -183,6 +184,19 @@ def test_ambiguous_stays_spent(
     assert entry.reason
     books.release(entry.key)
     client.create(image())
+
+
+@pytest.mark.parametrize("way", ["text", "text stream"])
+def test_an_ambiguous_text_request(
+    make_client: MakeClient, world: World, ledger: Path, way: str
+) -> None:
+    """A text request that may have been charged is ambiguous, and the ledger says why."""
+    world.instead.append(LOST)
+    with pytest.raises(TextAmbiguous):
+        PAYING[way][0](make_client(world, ledger=ledger))
+    [entry] = open_ledger(ledger).entries()
+    assert entry.state is State.AMBIGUOUS
+    assert entry.reason
 
 
 @pytest.mark.parametrize(
@@ -495,6 +509,28 @@ def test_input_and_output_tokens_have_prices(
     (entry,) = open_ledger(ledger).entries()
     cost = usage.prompt_token_count * Decimal(2) + usage.candidates_token_count * Decimal(7)
     assert entry.amounts[Measure.COST] == cost / 1000
+
+
+@pytest.mark.parametrize(
+    ("ask", "model"),
+    [
+        (generate, "textg-2.5-pro"),
+        (generate_in_pieces, "textg-2.5-pro"),
+        (chat, "m"),
+        (stream, "m"),
+    ],
+)
+def test_the_model_of_a_text_request(
+    make_client: MakeClient,
+    world: World,
+    ledger: Path,
+    ask: Callable[[AnyClient], object],
+    model: str,
+) -> None:
+    """The ledger says which model a text request was for, whether its path or its body names it."""
+    ask(make_client(world, ledger=ledger))
+    (entry,) = open_ledger(ledger).entries()
+    assert (entry.family, entry.model) == ("text", model)
 
 
 def test_tokens_of_a_stream_that_is_left(

@@ -279,6 +279,13 @@ def test_all_problems_are_told_together() -> None:
     assert "... and 70 more" in str(InvalidPrices(PriceProblem("", said) for said in many))
 
 
+def test_the_problems_travel() -> None:
+    """Another process gets the problems, however they were given."""
+    wrong = [PriceProblem("price 1", "is no price"), PriceProblem("", "there is no currency")]
+    error = pickle.loads(pickle.dumps(InvalidPrices(iter(wrong))))  # noqa: S301  our own
+    assert error.problems == (*wrong,)
+
+
 def test_models_have_one_family() -> None:
     """A model alone says which family it is of: no two families list the same name."""
     names = [model.name for family in FAMILIES.values() for model in family.models]

@@ -170,6 +170,7 @@ def test_units_are_counted() -> None:
     """What is unknown has no count, and nothing depends on the program's decimal context."""
     nothing = Quantities(family="imga", pictures=None, seconds=None)
     assert [nothing.count(unit) for unit in Unit] == [0, None, None, None]
+    assert text_quantities("textg-2.5-pro").count(Unit.CALL) == 1
     with localcontext() as context:
         context.prec = 2
         told = text_quantities("textg-2.5-pro", tokens=123_456).count(Unit.THOUSAND_TOKENS)

@@ -673,6 +673,11 @@ EQUIVALENT: dict[_Key, str] = {
                 ("[0]", "[-1]"),
             ),
             *_swapped(f"{_CORE}.estimates.price_entry", _SPELLED, ("n=1", "n=2")),
+            *_swapped(
+                f"{_CORE}.estimates.price_entry",
+                "close = get_close_matches(model, list(known), n=1)",
+                ("n=1", "n=2"),
+            ),
         ),
         _ONE_MATCH,
     ),
