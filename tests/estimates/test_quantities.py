@@ -62,6 +62,7 @@ CASES: list[tuple[Any, dict[str, Any], str | None, str | None]] = [
     (VidsbRequest, {"model": "vidsb_2_0", "reference_videos": [URL]}, None, "5"),
     (ViddRequest, {"model": "viddq3-pro"}, "720p", "5"),
     (ViddRequest, {"model": "viddq3-turbo", "duration": 1.1, "resolution": "540p"}, "540p", "1.1"),
+    (ViddRequest, {"model": "viddq3-turbo", "duration": 1}, "720p", "1"),
     (VidgRequest, {"model": "vidg_video3"}, "720p", "10"),
     (VidgRequest, {"model": "vidg_video3", "duration": 30, "resolution": "480p"}, "480p", "30"),
     (VidgRequest, {"model": "vidg_video3_pro"}, "720p", "10"),

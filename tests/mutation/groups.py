@@ -683,6 +683,14 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         _swapped(
+            f"{_CORE}.estimates.quantities",
+            "if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:",
+            ("value > 0", "value > -1"),
+        ),
+        "no request has a length between -1 and 0",
+    ),
+    **dict.fromkeys(
+        _swapped(
             "muybridge.ledger.books",
             "self.key: str = secrets.token_hex(6)",
             ("6", "7"),

@@ -166,7 +166,7 @@ def _tier(family: Family, model: Model | None, body: Body) -> str | None:
     if field is None or not isinstance(value, str):
         return None
     for rule in field.rules:
-        if isinstance(rule, OneOf) and rule.ignore_case:  # one spelling for one tier
+        if isinstance(rule, OneOf):  # some ignore case, and a tier has one spelling
             same = (str(option) for option in rule.options if str(option).lower() == value.lower())
             return next(same, value)
     return value
