@@ -64,7 +64,11 @@ class Interruption:
 
     def _trace(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
-        if not code.co_filename.startswith(_WATCHED) or event not in self._events:
+        if self.place is not None or not code.co_filename.startswith(_WATCHED):
+            # The other lines of this frame are no steps: Python need not ask for them.
+            frame.f_trace = None
+            return None
+        if event not in self._events:
             return self._trace
         if self._opcodes:
             frame.f_trace_opcodes = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import os
 import signal
 import sys
@@ -118,22 +119,24 @@ LOOPS: dict[str, Callable[[World, Callable[[Any], Any], Interruption], str]] = {
 ENDLESS = 1_000_000
 
 
-def interrupted_at_every_step(
+def interrupted(
     driver: str,
     call: Callable[[Any], Any],
     answer: Answer,
     *,
     before: int = ENDLESS,
+    every: int = 1,
     opcodes: bool = False,
     pressed: bool = False,
 ) -> Iterator[Interrupted]:
-    """Yield what came of *call* interrupted at one step, at the next one, and so on to its end.
+    """Yield what came of *call* interrupted at one step, at a later one, and so on to its end.
 
     Args:
         driver: Under which driver.
         call: What is interrupted.
         answer: How the service answers at first.
         before: How many steps before the first request to begin.
+        every: How many steps to go on after each.
         opcodes: Whether each opcode is a step.
         pressed: Whether Ctrl-C was already pressed when the service had the request.
     """
@@ -147,7 +150,7 @@ def interrupted_at_every_step(
         return Interrupted(told, world, interruption.place)
 
     first = max(1, at(ENDLESS).world.began - before)
-    for step in range(first, ENDLESS):
+    for step in range(first, ENDLESS, every):
         seen = at(step)
         yield seen
         if seen.place is None:
@@ -173,12 +176,9 @@ nightly = pytest.mark.nightly
 
 
 def each(*sample: tuple[str, str]) -> list[Any]:
-    """Return every answer with every call, of which only *sample* is for each run."""
-    return [
-        pytest.param(answer, call, marks=() if (answer, call) in sample else nightly)
-        for answer in ANSWERS
-        for call in CALLS
-    ]
+    """Return every answer with every call at every step; each run has *sample* at some steps."""
+    whole = [pytest.param(*each, 1, marks=nightly) for each in itertools.product(ANSWERS, CALLS)]
+    return whole + [pytest.param(*each, 3) for each in sample]
 
 
 OPCODES = [(answer, call) for answer in ("accepted", "lost") for call in ("create", "call")]
@@ -191,12 +191,12 @@ EVERY = [
 @posix
 @pytest.mark.usefixtures("keyboard")
 @pytest.mark.parametrize(
-    ("answer", "call"), each(("accepted", "create"), ("lost", "create"), ("junk", "call"))
+    ("answer", "call", "every"), each(("accepted", "create"), ("lost", "create"), ("junk", "call"))
 )
-def test_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
+def test_ctrl_c_at_every_line(driver: str, answer: str, call: str, every: int) -> None:
     """Ctrl-C at any line of a paid call: nothing was sent, or the outcome is reported."""
     reply, *known = ANSWERS[answer]
-    for seen in interrupted_at_every_step(driver, CALLS[call], reply, before=50):
+    for seen in interrupted(driver, CALLS[call], reply, before=50, every=every):
         assert seen.world.arrived <= 1, seen.place
         assert told(seen, *known) or not seen.world.arrived, (seen.place, seen.told)
 
@@ -210,7 +210,7 @@ def test_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
 def test_ctrl_c_from_the_beginning(driver: str, answer: str, call: str, opcodes: bool) -> None:  # noqa: FBT001  a case
     """The same holds from the first line of the call, and between any two opcodes."""
     reply, *known = ANSWERS[answer]
-    for seen in interrupted_at_every_step(driver, CALLS[call], reply, opcodes=opcodes):
+    for seen in interrupted(driver, CALLS[call], reply, opcodes=opcodes):
         assert seen.world.arrived <= 1, seen.place
         assert told(seen, *known) or not seen.world.arrived, (seen.place, seen.told)
 
@@ -222,11 +222,13 @@ def test_ctrl_c_from_the_beginning(driver: str, answer: str, call: str, opcodes:
 @pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <coroutine object:pytest.PytestUnraisableExceptionWarning"
 )
-@pytest.mark.parametrize(("answer", "call"), each(("accepted", "create"), ("junk", "call")))
-def test_a_second_ctrl_c_at_every_line(driver: str, answer: str, call: str) -> None:
+@pytest.mark.parametrize(
+    ("answer", "call", "every"), each(("accepted", "create"), ("junk", "call"))
+)
+def test_a_second_ctrl_c_at_every_line(driver: str, answer: str, call: str, every: int) -> None:
     """A second Ctrl-C at any line interrupts at once, and says at least what may have happened."""
     reply, *known = ANSWERS[answer]
-    for seen in interrupted_at_every_step(driver, CALLS[call], reply, before=0, pressed=True):
+    for seen in interrupted(driver, CALLS[call], reply, before=0, every=every, pressed=True):
         assert seen.world.arrived <= 1, seen.place
         assert told(seen, *known, "may have been accepted") or not seen.world.arrived, (
             seen.place,
