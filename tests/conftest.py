@@ -22,6 +22,7 @@ settings.register_profile(
     "default",
     derandomize=True,
     deadline=None,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
