@@ -70,6 +70,14 @@ def test_a_timeout_that_is_no_number(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_negative_timeout(server: BillingServer, run: Run, tmp_path: Path) -> None:
+    """A negative timeout is rejected before anything is created."""
+    with pytest.raises(ValueError, match=r"timeout must not be negative \(got -1\)"):
+        run(server, horses(2), timeout=-1)
+    assert server.posts == 0
+    assert not (tmp_path / "out").exists()
+
+
 def test_finished_items_are_left_alone(server: BillingServer, run: Run) -> None:
     """Running a finished batch again asks the service for nothing and tells no event."""
     run(server, horses(3))

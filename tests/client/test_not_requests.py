@@ -100,6 +100,13 @@ def test_a_timeout_that_is_no_number(
     assert world.seen == []
 
 
+def test_a_negative_timeout(make_client: MakeClient, world: World) -> None:
+    """A negative timeout is rejected before a task is created and paid for."""
+    with pytest.raises(ValueError, match=r"timeout must not be negative \(got -1\). Nothing was"):
+        make_client(world).run(image(), timeout=-1)
+    assert world.seen == []
+
+
 async def _watch(client: TrioClient) -> None:
     async with client.watch("task-1"):
         pass

@@ -133,6 +133,12 @@ def test_a_wait_that_is_no_number_is_refused(client: Client, timeout: Any) -> No
         client.run_all([HORSE], timeout=timeout)
 
 
+def test_a_negative_wait_is_refused(client: Client) -> None:
+    """Nothing is created that nobody would wait for."""
+    with pytest.raises(ValueError, match=r"timeout must not be negative \(got -1\)"):
+        client.run_all([HORSE], timeout=-1)
+
+
 def test_a_pace_below_the_minimum_is_warned_of_once() -> None:
     """The warning comes once for a family, not for each of its tasks, and points at the caller."""
     world = World()

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from muybridge.async_text_client import AsyncTextClient
-from muybridge.drivers.calls import Calls, Moment, check_wait, link_of
+from muybridge.drivers.calls import Calls, Moment, check_wait_of_create, link_of
 from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.notes import InterruptedTasks, PaidNotes, note_download, note_task
 from muybridge_protocol.events import Polled
@@ -268,9 +268,9 @@ class BaseClient(AsyncTextClient):
         Raises:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
                 an interruption carries its id in its notes.
-            ValueError: The timeout is not a number. Nothing was sent.
+            ValueError: The timeout is negative or not a number. Nothing was sent.
         """
-        check_wait(timeout)
+        check_wait_of_create(timeout)
         notes = PaidNotes(self._interrupted)
         try:
             task = await self._create(await self._request(request, fields), notes)

@@ -309,7 +309,7 @@ class Client(TextClient):
         Raises:
             ServiceError: As `create` and `wait`. An error after the creation carries the task;
                 an interruption carries its id in its notes.
-            ValueError: The timeout is not a number. Nothing was sent.
+            ValueError: The timeout is negative or not a number. Nothing was sent.
         """
         return run(self._client.run, request, fields, timeout=timeout, on_update=on_update)
 

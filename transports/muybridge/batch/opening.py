@@ -26,7 +26,7 @@ from muybridge.batch.runner_files import Runner
 from muybridge.batch.sheet.contact_sheet import write_sheet
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge.batch.stores.folder import FolderStore
-from muybridge.drivers.calls import check_wait
+from muybridge.drivers.calls import check_wait_of_create
 from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import UNDER_WAY
 from muybridge_protocol.service import Service
@@ -53,7 +53,7 @@ def opened(
     """
     if settings.concurrency < 1:
         raise ValueError(f"concurrency must be at least 1 (got {settings.concurrency})")
-    check_wait(settings.timeout)
+    check_wait_of_create(settings.timeout)
     check_limit(settings.limit)
     check_rate(settings.rate)
     if settings.local and settings.dedupe:

@@ -34,7 +34,7 @@ from muybridge.batch.stores.places import agreed_place
 from muybridge.batch.stores.port import Store, StoreAway
 from muybridge.client import Client
 from muybridge.drivers import blocking
-from muybridge.drivers.calls import check_wait
+from muybridge.drivers.calls import check_wait_of_create
 from muybridge.drivers.runtime import FOREVER
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
@@ -184,7 +184,7 @@ def _settings(
         raise ValueError(f"concurrency must be at least 1 (got {concurrency})")
     if creates < 1:
         raise ValueError(f"creates must be at least 1 (got {creates})")
-    check_wait(timeout)
+    check_wait_of_create(timeout)
     return Settings(
         concurrency=concurrency,
         timeout=timeout,

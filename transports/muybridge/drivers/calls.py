@@ -186,7 +186,7 @@ def is_time(seconds: object) -> bool:
 def check_wait(timeout: object) -> None:
     """Check that *timeout* is seconds to wait for a task, or None for no limit.
 
-    Call this before creating a task: a mistake must not surface once it has been paid for.
+    A negative number is the rest of a time that is up.
 
     Raises:
         ValueError: It is neither.
@@ -195,6 +195,19 @@ def check_wait(timeout: object) -> None:
         raise ValueError(
             f"timeout must be a number of seconds, or None for no limit (got {timeout!r})"
         )
+
+
+def check_wait_of_create(timeout: object) -> None:
+    """Check *timeout* before creating the task to wait for.
+
+    A mistake must not surface once the task has been paid for.
+
+    Raises:
+        ValueError: It is neither None nor at least 0 seconds.
+    """
+    check_wait(timeout)
+    if isinstance(timeout, int | float) and timeout < 0:
+        raise ValueError(f"timeout must not be negative (got {timeout!r}). Nothing was sent.")
 
 
 def check_entered(word: str, *, entered: bool) -> None:

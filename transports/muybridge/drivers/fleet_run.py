@@ -6,7 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from muybridge.drivers.calls import Calls, check_wait, warn_caller
+from muybridge.drivers.calls import Calls, check_wait_of_create, warn_caller
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.notes import accepted
 from muybridge_protocol.errors import CreateAmbiguous, PollingTooOften
@@ -65,7 +65,7 @@ class FleetRun:
         now: float,
         wall: float,
     ) -> None:
-        check_wait(timeout)
+        check_wait_of_create(timeout)
         self._listeners = listeners
         self._clock = clock
         self._trackers: dict[int, SilentTracker] = {}
