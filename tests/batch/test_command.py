@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from muybridge import batch
 from muybridge.batch import Report, State
+from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.cli.batch import exit_code_of
 from muybridge.cli.batch_progress import line
@@ -403,6 +404,35 @@ def test_a_retry_is_told_once() -> None:
         total=1,
     )
     assert line(event) == "item 1 (h1): retrying create in 1 s: status 503"
+
+
+def test_why_a_run_stopped_is_told_once(invoke: Invoke, server: BillingServer) -> None:
+    """Where one reason postpones several items, it is given once while they run, and at the end."""
+    done = invoke(*RUN, "--max-creates", "0", "--ledger", "l.sqlite3", server=server)
+    assert done.exit_code == 5
+    assert done.stderr.count("over budget") == 2
+    assert done.stderr.count("postponed for the same reason") == 2
+    assert "is queued" not in done.stderr
+    shown = invoke("status", "out")
+    assert shown.stderr.count("over budget") == 1
+    assert " and 2 more are queued: The request was not sent" in shown.stderr
+
+
+def test_a_journal_that_cannot_be_written(
+    invoke: Invoke, server: BillingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the error, the last line is the command that resumes the batch."""
+    assert invoke(*RUN, "--limit", "1", server=server).exit_code == 5
+
+    def full(*_: object, **__: object) -> None:
+        raise JournalUnusable("out/journal/journal.sqlite3: database or disk is full.")
+
+    monkeypatch.setattr(SqliteJournal, "take", full)
+    done = invoke(*AGAIN, server=server)
+    assert done.exit_code == 6
+    error, again = done.stderr.splitlines()
+    assert error == "error: out/journal/journal.sqlite3: database or disk is full."
+    assert again == "to resume: muybridge batch run --out out --concurrency 4 --poll-interval 0.005"
 
 
 @posix

@@ -67,7 +67,7 @@ def batch() -> None:
     Exit codes, the first that fits: 4 some requests may have been accepted, and you decide (`batch
     resolve`); 6 some results are not downloaded yet, or the journal cannot be used; 5 some items
     are not finished; 3 some were refused; 1 some tasks failed; 0 all are done. After 5 and 6 run
-    the batch again.
+    the batch again. Ctrl-C stops a batch with one of these codes, not with 130.
     """
 
 
@@ -170,7 +170,8 @@ def run(
             show_preview(invocation, chosen.preview(), chosen.prices)
         context.exit(DONE)
     interrupted: KeyboardInterrupt | None = None
-    with journal_errors(context, invocation), ExitStack() as ending:
+    again = _command(chosen)
+    with journal_errors(context, invocation, again=again), ExitStack() as ending:
         try:
             report = _run(chosen)
         except KeyboardInterrupt as interrupt:
@@ -183,7 +184,7 @@ def run(
             context,
             invocation,
             report,
-            again=_command(chosen),
+            again=again,
             interrupted=interrupted,
         )
 
@@ -339,7 +340,7 @@ def _finish(
     if invocation.json:
         sheet = None if report.sheet is None else str(report.sheet)
         long_document({**summary_record(code, report.counts, report.entries), "sheet": sheet})
-    say_reasons(report.entries)
+    say_reasons(report.entries, stopped=report.stopped)
     if report.ambiguous:
         say_how_to_decide(shlex.quote(str(report.folder)))
     if report.stopped:

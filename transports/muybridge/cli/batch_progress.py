@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from muybridge.batch.events import BatchEvent, What
 from muybridge.batch.journal_entries import Entry
 from muybridge.cli.terminal import document, is_live, message_console, say
@@ -74,6 +76,22 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
+class _Problems:
+    """Events as lines. A reason that postpones one item after another is given once."""
+
+    def __init__(self) -> None:
+        self._postponed = ""
+
+    def line(self, event: BatchEvent) -> str:
+        """Return *event* as a line."""
+        if event.what is What.POSTPONED:
+            if event.detail == self._postponed:
+                event = attrs.evolve(event, detail="for the same reason")
+            else:
+                self._postponed = event.detail
+        return line(event)
+
+
 class Lines:
     """Reports events as plain lines on stderr, and the counts from time to time.
 
@@ -85,11 +103,12 @@ class Lines:
         self._clock = clock
         self._pace = Pace(clock)
         self._counted: float | None = None
+        self._problems = _Problems()
 
     def event(self, event: BatchEvent) -> None:
         """Report *event*."""
         if event.what not in _QUIET and not is_terminal(event.detail):
-            say(line(event))
+            say(self._problems.line(event))
         counts = self._pace.counts(event)
         now = self._clock()
         if self._counted is None:
@@ -126,6 +145,7 @@ class _Bars:
         )
         self._whole: TaskID = self.progress.add_task("batch", total=None, counts="")
         self._pace = Pace()
+        self._problems = _Problems()
         self._rows: dict[int, TaskID] = {}
 
     def event(self, event: BatchEvent) -> None:
@@ -141,7 +161,7 @@ class _Bars:
                 self._drop(event.item)
             case What.FAILED | What.REFUSED | What.AMBIGUOUS | What.POSTPONED:
                 self._drop(event.item)
-                say(line(event))
+                say(self._problems.line(event))
             case _:
                 self._show(event)
 

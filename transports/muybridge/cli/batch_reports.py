@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from muybridge.batch.journal_entries import State
-from muybridge.batch.journal_errors import JournalUnusable
+from muybridge.batch.journal_errors import JournalMissing, JournalUnusable
 from muybridge.batch.stores.port import StoreUnusable
 from muybridge.cli.batch_preview import budget_records, say_spent
 from muybridge.cli.batch_progress import entry_record
@@ -52,24 +52,48 @@ def exit_code_for(found: Mapping[State, int]) -> int:
 
 
 @contextmanager
-def journal_errors(context: click.Context, invocation: Invocation) -> Generator[None, None, None]:
-    """Report an unusable journal or store as a fault of the disk, not as the end of a task."""
+def journal_errors(
+    context: click.Context, invocation: Invocation, *, again: str | None = None
+) -> Generator[None, None, None]:
+    """Report an unusable journal or store as a fault of the disk, not as the end of a task.
+
+    Args:
+        context: The command.
+        invocation: Its options.
+        again: The command that resumes the batch, if there is one.
+    """
     try:
         yield
     except (JournalUnusable, StoreUnusable) as error:
         for line in (f"error: {error}", *getattr(error, "__notes__", ())):
             say(line)
+        if again is not None and not isinstance(error, JournalMissing):
+            say(f"to resume: {again}")
         if invocation.json:
             told = {"type": type(error).__name__, "message": str(error), "exit_code": NOT_SAVED}
             document({"ok": False, "error": told})
         context.exit(NOT_SAVED)
 
 
-def say_reasons(entries: Iterable[Entry]) -> None:
-    """Say why items are in their states."""
+def say_reasons(entries: Iterable[Entry], *, stopped: str = "") -> None:
+    """Say why items are in their states; why items are queued, once for each reason.
+
+    Args:
+        entries: The items.
+        stopped: Why the run has stopped, which is said elsewhere.
+    """
+    queued: dict[str, list[str]] = {}
     for entry in entries:
-        if entry.reason is not None and entry.state is not State.DOWNLOADED:
+        if entry.reason is None or entry.state is State.DOWNLOADED:
+            continue
+        if entry.state is State.QUEUED:
+            if entry.reason != stopped:
+                queued.setdefault(entry.reason, []).append(entry.label)
+        else:
             say(f"{entry.label} is {entry.state}: {in_options(entry.reason)}{_named(entry)}")
+    for reason, (first, *others) in queued.items():
+        are = f" and {len(others)} more are" if others else " is"
+        say(f"{first}{are} {State.QUEUED}: {in_options(reason)}")
 
 
 def counted(counts: Mapping[State, int]) -> str:
