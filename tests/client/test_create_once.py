@@ -263,6 +263,21 @@ def test_a_ledger_that_is_gone(
     assert len(world.posts) == 1
 
 
+def test_a_program_that_changes_its_folder(
+    make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger that was named by a relative path stays the same file."""
+    monkeypatch.chdir(ledger.parent)
+    client = make_client(world, ledger=ledger.name)
+    elsewhere = ledger.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    task = client.create_once("order 1", image())
+    assert client.create_once("order 1", image()).id == task.id
+    assert make_client(world, ledger=ledger).create_once("order 1", image()).id == task.id
+    assert len(world.posts) == 1
+
+
 def test_a_process_that_died(make_client: MakeClient, world: World, ledger: Path) -> None:
     """If the process dies after arming, repeating the call says that it is ambiguous."""
     done = subprocess.run(  # noqa: S603  our own code

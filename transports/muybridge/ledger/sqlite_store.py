@@ -96,7 +96,7 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, *, patience: float = PATIENCE) -> None:
-        self.path: Path = path
+        self.path: Path = path.absolute()
         self._patience = patience
         self._salt: bytes | None = None
         self._is_intact = False
@@ -112,7 +112,7 @@ class SqliteStore:
     @property
     def place(self) -> str:
         """Where it is, as `open_ledger` takes it."""
-        return str(self.path.absolute())
+        return str(self.path)
 
     @property
     def salt(self) -> bytes:
