@@ -1,14 +1,18 @@
 """How many creates a second workers arm and conclude in PostgreSQL, beside pgbench.
 
-Both make the same two durable commits for each create, in tables with the same indexes, over as
-many connections: the create is armed, and its task is recorded. pgbench does nothing else. A worker
+Both make the same two durable commits for each create, in the same tables, over as many
+connections: a claimed item is armed, and its task is recorded. pgbench does nothing else. A worker
 also checks its lease and that the item is its own, in Python. Rounds alternate, because a disk is
 not always as fast.
+
+Workers are processes of their own, as in a fleet. So pgbench has a thread for each connection, and
+each worker a session, as each process of the server has: Linux shares the processor among sessions.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import secrets
 import statistics
 import subprocess
@@ -26,6 +30,7 @@ from muybridge.batch.journal_entries import State
 CONNECTIONS = (1, 8)
 CREATES = 200
 """Creates of each connection."""
+_CLAIM = "UPDATE muybridge_items SET state = 'claimed', owner = 'worker ' || (number - 1) %% %s"
 _SCRIPT = """
 \\set number :n * :clients + :client_id + 1
 UPDATE muybridge_items SET state = 'armed', attempt = 1, armed_by = 'bench',
@@ -80,6 +85,8 @@ def _prepared(url: str, count: int) -> str:
         db.execute(f"CREATE SCHEMA {name}".encode())
     place = f"{url}&options={quote(f'-c search_path={name}')}"
     PostgresJournal.create(place, "horses", SERVICE, new_items(count * CREATES)).close()
+    with psycopg.connect(place, autocommit=True) as db:
+        db.execute(_CLAIM, (count,))
     return place
 
 
@@ -91,10 +98,12 @@ def _pgbench(url: str, programs: Path, count: int) -> float:
         script.write_text(_SCRIPT.format(token=TOKEN), encoding="ascii")
         command = [
             str(programs / "pgbench"), "--no-vacuum", "--file", str(script),
-            "--client", str(count), "--transactions", str(CREATES),
+            "--client", str(count), "--jobs", str(count), "--transactions", str(CREATES),
             "--define", "n=0", "--define", f"clients={count}", url,
         ]  # fmt: skip
-        done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603  our own
+        done = subprocess.run(  # noqa: S603  our own
+            command, check=True, capture_output=True, text=True, start_new_session=True
+        )
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("tps"))
     return float(line.split()[2])
 
@@ -103,7 +112,7 @@ def _workers(url: str, count: int) -> float:
     context = multiprocessing.get_context("spawn")
     ready, results = context.Barrier(count), context.SimpleQueue()
     workers = [
-        context.Process(target=_work, args=(url, f"w{n}", ready.wait, results.put))
+        context.Process(target=_work, args=(url, f"worker {n}", ready.wait, results.put))
         for n in range(count)
     ]
     for worker in workers:
@@ -120,13 +129,13 @@ def _work(url: str, name: str, ready: Callable[[], object], tell: Callable[[obje
     from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
     from muybridge.testing.journal_conformance.any_journal import TOKEN  # noqa: PLC0415  the same
 
+    os.setsid()
     with PostgresJournal(url, "horses") as journal:
         journal.register(name)
-        taken = [journal.take(name, creates=True) for _ in range(CREATES)]
+        claimed = journal.owned_by(name)
         ready()
         began = time.monotonic()
-        for entry in taken:
-            assert entry is not None
+        for entry in claimed:
             journal.arm(entry, 1, by=name, lasts=60)
             journal.move(entry, State.ARMED, State.SUBMITTED, by=name, token=TOKEN)
         tell((began, time.monotonic()))

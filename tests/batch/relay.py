@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -25,6 +26,8 @@ class Relay:
         self._swallows = False
         self._swallowed: set[socket.socket] = set()
         self._sockets: set[socket.socket] = set()
+        self.rewrite: Callable[[bytes], bytes] = bytes
+        """What becomes of the bytes that it relays."""
 
     def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -74,6 +77,6 @@ class Relay:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 if source not in self._swallowed:
-                    target.sendall(data)
+                    target.sendall(self.rewrite(data))
             if source not in self._swallowed:
                 target.shutdown(socket.SHUT_WR)

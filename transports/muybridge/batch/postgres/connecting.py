@@ -33,6 +33,8 @@ _DEFAULTS: Final[dict[str, Any]] = {
     # Of several hosts, the one that takes writes.
     "target_session_attrs": "read-write",
 }
+_PREPARED_AFTER: Final = 5
+"""How often a statement is executed before it is prepared."""
 _DURABLE: Final = {
     "fsync": "a power cut would lose what was paid for",
     "synchronous_commit": "a crash would lose what was paid for",
@@ -61,11 +63,13 @@ def connect(url: str) -> Connection:
         db = Connection.connect(
             make_conninfo(**{**_DEFAULTS, **_parts(url)}),
             autocommit=True,
-            prepare_threshold=None,  # statements are not kept: a pooler may be in between
+            prepare_threshold=None,
         )
     try:
         with telling(named(url)):
             _check(db, named(url))
+            if _is_direct(db):
+                db.prepare_threshold = _PREPARED_AFTER
     except BaseException:
         db.close()
         raise
@@ -154,6 +158,15 @@ def _check(db: Connection, name: str) -> None:
         raise JournalUnusable(
             f"{name}: the database's encoding is {encoding}. Use a database with UTF8."
         )
+
+
+def _is_direct(db: Connection) -> bool:
+    """Whether the server itself answers, so that it may keep prepared statements.
+
+    Behind a pooler, they could be those of another client, which uses the same names. A pooler
+    invents the process id that it gives to clients.
+    """
+    return db.execute("SELECT pg_backend_pid()").fetchone() == (db.info.backend_pid,)
 
 
 def _setting(db: Connection, name: str) -> str:

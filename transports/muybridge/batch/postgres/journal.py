@@ -477,7 +477,10 @@ class PostgresJournal:
 
     def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         with telling(self._place):
-            done = self._db.execute(statement.encode(), {"batch": self._id, **values})
+            # A prepared plan serves any state, so it could not use the index of the free items.
+            done = self._db.execute(
+                statement.encode(), {"batch": self._id, **values}, prepare=False
+            )
             rows: list[tuple[Any, ...]] = done.fetchall()
             return rows
 

@@ -5,7 +5,7 @@ are in the first schema of the connection's search path. All leases are measured
 database (`clock_timestamp()`), because the clocks of two machines differ.
 
 There may be millions of items, so nothing counts them by reading them. Triggers keep how many are
-in each state, in the statement that moves an item. Each count is spread over 16 rows, so that
+in each state, in the statement that moves an item. Each count is spread over 128 rows, so that
 workers seldom wait for each other; their sum is the count.
 """
 
@@ -116,12 +116,12 @@ CREATE FUNCTION muybridge_count_items() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         INSERT INTO muybridge_counts AS known (batch, part, state, items)
-        SELECT batch, pg_backend_pid() % 16, state, count(*) FROM new_items
+        SELECT batch, pg_backend_pid() % 128, state, count(*) FROM new_items
         GROUP BY batch, state ORDER BY batch, state
         ON CONFLICT (batch, part, state) DO UPDATE SET items = known.items + excluded.items;
     ELSE
         INSERT INTO muybridge_counts AS known (batch, part, state, items)
-        SELECT NEW.batch, pg_backend_pid() % 16, state, change
+        SELECT NEW.batch, pg_backend_pid() % 128, state, change
         FROM (VALUES (OLD.state, -1), (NEW.state, 1)) AS changes (state, change) ORDER BY state
         ON CONFLICT (batch, part, state) DO UPDATE SET items = known.items + excluded.items;
     END IF;
