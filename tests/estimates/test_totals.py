@@ -26,6 +26,9 @@ from muybridge_protocol.families import ImgbRequest, VidrRequest
 numbers = st.decimals(0, 1_000_000, places=12, allow_nan=False)
 optional = st.none() | numbers
 
+COUNTED = ("creates", "calls", "reference_images", "reference_videos", "reference_sounds")
+"""What is known of every request."""
+
 PRICES = PriceList("USD", (Price(family="vidr", unit=Unit.SECOND, amount=Decimal("0.1")),))
 
 
@@ -36,7 +39,7 @@ def estimates(draw: st.DrawFn) -> Estimate:
         family=draw(st.sampled_from(["imgb", "vidr", "text"])),
         model=draw(st.sampled_from([None, "a", "b"])),
         tier=draw(st.sampled_from([None, "low"])),
-        creates=draw(st.integers(0, 1)),
+        **{name: draw(st.integers(0, 9)) for name in COUNTED},
         pictures=draw(st.none() | st.integers(0, 4)),
         seconds=draw(optional),
         tokens=draw(st.none() | st.integers(0, 10**9)),
@@ -59,7 +62,8 @@ def test_totals_are_exact(given_estimates: list[Estimate]) -> None:
         totals = Totals.of(iter(given_estimates), "USD")
         total = totals.total
     assert total.requests == len(given_estimates)
-    assert total.creates == sum(one.quantities.creates for one in given_estimates)
+    for name in COUNTED:
+        assert getattr(total, name) == sum(getattr(one.quantities, name) for one in given_estimates)
     for name in ("pictures", "seconds", "tokens", "reference_seconds"):
         found: Sum = getattr(total, name)
         amounts = [getattr(one.quantities, name) for one in given_estimates]
