@@ -111,6 +111,25 @@ def test_a_late_id_after_a_person_named_another(tmp_path: Path) -> None:
     assert entry.task.id == "task-9"
 
 
+@pytest.mark.parametrize(
+    ("named", "model"),
+    [
+        ("task-9", "imgb-2"),
+        (Task(id="task-9", family="imgb", requested_model="imgb-2-r"), "imgb-2-r"),
+    ],
+)
+def test_a_task_that_a_person_names(tmp_path: Path, named: Task | str, model: str) -> None:
+    """A bare id becomes a task of the entry's family and model; a task keeps what it knows."""
+    ledger = open_ledger(tmp_path / "ledger")
+    ledger.arm(
+        Purchase(key="k", account="a", family="imgb", model="imgb-2", amounts=AMOUNTS), (), 0.0
+    )
+    ledger.conclude("k", State.AMBIGUOUS)
+    task = ledger.adopt("k", named).task
+    assert task is not None
+    assert (task.id, task.family, task.requested_model) == ("task-9", "imgb", model)
+
+
 class Interleaved(SqliteStore):
     """A store in which something happens whenever the armed entries have been listed.
 

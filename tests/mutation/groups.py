@@ -684,6 +684,15 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         _swapped(
+            f"{_CORE}.estimates.units",
+            "EXACT: Final = Context(prec=60)",
+            ("60", "61"),
+            ("60", "59"),
+        ),
+        "no cost or sum has as many digits",
+    ),
+    **dict.fromkeys(
+        _swapped(
             f"{_CORE}.estimates.quantities",
             "if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:",
             ("value > 0", "value > -1"),
