@@ -55,7 +55,7 @@ BODILESS = Lesson(
     "reads",
 )
 ALERT = Lesson(
-    f"{WHOLE}; whoever can cut the connection decides where such a body ends",
+    f"{WHOLE}; an attacker who cuts the connection would decide where such a body ends",
     "what the library does with ssl.SSLEOFError, or with the option suppress_ragged_eofs of "
     "sockets: for a body without a length or chunks it must not count as an end",
 )
