@@ -27,15 +27,15 @@ def asset() -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @pass_invocation
 def delete(invocation: Invocation, asset_id: str, *, yes: bool) -> None:
-    """Delete an asset for good.
+    """Delete an asset permanently.
 
-    Tasks that refer to it may fail. On a terminal you are asked first.
+    Tasks that refer to it may fail. On a terminal, the command asks first.
 
     With --json: {ok, asset_id}.
     """
     invocation.pays = True
     if not yes and sys.stdin.isatty():
-        click.confirm(f"Delete asset {asset_id} for good?", abort=True, err=True)
+        click.confirm(f"Delete asset {asset_id} permanently?", abort=True, err=True)
     with invocation.client(exchange_timeout=invocation.timeout) as client:
         client.delete_asset(asset_id)
     say(f"asset {asset_id} is deleted")

@@ -97,7 +97,7 @@ for _one in (ambiguous, manifest, resolve, submit):
     default=4,
     show_default=True,
     metavar="N",
-    help="How many tasks there may be in progress at once.",
+    help="Maximum number of tasks in progress at once.",
 )
 @click.option(
     "--limit",
@@ -110,7 +110,7 @@ for _one in (ambiguous, manifest, resolve, submit):
 )
 @rate_limit
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask, on a terminal, before sending.")
+@click.option("--yes", is_flag=True, help="Send without asking.")
 @local
 @pass_invocation
 @click.pass_context
@@ -127,9 +127,9 @@ def run(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Create every task of FILE, wait for each, and save the results in DIR.
+    """Create the tasks of FILE, and save their results in DIR.
 
-    FILE holds JSON lines (.jsonl), a JSON array (.json) or CSV (.csv, with a line of names) of
+    FILE has JSON lines (.jsonl), a JSON array (.json) or CSV (.csv, with a line of names) of
     requests:
 
     \b
@@ -140,12 +140,12 @@ def run(
 
     If stdin and stderr are terminals, the command shows what it would send, and asks you first. It
     does not ask without a terminal, with --yes or --local, or if there is nothing new to send.
-    --dry-run needs no key; with prices, it shows costs as well. With a budget, it shows what is
-    already spent of each limit, and whether the rest is enough.
+    --dry-run needs no key; with prices, it shows costs as well. With a budget, it shows how much of
+    each limit is already spent, and whether the rest is enough.
 
-    With --json: one JSON object a line on stdout for each event, and at last {event: summary, ok,
+    With --json: one JSON object per line on stdout for each event, and finally {event: summary, ok,
     exit_code, counts, items, sheet}. With --dry-run: {event: preview, ok, sends, left, counts,
-    exceeds, budgets: [{limit, per, most, spent}], currency, total, groups}, as of `muybridge
+    exceeds, budgets: [{limit, per, most, spent}], currency, total, groups}, as in `muybridge
     estimate`.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("base_url", "api_key_file")
@@ -197,10 +197,10 @@ class _Chosen:
         invocation: The options that several commands share.
         file: The file of requests, or None to resume.
         out: The folder of the batch.
-        concurrency: Most tasks in progress at once.
-        limit: Most new items to send, or None for all.
+        concurrency: Maximum number of tasks in progress at once.
+        limit: Maximum number of new items to send, or None for all.
         dedupe: Whether identical requests share one task.
-        rate: Most requests a second, or None to leave that as it is.
+        rate: Maximum requests per second, or None to leave it unchanged.
         asks: Whether to ask before sending.
         prices: What requests cost, or None if that is not known.
     """
@@ -292,7 +292,7 @@ def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:
 def status(
     context: click.Context, invocation: Invocation, folder: str, *, journal: str | None
 ) -> None:
-    """Show the state of the batch in DIR, and rewrite its contact sheet.
+    """Show the state of a batch, and rewrite its contact sheet.
 
     With --json: {event: summary, ok, exit_code, counts, items, sheet}. With --journal, items are
     those that need a decision, and strays replaces sheet.

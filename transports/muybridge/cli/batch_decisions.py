@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 def ambiguous(
     context: click.Context, invocation: Invocation, folder: str, *, journal: str | None, csv: bool
 ) -> None:
-    """List the items of the batch in DIR that may have been accepted, and need your decision.
+    """List the items that may have been accepted and need a decision.
 
-    With --csv, a table with empty columns decision (adopt, abandon or resubmit) and task. Fill them
-    in, then run `batch resolve DIR --from FILE`.
+    With --csv, print a table with empty columns decision (adopt, abandon or resubmit) and task.
+    Fill them in, then run `batch resolve DIR --from FILE`.
 
-    With --json: for each item, one JSON object a line {number, name, family, state, candidate_id,
+    With --json: for each item, one JSON object per line {number, name, family, state, candidate_id,
     reason, request}.
     """
     from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
@@ -64,7 +64,7 @@ def ambiguous(
     "--adopt", metavar="ID", help="The request was accepted as task ID: wait for its result."
 )
 @click.option(
-    "--abandon", is_flag=True, help="Give the item up: do not wait, and do not send it again."
+    "--abandon", is_flag=True, help="Do not wait for its result, and do not send it again."
 )
 @click.option("--resubmit", is_flag=True, help="Send it again in the next run.")
 @click.option(
@@ -73,7 +73,7 @@ def ambiguous(
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
     shell_complete=files,
-    help="Read the decisions from a table that ambiguous --csv has printed, instead of ITEM.",
+    help="Read decisions about many items from a table that ambiguous --csv has printed.",
 )
 @click.option(
     "--i-may-pay-twice",
@@ -95,13 +95,13 @@ def resolve(
     table: str | None,
     i_may_pay_twice: bool,
 ) -> None:
-    """Decide about an ITEM (number or name) that may have been accepted.
+    """Decide about an item that may have been accepted.
 
-    Nothing is sent now: the next `batch run`, or a worker, acts on the decision. If the request is
-    in a ledger, that entry is decided, too.
+    ITEM is its number or name. Nothing is sent now: the next `batch run`, or a worker, acts on the
+    decision. If the request is also in a ledger, the decision is recorded there, too.
 
     With --from, decide about many items at once. Every line is checked before the first decision is
-    recorded. Lines without a decision are left out.
+    recorded. Lines without a decision are ignored.
 
     With --json: {ok, item: {number, name, state, ...}}, or with --from {ok, items: [...]}.
     """

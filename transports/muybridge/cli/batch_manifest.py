@@ -34,9 +34,9 @@ def manifest(
     csv: bool,
     output: str | None,
 ) -> None:
-    """Write a list of all items of the batch in DIR, with their results.
+    """Write a list of all items of a batch, with their results.
 
-    One JSON object a line, or one line of CSV, for each item: {item, name, family, model, prompt,
+    The list has one line per item, as JSON or CSV: {item, name, family, model, prompt,
     state, task, file, bytes, sha256, reason}.
 
     With --json: {ok, file}.

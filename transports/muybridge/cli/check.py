@@ -70,7 +70,7 @@ def _check_command(family: Family) -> click.Command:
         ),
         INSECURE_DOWNLOADS,
         JSON,
-        timeout("Seconds that fetching headers from URLs may take in all [default: 60]"),
+        timeout("Maximum seconds for fetching headers from all URLs [default: 60]"),
         VERBOSE,
     ]
 
@@ -205,9 +205,9 @@ def _finding_record(finding: Finding) -> JsonObject:
 check: FamilyGroup = FamilyGroup(
     "check",
     _check_command,
-    "Check the pictures, videos and sounds of a request before paying.\n\nTheir headers are read: "
-    "of files (--file), and of URLs with at most 256 KiB each. Nothing is sent to the service, "
-    "and no key is needed. Options marked as required may be left out here.\n\nWith --json: {ok, "
-    "media, problems: [{field, index, why, rule}], undecided, rules: {decided, total}}. Exit code "
-    "0 if no rule is certainly broken, 1 if one is.",
+    "Check a request's pictures, videos and sounds before paying.\n\nThe command reads the headers "
+    "of files (--file) and of URLs (at most 256 KiB each). It sends nothing to the service and "
+    "needs no key. Options marked as required are optional here.\n\nWith --json: {ok, media, "
+    "problems: [{field, index, why, rule}], undecided, rules: {decided, total}}. Exit code 0 if no "
+    "rule is certainly broken, 1 if one is.",
 )

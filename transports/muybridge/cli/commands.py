@@ -105,18 +105,18 @@ class Muybridge(click.Group):
             formatter.write_dl([(str(code), meaning) for code, meaning in MEANINGS.items()])
             formatter.write_paragraph()
             formatter.write_text(
-                "`get` exits with 0 whatever the task's status is. Ctrl-C ends with 3 before "
+                "`get` exits with 0 whatever the task's status is. Ctrl-C exits with 3 before "
                 "anything was sent, 5 once the task's id is known, 4 if it interrupts a request "
-                "that may have been accepted, and 130 if nothing was at stake. SIGTERM and "
+                "that may have been accepted, and 130 in commands that cost nothing. SIGTERM and "
                 "SIGHUP do the same, but exit with 143 and 129."
             )
         with formatter.section("JSON"):
             formatter.write_text(
-                "With --json there is exactly one JSON document on stdout, also after an error "
-                "(batch run and worker: one JSON object a line): {ok: true, ...} as each "
-                "command's help says, or {ok: false, error: {type, message, exit_code, ...}, "
-                "task, result}. task and result hold the service's own fields, and task has a "
-                "token, which wait accepts on any machine. error has the command that resumes, if "
+                "With --json, stdout has exactly one JSON document, even after an error (batch "
+                "run and worker: one JSON object per line): {ok: true, ...} as each command's "
+                "help says, or {ok: false, error: {type, message, exit_code, ...}, task, "
+                "result}. task and result have the service's own fields, and task has a token, "
+                "which wait accepts on any machine. error has the command that resumes, if "
                 "there is one, and the problems of an invalid request."
             )
 
@@ -130,7 +130,7 @@ def _report(error: BaseException, invocation: Invocation) -> int:
 @click.command(cls=Muybridge, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="muybridge", message="%(prog)s %(version)s")
 def muybridge() -> None:
-    """Create images, videos and text. What may have been accepted is never resent.
+    """Create images, videos and text. Requests that may have been accepted are never resent.
 
     \b
       muybridge demo                    see it work on this machine, without a key

@@ -15,7 +15,9 @@ COMP_WORDBREAKS=${COMP_WORDBREAKS//[:@]/}
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), required=False)
 @click.pass_context
 def completion(context: click.Context, shell: str | None) -> None:
-    """Print a script that makes a shell complete commands, families, models, values and files.
+    """Print a shell completion script.
+
+    It completes commands, families, models, values and files.
 
     \b
       eval "$(muybridge completion bash)"       in ~/.bashrc

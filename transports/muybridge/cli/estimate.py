@@ -27,11 +27,11 @@ _SHOWN_ERRORS = 50
 @pass_invocation
 @click.pass_context
 def estimate(context: click.Context, invocation: Invocation, file: BinaryIO) -> None:
-    """Show what requests will consume, and what they will cost at your prices.
+    """Show what requests will consume and cost at your prices.
 
-    Nothing is sent, and no key is needed. FILE is one that `muybridge batch run` takes: JSON lines,
-    a JSON array (.json) or CSV (.csv). From stdin, JSON lines are read. What is not known is shown
-    as unknown, never as 0.
+    Nothing is sent, and no key is needed. FILE has the format of `muybridge batch run`: JSON lines
+    (.jsonl), a JSON array (.json) or CSV (.csv); stdin has JSON lines. Unknown amounts are shown as
+    unknown, never as 0.
 
     A price file is TOML with your own prices:
 
@@ -42,12 +42,12 @@ def estimate(context: click.Context, invocation: Invocation, file: BinaryIO) -> 
           {model = "vidg_video3", per_second = 0.05},
       ]
 
-    Items that are not valid are named and not counted. Exit code 0 when all items are valid, 1 when
-    some are not, 2 when the price file is not valid.
+    Invalid items are named and not counted. Exit code 0 if all items are valid, 1 if some are not,
+    2 if the price file is not valid.
 
     With --json: {ok, currency, total: {requests, creates, calls, pictures: {known, unknown},
     seconds, tokens, cost, ...}, groups: [{family, model, tier, ...}], invalid, errors: [{line,
-    family, errors}]}; unknown counts the requests that are not contained in known.
+    family, errors}]}; unknown counts the requests that known leaves out.
     """  # noqa: D301  click's own mark for lines that stay as they are
     from muybridge.cli.totals import remarks, totals_record, totals_table  # noqa: PLC0415  it loads the estimates
     from muybridge_protocol.estimates import Totals  # noqa: PLC0415  the same

@@ -16,7 +16,7 @@ from muybridge_protocol.rules.values import shown
 _PURPOSES: Mapping[str, str] = {
     "create": "Create a task for",
     "run": "Generate",
-    "check": "Check the pictures, videos and sounds of a request for",
+    "check": "Check the reference media of a request for",
 }
 """What a command for one family does."""
 
@@ -80,9 +80,13 @@ def _is_hidden(parameter: click.Parameter) -> bool:
 
 def summary(family: Family) -> str:
     """Return what *family* makes, in a few words."""
+    return ", ".join((f"{family.media}s", *_limits(family)))
+
+
+def _limits(family: Family) -> list[str]:
     known = family.resolution and not family.resolution.startswith("varies")
     resolution = f"up to {family.resolution}" if known else ""
-    return ", ".join(part for part in (f"{family.media}s", resolution, family.duration) if part)
+    return [limit for limit in (resolution, family.duration) if limit]
 
 
 def model_summary(model: Model) -> str:
@@ -157,4 +161,5 @@ def _quoted(value: object) -> str:
 
 def _made(family: Family) -> str:
     article = "an" if family.media is Media.IMAGE else "a"
-    return f"{article} {family.media} with family {family.name}: {summary(family)}"
+    limits = ", ".join(_limits(family))
+    return f"{article} {family.media} with family {family.name}{limits and f' ({limits})'}"

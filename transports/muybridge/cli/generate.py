@@ -69,10 +69,10 @@ def _create_command(family: Family) -> click.Command:
     options = [
         *family_options(family),
         JSON,
-        poll_interval("Poll interval for the command that is printed, which waits for the task"),
+        poll_interval("Poll interval in the wait command that is printed"),
         timeout(
-            "Seconds to wait for the response; if too short, you do not know whether the request "
-            "was accepted [default: 60]"
+            "Seconds to wait for the response; if it takes longer, you cannot know whether the "
+            "request was accepted [default: 60]"
         ),
         PRICES,
         *LIMITS,
@@ -125,12 +125,13 @@ def _run_command(family: Family) -> click.Command:
 create: FamilyGroup = FamilyGroup(
     "create",
     _create_command,
-    "Create a task and print its id, without waiting for its result.\n\n"
+    "Create a task and print its id, without waiting for it.\n\n"
     "With --json: {ok, task: {the record's fields, family, token}}.",
 )
 run: FamilyGroup = FamilyGroup(
     "run",
     _run_command,
-    "Create a task, wait for it, and save its result or print its URL.\n\n"
+    "Create a task, wait for it, and save or print its result.\n\n"
+    "With -o, the result is saved; without it, its URL is printed.\n\n"
     "With --json: {ok, task, result: {the record's fields}, expires_at, path}.",
 )

@@ -36,7 +36,7 @@ def spent(invocation: Invocation) -> None:
 
     With --json: {ok, ledger, spent: [{day, family, model, state, requests, creates: {known,
     unknown}, pictures, seconds, calls, cost}], ambiguous: [{key, time, family, model, state, once,
-    reason, candidate_id, task_id}]}; unknown counts the requests that are not contained in known.
+    reason, candidate_id, task_id}]}; unknown counts the requests that known leaves out.
     """
     from muybridge.ledger import State  # noqa: PLC0415  it loads the ledger
     from muybridge.ledger.spent import spent_by_group  # noqa: PLC0415  the same
@@ -66,15 +66,15 @@ def spent(invocation: Invocation) -> None:
 
 @click.group(no_args_is_help=False)
 def ledger() -> None:
-    """Decide about ambiguous requests in the ledger."""
+    """List recorded requests, and decide about ambiguous ones."""
 
 
 @ledger.command("list", params=[JSON, LEDGER])
 @pass_invocation
 def list_entries(invocation: Invocation) -> None:
-    """List the recorded requests, each with the id of its task, from the oldest on.
+    """List the recorded requests with their task ids, oldest first.
 
-    So you find a task that was paid for and whose id you have not kept; `muybridge download ID`
+    Use it to find a task that you paid for but whose id you did not keep. `muybridge download ID`
     saves its result as long as the service keeps it.
 
     With --json: {ok, ledger, entries: [{key, time, family, model, state, once, reason,

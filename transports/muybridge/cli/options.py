@@ -49,8 +49,8 @@ def family_options(family: Family) -> list[click.Parameter]:
                 click.Option(
                     ["--unlisted-model", UNLISTED],
                     metavar="NAME",
-                    help="Use a model that is not in the list. The limits of single models are "
-                    "not checked.",
+                    help="Use a model that is not in the list. The limits of individual "
+                    "models are not checked.",
                 )
             )
     rules = [rule for field in family.fields for rule in media_rules(field)]
@@ -177,7 +177,7 @@ def text_output() -> click.Option:
 
 JSON: click.Option = _option("--json", is_flag=True, help="Print JSON on stdout.")
 JSON_LINES: click.Option = _option(
-    "--json", is_flag=True, help="Print one JSON object a line on stdout."
+    "--json", is_flag=True, help="Print one JSON object per line on stdout."
 )
 """For commands that report events."""
 _LOCAL: Mapping[str, Any] = {
@@ -189,6 +189,11 @@ _LOCAL: Mapping[str, Any] = {
 LOCAL: click.Option = click.Option(["--local"], **_LOCAL)
 local: Callable[[Command], Command] = click.option("--local", **_LOCAL)
 """The same as a decorator, to list it behind the command's own options."""
+local_text: Callable[[Command], Command] = click.option(
+    "--local",
+    **{**_LOCAL, "help": "Use the local service: no key, no cost, and no model."},
+)
+"""The same for text."""
 KEY_FILE: click.Option = _option(
     "--api-key-file",
     metavar="FILE",
@@ -254,8 +259,8 @@ rate_limit: Callable[[Command], Command] = click.option(
     "--rate",
     type=click.FloatRange(0, min_open=True),
     metavar="N",
-    help="Maximum requests a second, of all workers together; inf for no limit [default: "
-    "unchanged; at first no limit].",
+    help="Maximum requests per second of all workers together; inf removes the limit [default: "
+    "unchanged; initially no limit].",
 )
 """The request rate of a batch, as a decorator."""
 LEDGER: click.Option = _option(
@@ -265,7 +270,7 @@ LEDGER: click.Option = _option(
     "state folder].",
 )
 LIMITS: tuple[click.Option, ...] = (
-    _option("--max-creates", metavar="N", help="Maximum number of creates since the ledger began."),
+    _option("--max-creates", metavar="N", help="Maximum number of creates."),
     _option("--max-pictures", metavar="N", help="Maximum number of pictures."),
     _option("--max-seconds", metavar="S", help="Maximum seconds of video."),
     _option("--max-calls", metavar="N", help="Maximum number of text requests."),

@@ -36,15 +36,13 @@ if TYPE_CHECKING:
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True,
     help="Speed of the tasks; 20 is twenty times faster than usual.",
 )  # fmt: skip
-@click.option(
-    "--api-key-file", metavar="FILE", help="Accept the key in FILE, instead of a new one."
-)
+@click.option("--api-key-file", metavar="FILE", help="Accept the key in FILE instead of a new one.")
 @click.option(
     "--strict", is_flag=True, help="Refuse fields and models that the specification does not list."
 )
 @click.option(
     "--answers", metavar="FILE", shell_complete=suggestions.files,
-    help="What the text endpoints say, in order: JSON lines, or TOML.",
+    help="Scripted answers of the text endpoints, in order: JSON lines, or TOML.",
 )  # fmt: skip
 @pass_invocation
 def serve(
@@ -57,16 +55,16 @@ def serve(
     strict: bool,
     answers: str | None,
 ) -> None:
-    """Run the whole service on this machine until Ctrl-C, with real PNG and MP4 files.
+    """Run a local service with real PNG and MP4 files, until Ctrl-C.
 
     Whatever the prompt says, every file shows a galloping horse with the prompt as its caption.
 
-    Paste the line that it prints into another shell:
+    Paste the line that the command prints into another shell:
 
     \b
       export MUYBRIDGE_BASE_URL=... MUYBRIDGE_TEXT_BASE_URL=... MUYBRIDGE_API_KEY=...
 
-    With --json: {ok, base_url, text_base_url, api_key}; the key is null where it is in a file.
+    With --json: {ok, base_url, text_base_url, api_key}; the key is null if it is in a file.
     """  # noqa: D301  click's own mark for lines that stay as they are
     # From the package, which says how to install what is missing.
     from muybridge import local  # noqa: PLC0415  an extra of its own

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.command(params=[JSON])
 @pass_invocation
 def families(invocation: Invocation) -> None:
-    """List the families: what they make, how often to poll, and how long results are kept.
+    """List the families, with their poll intervals and retention.
 
     With --json: {ok, families: [{name, media, create_path, resolution, duration, pacing,
     retention, fields, relations, models, ...}]}.
@@ -66,12 +66,12 @@ def families(invocation: Invocation) -> None:
 @click.argument("family", required=False, shell_complete=suggestions.families)
 @pass_invocation
 def models(invocation: Invocation, family: str | None) -> None:
-    """Show the models: limits, defaults, billing, pacing and retention.
+    """Show the models: limits, defaults, billing and retention.
 
-    FAMILY text means the text models.
+    Give text as FAMILY to see the text models.
 
     With --json: {ok, models: [{family, name, limits, own_limits, defaults, billing, pacing,
-    retention, note, notes}]}; limits hold the family's rules and the model's own. A text model is
+    retention, note, notes}]}; limits has the family's rules and the model's own. A text model is
     {family, name, base, variant}.
     """
     chosen = list(FAMILIES.values()) if family is None else []
@@ -94,10 +94,10 @@ def models(invocation: Invocation, family: str | None) -> None:
     shell_complete=suggestions.files,
 )
 def schema(out: str | None) -> None:
-    """Print the service's description: an OpenAPI 3.1 document, in JSON.
+    """Print the service's OpenAPI 3.1 document, in JSON.
 
-    It contains every endpoint, and every rule that JSON Schema can express. With --out, the file's
-    path is printed.
+    It contains every endpoint, and every rule that JSON Schema can express. With --out, the command
+    prints the file's path.
     """
     from muybridge_protocol.openapi import openapi_document  # noqa: PLC0415  no table needs it
 

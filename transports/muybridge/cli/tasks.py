@@ -83,8 +83,8 @@ def get(invocation: Invocation, task: str) -> None:
 def wait(invocation: Invocation, task: str) -> None:
     """Wait for a task, and save its result or print its URL.
 
-    Prefer the token (from `create --json`) to the id: it names the family, and so the poll
-    interval.
+    Prefer the token (from `create --json`) to the id: it contains the family, which has its own
+    poll interval.
 
     With --json: {ok, task, result: {the record's fields}, expires_at, path}.
     """
@@ -101,8 +101,8 @@ def wait(invocation: Invocation, task: str) -> None:
         SIDECAR,
         INSECURE_DOWNLOADS,
         JSON,
-        timeout("Seconds that the download may take [default: 3600]"),
-        poll_interval("Poll interval for the command that is printed if there is no result yet"),
+        timeout("Maximum seconds for the download [default: 3600]"),
+        poll_interval("Poll interval in the command that is printed if there is no result yet"),
         *CONNECTION,
     ]
 )
@@ -111,9 +111,9 @@ def wait(invocation: Invocation, task: str) -> None:
 def download(invocation: Invocation, source: str) -> None:
     """Download the result of a task, or a result URL.
 
-    Interrupted downloads resume. The key is never sent along.
+    Interrupted downloads resume. The key is not sent.
 
-    With --json: {ok, task, result, expires_at, path}; of a URL {ok, path}.
+    With --json: {ok, task, result, expires_at, path}; for a URL {ok, path}.
     """
     output = invocation.output or "."
     invocation.verb = "download"

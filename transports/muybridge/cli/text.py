@@ -23,7 +23,7 @@ from muybridge.cli.options import (
     PRICES,
     TEXT_BASE_URL,
     VERBOSE,
-    local,
+    local_text,
     read_number,
     read_stdin,
     text_output,
@@ -102,7 +102,7 @@ _TIMEOUT = (
 )
 @click.option("--unlisted-model", is_flag=True, help="Use MODEL although it is not listed.")
 @click.option("--no-stream", is_flag=True, help="Ask for the whole answer in one response.")
-@local
+@local_text
 @pass_invocation
 def text(
     invocation: Invocation,
@@ -129,15 +129,15 @@ def text(
 
     If PROMPT is -, it is read from stdin. `muybridge models text` shows the models.
 
-    Only the answer is on stdout: its text, then a line of JSON for each function call. Pictures
-    are saved, at -o or in this folder. Their names, token counts, and why an answer was cut short,
-    go to stderr.
+    stdout has only the answer: its text, then one line of JSON for each function call. The
+    command saves pictures at -o or in this folder. On stderr, it prints their names, token counts,
+    and why an answer was truncated.
 
-    The service is at MUYBRIDGE_TEXT_BASE_URL. That may be plain http, as the service offers it:
-    the key then travels in clear text, and you are warned.
+    The service is at MUYBRIDGE_TEXT_BASE_URL. With plain http, which the service offers, the key is
+    sent unencrypted, and you are warned.
 
-    Exit codes: 0 there is a text, a picture or a call, even if the model cut it short; 1 there is
-    none, and why; 4 the answer was cut off or lost: asking again may cost again.
+    Exit codes: 0 there is text, a picture or a call, even if the model truncated it; 1 there is
+    none (stderr says why); 4 the answer was interrupted or lost, and may have been charged.
 
     With --json: {ok, text, finish_reason, usage, response: {the response's fields}, files: [path],
     calls: [{name, args}]}.

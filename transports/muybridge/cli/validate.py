@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 @click.option(
     "--media",
     is_flag=True,
-    help="Look at the pictures, videos and sounds of valid items, too, as check does.",
+    help="Also check the pictures, videos and sounds of valid items, as check does.",
 )
 @insecure_downloads
 @click.pass_context
 def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
     """Check requests without sending anything.
 
-    FILE is one that `muybridge batch run` takes: JSON lines (.jsonl), a JSON array (.json) or CSV
-    (.csv). What is valid here is accepted there. From stdin, JSON lines are read. An item has the
-    family's name and the fields as they are sent. The fields may also be in an object "body":
+    FILE has the format of `muybridge batch run`, which accepts it if it is valid here: JSON lines
+    (.jsonl), a JSON array (.json) or CSV (.csv); stdin has JSON lines. An item has the family's
+    name and the service's fields, which may also be in an object "body":
 
     \b
       {"family": "imga", "model": "imga", "prompt": "A horse", "name": "horse"}
@@ -53,8 +53,7 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
 
     An error is {"field": ..., "message": ...}; the field has the service's name, and is "" if the
     error is about the whole item. "warnings" look the same and name settings that have no effect.
-    In a JSON array, "item" replaces "line". Exit code 0 when all items are valid, 1 when some are
-    not.
+    In a JSON array, "item" replaces "line". Exit code 0 if all items are valid, 1 if some are not.
 
     With --media, "errors" also name broken rules about the media, whose fields may be like
     "referenceVideos[0]", and "undecided" names the rules that could not be checked.

@@ -50,11 +50,11 @@ def submit(
     out: str | None,
     rate: float | None,
 ) -> None:
-    """Put the requests of FILE into a database as a batch, or add new ones to it.
+    """Begin a batch in a database, or add requests to it.
 
-    FILE is as for `batch run`, and every request is checked. Nothing is sent: `muybridge worker`
-    does that, on as many machines as you like. The limits apply to all workers together. Submit the
-    same FILE again to change them, or --out, which workers read when they start.
+    FILE has the format of `batch run`, and every request is checked. Nothing is sent: `muybridge
+    worker` does that, on as many machines as you like. The limits apply to all workers together. To
+    change them or --out, submit the same FILE again. Workers read --out when they start.
 
     With --json: {ok, counts}.
     """
@@ -114,7 +114,7 @@ def submit(
     default=CREATES,
     show_default=True,
     metavar="N",
-    help="How many creates there may be under way at once.",
+    help="Maximum number of creates under way at once.",
 )
 @click.option(
     "--concurrency",
@@ -122,7 +122,7 @@ def submit(
     default=CONCURRENCY,
     show_default=True,
     metavar="N",
-    help="How many tasks there may be in progress at once.",
+    help="Maximum number of tasks in progress at once.",
 )
 @pass_invocation
 @click.pass_context
@@ -137,7 +137,7 @@ def worker(
     creates: int,
     concurrency: int,
 ) -> None:
-    """Work on a batch in a database, with other workers, until nothing is left to do.
+    """Work on a batch in a database until nothing is left to do.
 
     Begin the batch with `batch submit`, and start as many workers as you like. No two of them send
     the same request. If one dies, the others take over. Results are saved in a folder on this
@@ -145,8 +145,8 @@ def worker(
 
     The exit codes are those of `batch`.
 
-    With --json: one JSON object a line on stdout for each event of this worker, and at last {event:
-    summary, ok, exit_code, counts, items, strays}, whose items need a decision.
+    With --json: one JSON object per line on stdout for each event of this worker, and finally
+    {event: summary, ok, exit_code, counts, items, strays}, whose items need a decision.
     """
     from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same
