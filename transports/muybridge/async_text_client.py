@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class AsyncTextClient:
     """The text endpoints of a `BaseClient` (spec, "Text endpoints").
 
-    A text request costs money. So it is sent at most once, unless it certainly did not reach the
-    service or was answered 429. A cancellation aborts it at once.
+    A text request costs money, so it is resent only if it certainly did not reach the service or
+    was answered with 429. A cancellation aborts it at once.
     """
 
     _calls: Calls
@@ -81,19 +81,19 @@ class AsyncTextClient:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer: a string, a part, a turn, several of them, or a
                 `Conversation`.
-            system_instruction: Instructions for the model, or None. A mapping is a turn in the form
-                on the wire.
-            generation_config: Settings for the answer, or None. A mapping may use their names on
-                the wire or those of `GenerationConfig`.
-            extra: Other fields of the request by their names on the wire.
-            timeout: Seconds that it may take, including retries.
-            size_limit: Most bytes of the response.
+            system_instruction: Instructions for the model, or None. A mapping is a turn in wire
+                format.
+            generation_config: Settings for the answer, or None. A mapping may use wire names or
+                those of `GenerationConfig`.
+            extra: Other fields of the request, by their wire names.
+            timeout: Maximum seconds, including retries.
+            size_limit: Maximum size of the response, in bytes.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
             NotSent: The service was not reached; nothing was charged.
-            Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
-            TextAmbiguous: It may have been answered and charged; it was not retried.
+            Refused: The service refused it (`Unauthorized`, `Forbidden`, `RateLimited`, ...).
+            TextAmbiguous: The request may have been answered and charged; it was not retried.
         """
         return await self._text.generate(
             model,
@@ -116,7 +116,7 @@ class AsyncTextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> AsyncContentStream:
-        """Return a context that generates text and yields it in chunks as they arrive.
+        """Return a context manager that generates text and yields it in chunks as they arrive.
 
             async with client.stream_generate_content("textg-2.5-pro", "Of horses.") as chunks:
                 async for chunk in chunks:
@@ -127,19 +127,19 @@ class AsyncTextClient:
         Args:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer, as for `generate_content`.
-            system_instruction: Instructions for the model, or None. A mapping is a turn in the form
-                on the wire.
-            generation_config: Settings for the answer, or None. A mapping may use their names on
-                the wire or those of `GenerationConfig`.
-            extra: Other fields of the request by their names on the wire.
-            timeout: Seconds until the end of the response, including retries.
-            size_limit: Most bytes of the response.
-            silence: Seconds that may pass without a byte of the response, or None for no limit.
+            system_instruction: Instructions for the model, or None. A mapping is a turn in wire
+                format.
+            generation_config: Settings for the answer, or None. A mapping may use wire names or
+                those of `GenerationConfig`.
+            extra: Other fields of the request, by their wire names.
+            timeout: Maximum seconds until the end of the response, including retries.
+            size_limit: Maximum size of the response, in bytes.
+            silence: Maximum seconds without a byte of the response, or None for no limit.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
-            ServiceError: On entering: as `generate_content`.
-            StreamInterrupted: On iterating: the response ended before the answer was complete. The
+            ServiceError: On entering, as for `generate_content`.
+            StreamInterrupted: On iterating, if the response ends before the answer is complete. The
                 error has the chunks that arrived.
         """
         return self._text.stream_generate(
@@ -160,15 +160,15 @@ class AsyncTextClient:
     ) -> JsonObject:
         """Send a request to the chat completions endpoint, and return the response.
 
-        The specification does not show its format: *body* is sent as given.
+        The specification does not describe its format, so *body* is sent as given.
 
         Args:
             body: The JSON body.
-            timeout: Seconds that it may take, including retries.
-            size_limit: Most bytes of the response.
+            timeout: Maximum seconds, including retries.
+            size_limit: Maximum size of the response, in bytes.
 
         Raises:
-            MuybridgeError: As `generate_content`.
+            MuybridgeError: As for `generate_content`.
         """
         limits: Limits = {"timeout": timeout, "size_limit": size_limit}
         return await self._text.mapping(body, CHAT_PATH, limits)
@@ -181,16 +181,16 @@ class AsyncTextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> AsyncTextStream[JsonObject]:
-        """Return a context that sends a chat completions request and yields the chunks.
+        """Return a context manager that sends a chat completions request and yields the chunks.
 
         Args:
             body: The JSON body; `stream` is set in it.
-            timeout: Seconds until the end of the response, including retries.
-            size_limit: Most bytes of the response.
-            silence: Seconds that may pass without a byte of the response, or None for no limit.
+            timeout: Maximum seconds until the end of the response, including retries.
+            size_limit: Maximum size of the response, in bytes.
+            silence: Maximum seconds without a byte of the response, or None for no limit.
 
         Raises:
-            MuybridgeError: As `stream_generate_content`.
+            MuybridgeError: As for `stream_generate_content`.
         """
         return self._text.stream_chat(
             body, {"timeout": timeout, "size_limit": size_limit, "silence": silence}
@@ -206,17 +206,17 @@ class AsyncTextClient:
     ) -> JsonObject:
         """Send a request to the messages endpoint, and return the response.
 
-        The specification shows neither its format nor its path: *body* is sent as given.
+        The specification describes neither its format nor its path, so *body* is sent as given.
 
         Args:
             body: The JSON body.
             path: The endpoint's path below the text base URL.
-            timeout: Seconds that it may take, including retries.
-            size_limit: Most bytes of the response.
+            timeout: Maximum seconds, including retries.
+            size_limit: Maximum size of the response, in bytes.
 
         Raises:
             InvalidAddress: The path is outside the text base URL's origin.
-            MuybridgeError: As `generate_content`.
+            MuybridgeError: As for `generate_content`.
         """
         limits: Limits = {"timeout": timeout, "size_limit": size_limit}
         return await self._text.mapping(body, path, limits)
@@ -230,17 +230,17 @@ class AsyncTextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> AsyncTextStream[JsonObject]:
-        """Return a context that sends a messages request and yields the events.
+        """Return a context manager that sends a messages request and yields the events.
 
         Args:
             body: The JSON body; `stream` is set in it.
             path: The endpoint's path below the text base URL.
-            timeout: Seconds until the end of the response, including retries.
-            size_limit: Most bytes of the response.
-            silence: Seconds that may pass without a byte of the response, or None for no limit.
+            timeout: Maximum seconds until the end of the response, including retries.
+            size_limit: Maximum size of the response, in bytes.
+            silence: Maximum seconds without a byte of the response, or None for no limit.
 
         Raises:
-            MuybridgeError: As `stream_generate_content`.
+            MuybridgeError: As for `stream_generate_content`.
         """
         return self._text.stream_messages(
             body, path, {"timeout": timeout, "size_limit": size_limit, "silence": silence}

@@ -335,10 +335,11 @@ class Client(TextClient):
         Args:
             work: Requests to create, each of them typed or a pair of a family's name and fields,
                 and tasks, results, tokens or ids to wait for.
-            concurrency: Most tasks in progress at once, from create to end; 32 by default.
-                The next request is created when a task has ended. Tasks to wait for count too, but
-                are awaited whatever the limit.
-            per_family: Most of them for one family: one number for all, or by name.
+            concurrency: Maximum number of tasks in progress at once, from create to end; 32 by
+                default. The next request is created when a task has ended. Tasks to wait for count
+                too, but are awaited whatever the limit.
+            per_family: Maximum number of them per family: one number for all families, or a mapping
+                by name.
             timeout: Seconds to wait for each task, an hour by default; None for no limit.
             dedupe: Whether identical requests share one task, those that the ledger knows from
                 earlier runs included. Each of them has its own outcome.

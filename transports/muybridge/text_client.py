@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class TextStream(BlockingIterator[T]):
-    """A streamed response: a context that sends the request, and an iterator over its chunks.
+    """A streamed response: entering the context sends the request, iterating yields the chunks.
 
     Leaving the context closes the connection, even in the middle of the answer.
 
@@ -42,7 +42,7 @@ class TextStream(BlockingIterator[T]):
         self._stream = stream
 
     def received(self) -> tuple[T, ...]:
-        """Return every chunk that has arrived so far, those already iterated over among them."""
+        """Return every chunk that has arrived so far, including those already iterated over."""
         return self._stream.received()
 
 
@@ -54,7 +54,7 @@ class ContentStream(TextStream["GenerateContentChunk"]):
         self._content = stream
 
     def collect(self) -> GenerateContentResponse:
-        """Read the rest of the stream, and combine all of its chunks into one response.
+        """Read the rest of the stream, and combine all its chunks into one response.
 
         Raises:
             StreamInterrupted: The stream ended before the answer was complete.
@@ -65,8 +65,8 @@ class ContentStream(TextStream["GenerateContentChunk"]):
 class TextClient:
     """The text endpoints of a `Client` (spec, "Text endpoints").
 
-    A text request costs money. So it is sent at most once, unless it certainly did not reach the
-    service or was answered 429. Ctrl-C aborts it at once.
+    A text request costs money, so it is resent only if it certainly did not reach the service or
+    was answered with 429. Ctrl-C aborts it at once.
     """
 
     _client: BaseClient
@@ -88,19 +88,19 @@ class TextClient:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer: a string, a part, a turn, several of them, or a
                 `Conversation`.
-            system_instruction: Instructions for the model, or None. A mapping is a turn in the form
-                on the wire.
-            generation_config: Settings for the answer, or None. A mapping may use their names on
-                the wire or those of `GenerationConfig`.
-            extra: Other fields of the request by their names on the wire.
-            timeout: Seconds that it may take, including retries.
-            size_limit: Most bytes of the response.
+            system_instruction: Instructions for the model, or None. A mapping is a turn in wire
+                format.
+            generation_config: Settings for the answer, or None. A mapping may use wire names or
+                those of `GenerationConfig`.
+            extra: Other fields of the request, by their wire names.
+            timeout: Maximum seconds, including retries.
+            size_limit: Maximum size of the response, in bytes.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
             NotSent: The service was not reached; nothing was charged.
-            Refused: The service refused: `Unauthorized`, `Forbidden`, `RateLimited` or other.
-            TextAmbiguous: It may have been answered and charged; it was not retried.
+            Refused: The service refused it (`Unauthorized`, `Forbidden`, `RateLimited`, ...).
+            TextAmbiguous: The request may have been answered and charged; it was not retried.
         """
         return run(
             self._client.generate_content,
@@ -125,7 +125,7 @@ class TextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> ContentStream:
-        """Return a context that generates text and yields it in chunks as they arrive.
+        """Return a context manager that generates text and yields it in chunks as they arrive.
 
             with client.stream_generate_content("textg-2.5-pro", "Of horses.") as chunks:
                 for chunk in chunks:
@@ -136,19 +136,19 @@ class TextClient:
         Args:
             model: A model of `TEXT_MODELS`, or `Unlisted(name)` for another.
             contents: What to answer, as for `generate_content`.
-            system_instruction: Instructions for the model, or None. A mapping is a turn in the form
-                on the wire.
-            generation_config: Settings for the answer, or None. A mapping may use their names on
-                the wire or those of `GenerationConfig`.
-            extra: Other fields of the request by their names on the wire.
-            timeout: Seconds until the end of the response, including retries.
-            size_limit: Most bytes of the response.
-            silence: Seconds that may pass without a byte of the response, or None for no limit.
+            system_instruction: Instructions for the model, or None. A mapping is a turn in wire
+                format.
+            generation_config: Settings for the answer, or None. A mapping may use wire names or
+                those of `GenerationConfig`.
+            extra: Other fields of the request, by their wire names.
+            timeout: Maximum seconds until the end of the response, including retries.
+            size_limit: Maximum size of the response, in bytes.
+            silence: Maximum seconds without a byte of the response, or None for no limit.
 
         Raises:
             InvalidRequest: The service would not accept it; nothing was sent.
-            ServiceError: On entering: as `generate_content`.
-            StreamInterrupted: On iterating: the response ended before the answer was complete. The
+            ServiceError: On entering, as for `generate_content`.
+            StreamInterrupted: On iterating, if the response ends before the answer is complete. The
                 error has the chunks that arrived.
         """
         return ContentStream(
@@ -173,15 +173,15 @@ class TextClient:
     ) -> JsonObject:
         """Send a request to the chat completions endpoint, and return the response.
 
-        The specification does not show its format: *body* is sent as given.
+        The specification does not describe its format, so *body* is sent as given.
 
         Args:
             body: The JSON body.
-            timeout: Seconds that it may take, including retries.
-            size_limit: Most bytes of the response.
+            timeout: Maximum seconds, including retries.
+            size_limit: Maximum size of the response, in bytes.
 
         Raises:
-            MuybridgeError: As `generate_content`.
+            MuybridgeError: As for `generate_content`.
         """
         return run(self._client.chat_completions, body, timeout=timeout, size_limit=size_limit)
 
@@ -193,16 +193,16 @@ class TextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> TextStream[JsonObject]:
-        """Return a context that sends a chat completions request and yields the chunks.
+        """Return a context manager that sends a chat completions request and yields the chunks.
 
         Args:
             body: The JSON body; `stream` is set in it.
-            timeout: Seconds until the end of the response, including retries.
-            size_limit: Most bytes of the response.
-            silence: Seconds that may pass without a byte of the response, or None for no limit.
+            timeout: Maximum seconds until the end of the response, including retries.
+            size_limit: Maximum size of the response, in bytes.
+            silence: Maximum seconds without a byte of the response, or None for no limit.
 
         Raises:
-            MuybridgeError: As `stream_generate_content`.
+            MuybridgeError: As for `stream_generate_content`.
         """
         return TextStream(
             self._client.stream_chat_completions(
@@ -220,17 +220,17 @@ class TextClient:
     ) -> JsonObject:
         """Send a request to the messages endpoint, and return the response.
 
-        The specification shows neither its format nor its path: *body* is sent as given.
+        The specification describes neither its format nor its path, so *body* is sent as given.
 
         Args:
             body: The JSON body.
             path: The endpoint's path below the text base URL.
-            timeout: Seconds that it may take, including retries.
-            size_limit: Most bytes of the response.
+            timeout: Maximum seconds, including retries.
+            size_limit: Maximum size of the response, in bytes.
 
         Raises:
             InvalidAddress: The path is outside the text base URL's origin.
-            MuybridgeError: As `generate_content`.
+            MuybridgeError: As for `generate_content`.
         """
         return run(self._client.messages, body, path=path, timeout=timeout, size_limit=size_limit)
 
@@ -243,17 +243,17 @@ class TextClient:
         size_limit: int = REPLY_LIMIT,
         silence: float | None = SILENCE_LIMIT,
     ) -> TextStream[JsonObject]:
-        """Return a context that sends a messages request and yields the events.
+        """Return a context manager that sends a messages request and yields the events.
 
         Args:
             body: The JSON body; `stream` is set in it.
             path: The endpoint's path below the text base URL.
-            timeout: Seconds until the end of the response, including retries.
-            size_limit: Most bytes of the response.
-            silence: Seconds that may pass without a byte of the response, or None for no limit.
+            timeout: Maximum seconds until the end of the response, including retries.
+            size_limit: Maximum size of the response, in bytes.
+            silence: Maximum seconds without a byte of the response, or None for no limit.
 
         Raises:
-            MuybridgeError: As `stream_generate_content`.
+            MuybridgeError: As for `stream_generate_content`.
         """
         return TextStream(
             self._client.stream_messages(

@@ -53,8 +53,10 @@ class TrioClient(AsyncClient):
 
             Args:
                 work: Requests to create, and tasks, results, tokens or ids to wait for.
-                concurrency: Most tasks in progress at once, from create to end; 32 by default.
-                per_family: Most of them for one family: one number for all, or by name.
+                concurrency: Maximum number of tasks in progress at once, from create to end; 32 by
+                    default.
+                per_family: Maximum number of them per family: one number for all families, or a
+                    mapping by name.
                 timeout: Seconds to wait for each task, an hour by default; None for no limit.
                 dedupe: Whether identical requests share one task.
             """

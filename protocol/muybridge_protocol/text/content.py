@@ -83,9 +83,9 @@ class Part:
 
     Args:
         text: Its text, or None.
-        inline_data: A file inside it, or None. Its shape on the wire is an assumption.
+        inline_data: A file inside it, or None. Its wire format is an assumption.
         thought: Whether a model's text is its thinking and not its answer.
-        extra: Its other fields by their names on the wire: a part of another kind is these alone.
+        extra: Its other fields, by their wire names. A part of another kind has only these.
     """
 
     text: str | None = attrs.field(default=None, metadata=wire(exactly(str)))
@@ -151,9 +151,9 @@ class Content:
     """One turn (spec, "Text request and response").
 
     Args:
-        parts: Its parts. A string is text, a mapping has the form on the wire.
-        role: `user` or, for an earlier answer, `model`. None leaves it out.
-        extra: Its other fields by their names on the wire.
+        parts: Its parts. A string is text, a mapping is a part in wire format.
+        role: `user` or, for an earlier answer, `model`. If None, no role is sent.
+        extra: Its other fields, by their wire names.
     """
 
     parts: tuple[Part, ...] = attrs.field(
@@ -200,14 +200,14 @@ def _as_turn(turn: object) -> object:
 class GenerationConfig:
     """Settings for the answer (spec, "Text request and response"). Only what is set is sent.
 
-    A record may use the names on the wire or those of the arguments. If a setting is given under
-    both names, one of them stays in `extra`, and the request reports it.
+    A mapping may use the wire names or those of the arguments. If a setting is given under both
+    names, one of them stays in `extra`, and the request reports it.
 
     Args:
         temperature: Randomness; lower is more deterministic.
         top_p: Probability mass of nucleus sampling.
-        max_output_tokens: Most tokens to generate.
-        extra: Other settings by their names on the wire, such as `candidateCount`.
+        max_output_tokens: Maximum number of tokens to generate.
+        extra: Other settings, by their wire names, such as `candidateCount`.
     """
 
     temperature: float | None = attrs.field(default=None, metadata=wire(as_it_is))
@@ -219,7 +219,7 @@ class GenerationConfig:
 
     @property
     def known(self) -> JsonObject:
-        """The settings that the specification shows and that are set, in their form on the wire."""
+        """The settings that the specification describes and that are set, in wire format."""
         record: JsonObject = unstructure(attrs.evolve(self, extra={}))
         return record
 
@@ -230,7 +230,7 @@ SETTINGS: Mapping[str, str] = wire_names(GenerationConfig)
 
 @attrs.frozen
 class Conversation:
-    """The turns of a conversation so far; each step returns the next value.
+    """A conversation so far, as an immutable value: each method returns a new one.
 
         talk = Conversation("You are terse.").say("What is a zoopraxiscope?")
         answer = client.generate_content(model, talk)
@@ -256,7 +256,7 @@ class Conversation:
         Empty parts and null fields are omitted, because a request may not send them.
 
         Raises:
-            InvalidRequest: It has no parts, so that no request with it would be accepted.
+            InvalidRequest: The answer has no parts, so a request with it would be refused.
         """
         parts = [part for part in map(_without_nulls, answer.parts) if _holds_anything(part)]
         if not parts and "parts" not in answer.extra:

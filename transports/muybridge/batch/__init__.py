@@ -1,4 +1,4 @@
-"""Batches: many requests, a journal that survives whatever stops the process, and a contact sheet.
+"""Batches: many requests at once, with a crash-safe journal and a contact sheet.
 
 from muybridge import Client, batch
 

@@ -34,7 +34,7 @@ class BatchEvent:
     Args:
         what: What happened.
         item: The item's number.
-        name: What the user calls it, or "".
+        name: The user's name for the item, or "".
         detail: More, for people.
         task: The task's id, once it is known, or None.
         path: The file's path, once it is downloaded, or None.

@@ -94,7 +94,7 @@ class ItemFields:
     """The fields of an item, with the right shape, but not checked against its family's rules.
 
     Args:
-        name: What the user calls it, or "".
+        name: The user's name for the item, or "".
         family: The family of its request.
         body: The request's fields by their names on the wire.
         extra: Fields that are sent unchecked, or None.

@@ -62,7 +62,7 @@ class NewItem:
     """An item for the journal.
 
     Args:
-        name: What the user calls it, or "".
+        name: The user's name for the item, or "".
         stem: The name of its file, without the suffix; unique in the batch, ignoring case.
         family: The family of the request.
         body: The request as it is sent.
@@ -84,28 +84,28 @@ class Entry:
 
     Args:
         number: Its place in the batch, from 1.
-        name: What the user calls it, or "".
+        name: The user's name for the item, or "".
         stem: The name of its file, without the suffix.
         family: The family of the request.
         body: The request as it is sent, as JSON.
         state: Its progress.
         owner: The runner that works on it, or None.
-        attempt: How often it was armed.
+        attempt: How many creates were started for it.
         reply_status: The status of a response that was not, or cannot be, processed, or None.
         reply: The body of that response, or as much as had arrived.
         token: The task's token, once its id is known.
         candidate: What looks like an id in an ambiguous response, or the id that a person gave; or
             None.
-        result: What the service said at the end, as JSON, without links; or None.
+        result: The final result, as JSON without links, or None.
         expires: When the result's link stops working, Unix seconds, or None.
         reason: Why it is in this state, for people, on one line, or None.
         path: The file's name within the batch's folder, or None.
         size: The file's bytes, or None.
         sha256: The file's checksum, or None.
         began: When its id became known, Unix seconds, or None.
-        ended: When its end became known, Unix seconds, or None.
-        ledger: The place of the ledger that its last create was recorded in, or None.
-        purchase: The key of its entry there, or None.
+        ended: When its final status became known, Unix seconds, or None.
+        ledger: Where the ledger with its last create is, or None.
+        purchase: The key of its entry in that ledger, or None.
     """
 
     number: int
@@ -133,7 +133,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """What to call it in a message."""
+        """What messages call it."""
         return f"item {self.number} ({self.name})" if self.name else f"item {self.number}"
 
     @property
@@ -148,7 +148,7 @@ class Entry:
 
     @property
     def task_result(self) -> Result | None:
-        """What the service said at the end, or None before, or if it cannot be read.
+        """The final result; None before the task has ended, or if it cannot be read.
 
         It has no link: query the task for one.
         """

@@ -45,8 +45,8 @@ class Preview:
         folder: The batch's folder.
         counts: How many items of its journal are in each state; empty if there is no journal.
         sends: How many new requests the run would send at most.
-        left: How many the limit leaves to later runs.
-        totals: What those that it would send consume and cost.
+        left: How many the limit leaves for later runs.
+        totals: What these requests consume and cost.
         budgets: How far each budget is used up, and whether these requests fit into the rest.
     """
 
@@ -70,14 +70,14 @@ def preview(
 ) -> Preview:
     """Return what `run` would send, without sending it or writing anything.
 
-    Items that the journal has and that were sent already are not sent again, so they do not count.
+    Items that were already sent are not sent again, so they do not count.
 
     Args:
         source: The items, as for `run`, or None for those in *out*.
         out: The folder of the batch, which need not exist.
-        limit: Most new items to send, or None for all.
+        limit: Maximum number of new items to send, or None for all.
         prices: What requests cost, or None if that is not known.
-        local: Whether the service is an embedded one, as for `run`. No budget applies to it.
+        local: Whether the service is an embedded one, as for `run`. Budgets do not apply to it.
         budget: The client's, or None. The environment's limits count as well.
         ledger: The client's, or its file, or None for the default one.
 
@@ -86,7 +86,7 @@ def preview(
         JournalUnusable: The journal cannot be used; `JournalMissing` if there is none, and no
             items.
         ValueError: The limit is below 0.
-        InvalidLimit: A limit of the environment cannot be read.
+        InvalidLimit: A limit in the environment cannot be read.
         LedgerUnusable: There is a budget, and the ledger cannot be read.
         OSError: The file cannot be read.
     """

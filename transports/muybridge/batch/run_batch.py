@@ -49,30 +49,31 @@ def run(
     resumes it. A create that may have been accepted is never resent. Several processes may run the
     same batch at the same time.
 
-    Ctrl-C stops the run: it waits for the responses to paid requests in flight, ends everything
-    else, and is raised again. A second one is raised at once, and leaves those requests ambiguous.
-    For other signals, such as SIGTERM, the handlers of the program decide.
+    Ctrl-C stops the run: it waits for the responses to creates in flight, ends everything else, and
+    is raised again. A second one is raised at once, and leaves those creates ambiguous. Other
+    signals, such as SIGTERM, are handled by your program.
 
     Args:
         client: The client to use.
         source: A file (`.jsonl`, `.json` or `.csv`), requests, or objects with the keys of a
             file's items; or None to resume the batch in *out*.
         out: The folder of the batch: for the results, the contact sheet and the journal.
-        concurrency: Most tasks in progress at once, each from its create until its result is
-            saved.
+        concurrency: Maximum number of tasks in progress at once, each from its create until its
+            result is saved.
         timeout: Seconds to wait for a task, or None for no limit.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event, by one thread at a time.
         local: Whether the service is an embedded one, which does not know earlier runs. Unfinished
-            items are then created anew, which costs nothing.
+            items are then created again, which costs nothing.
         patience: Seconds to wait for another process that is writing to the journal.
-        limit: Most new items that this run sends, or None for all. The next run sends more.
-        sidecar: Whether to write a JSON file beside each result that says where it comes from,
-            results of earlier runs included.
-        dedupe: Whether identical requests share one task, those that the client's ledger knows from
-            elsewhere included. Each item has its own file.
-        rate: Most requests a second of all processes that run this batch, creates and result
-            queries alike, infinity for no limit, or None to leave it as it is. Downloads are not
+        limit: Maximum number of new items that this run sends, or None for all. The next run sends
+            more.
+        sidecar: Whether to write a JSON file next to each result that says where it comes from,
+            including results of earlier runs.
+        dedupe: Whether identical requests share one task, also with requests outside this batch
+            that the client's ledger has. Each item has its own file.
+        rate: Maximum requests (creates and result queries) per second of all processes that run
+            this batch; infinity for no limit, or None to leave it unchanged. Downloads are not
             counted.
 
     Raises:
@@ -117,30 +118,31 @@ async def run_async(
 ) -> Report:
     """Do under asyncio or trio what `run` does, with the same arguments and errors.
 
-    If it is cancelled, paid requests in flight run to their responses, which are recorded in the
-    journal; the same call resumes. The journal is written in this thread, because nothing may come
-    between a response and its place on the disk. This takes some milliseconds each time.
-    However often Ctrl-C is pressed, the run waits for paid responses: trio delivers an interruption
-    to its main task only, and `asyncio.run` turns it into a cancellation.
+    If it is cancelled, it first waits for the responses to creates in flight and records them; the
+    same call resumes. The journal is written in this thread, so that a response is on disk before
+    anything else happens. This takes a few milliseconds each time. However often Ctrl-C is pressed,
+    the run waits for these responses: trio delivers an interruption to its main task only, and
+    `asyncio.run` turns it into a cancellation.
 
     Args:
         client: The client to use.
         source: A file, requests, or objects with the keys of a file's items; or None to resume.
         out: The folder of the batch.
-        concurrency: Most tasks in progress at once, each from its create until its result is
-            saved.
+        concurrency: Maximum number of tasks in progress at once, each from its create until its
+            result is saved.
         timeout: Seconds to wait for a task, or None for no limit.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event.
         local: Whether the service is an embedded one, which does not know earlier runs.
         patience: Seconds to wait for another process that is writing to the journal.
-        limit: Most new items that this run sends, or None for all. The next run sends more.
-        sidecar: Whether to write a JSON file beside each result that says where it comes from,
-            results of earlier runs included.
-        dedupe: Whether identical requests share one task, those that the client's ledger knows from
-            elsewhere included. Each item has its own file.
-        rate: Most requests a second of all processes that run this batch, creates and result
-            queries alike, infinity for no limit, or None to leave it as it is. Downloads are not
+        limit: Maximum number of new items that this run sends, or None for all. The next run sends
+            more.
+        sidecar: Whether to write a JSON file next to each result that says where it comes from,
+            including results of earlier runs.
+        dedupe: Whether identical requests share one task, also with requests outside this batch
+            that the client's ledger has. Each item has its own file.
+        rate: Maximum requests (creates and result queries) per second of all processes that run
+            this batch; infinity for no limit, or None to leave it unchanged. Downloads are not
             counted.
 
     Raises:

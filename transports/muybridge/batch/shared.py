@@ -44,7 +44,7 @@ class SharedBatch:
         """Open its journal.
 
         Args:
-            lease: Seconds after which a worker that has fallen silent is declared dead, or None for
+            lease: Seconds without a sign of life after which another worker takes over, or None for
                 the default.
 
         Raises:
@@ -68,11 +68,11 @@ class SharedReport:
         batch: The batch.
         counts: How many items are in each state, without empty states.
         entries: Its items, read from the journal on access.
-        strays: Responses that arrived when their items could not take them any more. One that names
-            a task was paid for.
+        strays: Responses that arrived too late to be recorded for their items. If one has a task
+            id, that task was paid for.
         stopped: Why a worker stopped early, or "".
         budget: How far the batch's budget is used up, or None if it has none.
-        out: Where its results go, or None if each worker is told.
+        out: Where its results go, or None if each worker has its own place.
     """
 
     batch: SharedBatch
@@ -116,22 +116,23 @@ def submit(
         source: A file (`.jsonl`, `.json` or `.csv`), requests, or objects with the keys of a file's
             items.
         service: Where its tasks will be: `client.service`.
-        rate: Most requests a second of all workers at this service together, infinity for no
-            limit, or None to leave it as it is. All batches of a database that have the same
-            service share this limit.
-        budget: What all creates of the batch may consume together, whichever machines send them,
-            or None to leave it as it is. A batch that is begun without one never has one.
+        rate: Maximum requests per second of all workers at this service together; infinity for no
+            limit, or None to leave it unchanged. All batches of a database at the same service
+            share this limit.
+        budget: What all creates of the batch may consume together, whichever machines send them, or
+            None to leave it unchanged. A batch that was begun without a budget cannot get one
+            later.
         prices: What they cost, if the budget limits that.
         out: Where workers store the results: `s3://BUCKET/PREFIX`, or a folder that has the same
-            absolute path on every machine; or None to leave it as it is. Without one, each worker
-            is told its own. Running workers keep the one that they began with.
+            absolute path on every machine; or None to leave it unchanged. Without one, each worker
+            needs its own. Running workers keep the old place.
 
     Raises:
         InvalidBatch: Some items are not valid, or differ from those that the batch has, or a budget
             cannot be kept.
         JournalUnusable: The database cannot be used; `WrongService` if its tasks are elsewhere.
         ValueError: The rate is not above 0, the budget is one for a day or a month, or the place
-            for results (`WrongPlace`) does not mean the same to every worker.
+            for results (`WrongPlace`) is not the same for every worker.
         OSError: The file cannot be read.
     """
     from muybridge.batch.limits.spending import check_budget  # noqa: PLC0415  few batches have one

@@ -80,36 +80,38 @@ def work(
     """Work on *batch*, together with every other worker, until nothing is left to do.
 
     No two workers work on the same item, and a create that may have been accepted is never resent.
-    If a worker dies or is cut off, the others take over its items once its lease has run out.
+    If a worker dies or is cut off, the others take over its items when its lease expires.
 
-    Ctrl-C stops this worker: it waits for the responses to paid requests in flight, gives
-    everything back, and is raised again.
+    Ctrl-C stops this worker: it waits for the responses to creates in flight, releases its items,
+    and is raised again.
 
     Args:
         client: The client to use.
         batch: The batch.
         out: Where results go: a folder on this machine, or `s3://BUCKET/PREFIX`; or None for the
             place that the batch was submitted with.
-        creates: Most creates under way at once.
-        concurrency: Most tasks in progress at once.
+        creates: Maximum number of creates under way at once.
+        concurrency: Maximum number of tasks in progress at once.
         timeout: Seconds to wait for a task, or None for no limit. Another turn waits again.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event of this worker, by one thread at a time.
-        patience: Seconds to wait for a database or a store that is away, once it has been reached.
-        lease: Seconds after which a worker that has fallen silent is declared dead, or None for the
-            default. Every worker of a batch should have the same.
+        patience: Seconds to wait for a database or store that was reached before and is now
+            unreachable.
+        lease: Seconds without a sign of life after which another worker takes over, or None for the
+            default. All workers of a batch should use the same value.
         spool: The folder on this machine for unfinished downloads, and for responses while the
-            database is away; or None for *out*, or for the user's state folder if *out* is in S3.
-        seconds: Seconds after which this worker gives back what it has not finished, and returns;
-            or None for no limit. Paid requests in flight run to their responses.
+            database is unreachable; or None for *out*, or for the user's state folder if *out* is
+            in S3.
+        seconds: Seconds after which this worker releases its unfinished items and returns, or None
+            for no limit. It still waits for the responses to creates in flight.
 
     Raises:
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
             elsewhere. Nothing is sent that it could not record.
-        StoreUnusable: Results cannot be stored. Nothing is sent if that shows at the start.
+        StoreUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1; `WrongPlace` if *out* is
-            no such place, differs from the batch's, or is missing.
-        OSError: The folder cannot be made.
+            not a valid place, differs from the batch's, or is missing.
+        OSError: The folder cannot be created.
     """
     settings = _settings(
         creates, concurrency, timeout, download_timeout, on_event, seconds, patience=patience
@@ -135,34 +137,35 @@ async def work_async(
 ) -> SharedReport:
     """Do under asyncio or trio what `work` does, with the same arguments and errors.
 
-    The database is written in this thread, because nothing may come between a response and its
-    record. This takes some milliseconds each time.
+    The database is written in this thread, so that a response is recorded before anything else
+    happens. This takes a few milliseconds each time.
 
     Args:
         client: The client to use.
         batch: The batch.
         out: Where results go: a folder on this machine, or `s3://BUCKET/PREFIX`; or None for the
             place that the batch was submitted with.
-        creates: Most creates under way at once.
-        concurrency: Most tasks in progress at once.
+        creates: Maximum number of creates under way at once.
+        concurrency: Maximum number of tasks in progress at once.
         timeout: Seconds to wait for a task, or None for no limit. Another turn waits again.
         download_timeout: Seconds that a download may take.
         on_event: Called with each event of this worker.
-        patience: Seconds to wait for a database or a store that is away, once it has been reached.
-        lease: Seconds after which a worker that has fallen silent is declared dead, or None for the
+        patience: Seconds to wait for a database or store that was reached before and is now
+            unreachable.
+        lease: Seconds without a sign of life after which another worker takes over, or None for the
             default.
         spool: The folder on this machine for unfinished downloads, and for responses while the
-            database is away; or None for the default.
-        seconds: Seconds after which this worker gives back what it has not finished, and returns;
-            or None for no limit.
+            database is unreachable; or None for the default.
+        seconds: Seconds after which this worker releases its unfinished items and returns, or None
+            for no limit.
 
     Raises:
         JournalUnusable: The database cannot be used; `WrongService` if the batch's tasks are
             elsewhere.
-        StoreUnusable: Results cannot be stored. Nothing is sent if that shows at the start.
+        StoreUnusable: Results cannot be stored. If that is found at the start, nothing is sent.
         ValueError: The concurrency, or the number of creates, is below 1; `WrongPlace` if *out* is
-            no such place, differs from the batch's, or is missing.
-        OSError: The folder cannot be made.
+            not a valid place, differs from the batch's, or is missing.
+        OSError: The folder cannot be created.
     """
     settings = _settings(
         creates, concurrency, timeout, download_timeout, on_event, seconds, patience=patience

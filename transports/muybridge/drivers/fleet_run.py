@@ -40,7 +40,8 @@ class FleetRun:
         clock: Tells seconds on the driver's clock.
         work: What to do.
         concurrency: Most tasks in progress at once.
-        per_family: Most of them for one family: one number for all, or by name.
+        per_family: Maximum number of them per family: one number for all families, or a mapping by
+            name.
         timeout: Seconds to wait for each task, or None for no limit.
         now: Seconds on the driver's clock.
         wall: Unix seconds at the same moment.

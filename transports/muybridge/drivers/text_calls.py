@@ -100,7 +100,7 @@ class StreamOpening(Drive[OpenStream]):
 
 
 class AsyncTextStream(Generic[T]):
-    """A streamed response: a context that sends the request, and an iterator over its chunks.
+    """A streamed response: entering the context sends the request, iterating yields the chunks.
 
     Leaving the context closes the connection, even in the middle of the answer.
 
@@ -206,7 +206,7 @@ class AsyncTextStream(Generic[T]):
             await self._driver.runtime.raise_cancellation()
 
     def received(self) -> tuple[T, ...]:
-        """Return every chunk that has arrived so far, those already iterated over among them."""
+        """Return every chunk that has arrived so far, including those already iterated over."""
         return tuple(self._reader.received())
 
     def _next_chunk(self) -> T | None:
@@ -261,7 +261,7 @@ class AsyncContentStream(AsyncTextStream[GenerateContentChunk]):
         return chunk
 
     async def collect(self) -> GenerateContentResponse:
-        """Read the rest of the stream, and combine all of its chunks into one response.
+        """Read the rest of the stream, and combine all its chunks into one response.
 
         Raises:
             StreamInterrupted: The stream ended before the answer was complete.
@@ -284,8 +284,8 @@ class Limits(TypedDict):
     """The limits of a text request.
 
     Attributes:
-        timeout: Seconds until the end of the response, including retries.
-        size_limit: Most bytes of the response.
+        timeout: Maximum seconds until the end of the response, including retries.
+        size_limit: Maximum size of the response, in bytes.
         silence: Seconds that may pass without a byte of a streamed response, or None for no
             limit.
     """

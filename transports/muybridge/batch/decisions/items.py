@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CannotResolve(LocalError):
-    """This decision does not apply to the item."""
+    """The decision does not apply to the item."""
 
 
 class Choice(StrEnum):
@@ -72,9 +72,9 @@ def adopt(out: Place, item: int | str, task: Task | str) -> Entry:
 
     Raises:
         CannotResolve: The item is not ambiguous, or an item has this task already.
-        InvalidIdentifier: The id cannot be one.
+        InvalidIdentifier: *task* is not a valid id.
         JournalUnusable: The journal cannot be used.
-        LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
+        LedgerUnusable: The ledger with its create cannot be used. Nothing was decided.
     """
     known = as_task(task)
     with open_journal(out) as journal:
@@ -93,7 +93,7 @@ def abandon(out: Place, item: int | str) -> Entry:
     Raises:
         CannotResolve: The item is not ambiguous.
         JournalUnusable: The journal cannot be used.
-        LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
+        LedgerUnusable: The ledger with its create cannot be used. Nothing was decided.
     """
     with open_journal(out) as journal:
         return apply(journal, step_of(journal, find(journal, item), Choice.ABANDON))
@@ -105,13 +105,13 @@ def resubmit(out: Place, item: int | str, *, i_may_pay_twice: bool = False) -> E
     Args:
         out: The folder of the batch, or a batch in a database.
         item: The item's number or name.
-        i_may_pay_twice: Required for an ambiguous item, which may have been charged. A refused one
-            was not.
+        i_may_pay_twice: Required for an ambiguous item, which may have been charged; not for a
+            refused one.
 
     Raises:
-        CannotResolve: The item is neither ambiguous nor refused, or the word is missing.
+        CannotResolve: The item is neither ambiguous nor refused, or *i_may_pay_twice* is missing.
         JournalUnusable: The journal cannot be used.
-        LedgerUnusable: The ledger that has its create cannot be used. Nothing was decided.
+        LedgerUnusable: The ledger with its create cannot be used. Nothing was decided.
     """
     with open_journal(out) as journal:
         entry = find(journal, item)

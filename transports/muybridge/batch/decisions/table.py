@@ -118,18 +118,18 @@ def resolve_all(
     Args:
         out: The folder of the batch, or a batch in a database.
         decisions: A CSV file with the columns `item`, `decision` and `task`, such as
-            `decision_table` returns, or decisions. Lines without a decision are left out.
+            `decision_table` returns, or decisions. Lines without a decision are ignored.
         i_may_pay_twice: Required to resubmit ambiguous items.
 
     Returns:
-        The items that were decided about, as they are then.
+        The items that were decided about, in their new state.
 
     Raises:
         InvalidDecisions: Some decisions do not apply; all problems are listed.
-        CannotResolve: Another process changed an item after the check. Only then, the decisions
-            before it are recorded.
+        CannotResolve: Another process changed an item after the check. Only in this case, the
+            decisions before it are already recorded.
         JournalUnusable: The journal cannot be used.
-        LedgerUnusable: The ledger that has a create cannot be used.
+        LedgerUnusable: The ledger with a create cannot be used.
         OSError: The file cannot be read.
     """
     given = (

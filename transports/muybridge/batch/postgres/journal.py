@@ -131,7 +131,7 @@ class PostgresJournal:
             lease: Seconds for which the registration of a worker holds.
             budget: What its creates may consume in all, or None for no limit.
             prices: What they cost, if the budget limits that.
-            out: Where its results go, or None if each worker is told.
+            out: Where its results go, or None if each worker has its own place.
 
         Raises:
             JournalUnusable: It cannot be written.

@@ -32,7 +32,7 @@ class ManifestRow:
 
     Args:
         item: Its place in the batch, from 1.
-        name: What the user calls it, or "".
+        name: The user's name for the item, or "".
         family: The family of the request.
         model: The model, or None.
         prompt: The prompt, or None.
@@ -82,7 +82,7 @@ def manifest_lines(out: Place, *, csv: bool = False) -> Iterator[str]:
 
     Args:
         out: The folder of the batch, or a batch in a database.
-        csv: Whether they are CSV, with a line of names first, rather than JSON.
+        csv: Whether they are CSV, with column names in the first line, rather than JSON.
 
     Raises:
         JournalUnusable: The journal cannot be used.

@@ -20,7 +20,7 @@ _IN_S3: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^?#\x0
 
 
 class WrongPlace(LocalError):
-    """Results cannot go there. Nothing was sent."""
+    """Results cannot be stored in this place. Nothing was sent."""
 
 
 @attrs.frozen

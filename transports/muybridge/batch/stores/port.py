@@ -27,7 +27,7 @@ from muybridge_protocol.errors import MuybridgeError
 
 
 class StoreUnusable(MuybridgeError):
-    """Results cannot be stored. The message says why; they can still be downloaded."""
+    """Results cannot be stored. The message says why. The results can still be downloaded."""
 
 
 class StoreAway(StoreUnusable):
