@@ -15,6 +15,7 @@ import pytest
 from batch.billing import BillingServer, Fault, at_random
 from muybridge.ledger import State, open_ledger
 from processes import Nursery
+from sampling import diagonal
 
 from .spender import STEPS
 
@@ -96,8 +97,7 @@ def test_different_drivers(nurseries: list[Nursery], ledger: Path) -> None:
     assert counts[State.RELEASED] > 0
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "driver"), diagonal(STEPS, DRIVERS))
 def test_killed_at_every_step(
     nurseries: list[Nursery], ledger: Path, driver: str, step: str
 ) -> None:

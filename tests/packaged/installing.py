@@ -20,7 +20,8 @@ EVERYTHING = "all,celery,httpx2,otel,postgres,s3,testing"
 FOR_OURSELVES = {"dev", "bench", "interop", "neighbours", "docs", "browser", "queues"}
 FOR_USERS = sorted(set(PROJECT["optional-dependencies"]) - FOR_OURSELVES)
 EXTRAS = ["", *FOR_USERS, EVERYTHING]
-FORMS = [*(("wheel", extra) for extra in EXTRAS), ("sdist", "all")]
+FORMS = [("wheel", extra) for extra in EXTRAS]
+"""What every run installs. The wheel is made from the sdist, which the nightly run installs too."""
 
 _BINARIES = "Scripts" if os.name == "nt" else "bin"
 _LONGEST = 3600

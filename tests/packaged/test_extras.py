@@ -43,8 +43,8 @@ MODULES = [
 ADVICE = re.compile(r'(\S+) needs ([a-z0-9]+): pip install "muybridge\[([a-z0-9]+)\]"')
 
 BOTH = [(form, extra) for form in ("wheel", "sdist") for extra in EXTRAS]
-FEW = [("wheel", ""), ("wheel", "requests"), ("wheel", EVERYTHING), ("sdist", "all")]
-"""With nothing, with one extra and with all: what is slow is tried there in every run."""
+FEW = [("wheel", ""), ("wheel", EVERYTHING)]
+"""With nothing and with all: what is slow is tried there in every run."""
 
 
 def in_every_run(sample: list[tuple[str, str]]) -> pytest.MarkDecorator:
