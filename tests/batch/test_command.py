@@ -25,6 +25,7 @@ from muybridge.cli.batch import exit_code_of
 from muybridge.cli.batch_progress import line
 from muybridge.cli.commands import muybridge
 from processes import environment
+from sampling import diagonal
 
 from .billing import BillingServer, Fault
 from .runner_process import KEY, horses
@@ -288,8 +289,7 @@ def ended_by(number: int, state: int) -> int:
 
 
 @posix
-@pytest.mark.parametrize("number", INTERRUPTIONS)
-@pytest.mark.parametrize("paid", [1, 2])
+@pytest.mark.parametrize(("number", "paid"), diagonal(INTERRUPTIONS, [1, 2]))
 def test_a_signal_waits_for_paid_requests(
     start: Callable[..., subprocess.Popen[str]], invoke: Invoke, number: int, paid: int
 ) -> None:
@@ -346,8 +346,7 @@ def test_a_second_signal_names_what_is_ambiguous(
 
 
 @posix
-@pytest.mark.parametrize("number", INTERRUPTIONS)
-@pytest.mark.parametrize("what", ["/v1/result/", "/media/"])
+@pytest.mark.parametrize(("number", "what"), diagonal(INTERRUPTIONS, ["/v1/result/", "/media/"]))
 def test_a_signal_waits_for_nothing_that_costs_nothing(
     start: Callable[..., subprocess.Popen[str]], invoke: Invoke, number: int, what: str
 ) -> None:
