@@ -16,6 +16,8 @@ from .conftest import serving
 from .installing import EVERYTHING, FOR_USERS, Built, Environment, install, succeed
 from .test_extras import JOBS, MODULES, check
 
+pytestmark = pytest.mark.nightly
+
 TOOLS = ("hypothesis", "jsonschema", "opentelemetry-sdk", "pytest-xdist", "syrupy")
 """What the tests stand on, beside what the extras bring."""
 FOLDERS = (
@@ -91,7 +93,6 @@ def test_tracing(lowest: Environment) -> None:
     assert lowest.run(JOBS / "with_otel.py") == "task-1\n"
 
 
-@pytest.mark.nightly
 def test_demo(lowest: Environment, tmp_path: Path) -> None:
     """The README's first command makes a picture and a video."""
     succeed([lowest.command("muybridge"), "demo"], cwd=tmp_path)
@@ -99,7 +100,6 @@ def test_demo(lowest: Environment, tmp_path: Path) -> None:
     assert made >= {".png", ".mp4"}
 
 
-@pytest.mark.nightly
 def test_the_tests_of_the_sdist(built: Built, lowest: Environment, constraints: Path) -> None:
     """The tests of both clients, the transports, the command and the service pass."""
     install(lowest.python, *TOOLS, "--constraint", str(constraints))
