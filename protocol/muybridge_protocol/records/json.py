@@ -17,7 +17,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
 from muybridge_protocol.http import MEBIBYTE
@@ -84,10 +84,10 @@ _EVENT_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number
 _TEXT: Final = r'"(?:[^"\\]++|\\.)*+"?'
 _TEXT_OR_MARK: Final = re.compile(rf"{_TEXT}|[,:\[{{]", re.DOTALL)
 _ASCII: Final = bytes(range(0x80))
-# Bounded, so that only a small part of a long text exists twice at a time.
-_BEYOND_ASCII: Final = re.compile(rb"(?:[\xc0-\xff][\x80-\xbf]*){1,4096}")
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
+_PIECE: Final = 64 * 1024
+"""Bytes that are escaped at once, so that only a small part of a long text exists twice."""
 _SPACE: Final = " \t\n\r"
-_ESCAPED: Final = "muybridge_protocol.escaped"
 _FOUR_BYTES: Final = re.compile(r"\\u[dD][89abAB]")
 _TWO_BYTES: Final = re.compile(r"\\u(?!00)")
 
@@ -172,26 +172,20 @@ def _decode(body: bytes, spare: float) -> str:
         # An escape takes at most three times the bytes of its character.
         if 2 * len(body.translate(None, _ASCII)) > spare:
             raise InvalidJson("its texts are too long for its size limit")
-        return body.decode("ascii", _ESCAPED)
+        return "".join(_escaped(body))
     except UnicodeDecodeError:
         raise InvalidJson("it is not UTF-8") from None
 
 
-def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """Return the escapes of the characters that *error* is about, and where they end.
-
-    As an error handler of the codec, it writes them in place. Substitution by a regular expression
-    would hold all pieces between them at once, which may be millions.
-    """
-    assert isinstance(error, UnicodeDecodeError)  # noqa: S101  it is only used for decoding
-    found = _BEYOND_ASCII.match(error.object, error.start)
-    if found is None:
-        raise error
-    text = found[0].decode()
-    return json.dumps(text if error.start else text.removeprefix("\ufeff"))[1:-1], found.end()
-
-
-codecs.register_error(_ESCAPED, _escaped)
+def _escaped(body: bytes) -> Iterator[str]:
+    """Yield *body*, which is UTF-8, as pieces of JSON in ASCII."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    for start in range(0, len(body), _PIECE):
+        piece = body[start : start + _PIECE]
+        text = decoder.decode(piece, final=start + _PIECE >= len(body))
+        if not text.isascii():
+            text = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+        yield text
 
 
 def _marks(text: str, most: float) -> int:
