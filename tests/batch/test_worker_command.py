@@ -140,11 +140,11 @@ def test_a_rate(command: Command, server: BillingServer) -> None:
 
 
 def test_a_budget(command: Command, server: BillingServer) -> None:
-    """A worker ends with 5 when the budget is used up, and status shows how much is spent."""
+    """A worker ends with 3 when the budget is used up, and status shows how much is spent."""
     done = command("batch submit FILE --journal URL --name horses --max-creates 1")
     assert done.exit_code == 0, done.output
     done = command(WORKER)
-    assert (done.exit_code, done.stdout) == (5, "1 queued, 1 downloaded\n")
+    assert (done.exit_code, done.stdout) == (3, "1 queued, 1 downloaded\n")
     assert "stopped: " in done.stderr
     assert "0 of the limit of 1 create is left" in done.stderr
     done = command("batch status --journal URL horses")
@@ -224,7 +224,10 @@ def test_an_unusable_journal(line: str, said: str, command: Command, server: Bil
 
 
 def test_the_unit() -> None:
-    """The unit for systemd on the page starts a worker, and again where that helps."""
+    """The unit for systemd on the page starts a worker, and again where that helps.
+
+    A worker whose budget is used up ends with `NOT_SENT`.
+    """
     page = (Path(__file__).parents[2] / "docs" / "many-machines.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```ini\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     unit = configparser.ConfigParser(interpolation=None)

@@ -338,6 +338,8 @@ async def _turn(
                 await Scheduler(calls, driver, run).work()
         await driver.runtime.checkpoint()
         report = attrs.evolve(report_of(batch, journal), stopped=run.stopped)
+        if run.over_budget and report.budget is not None:
+            report = attrs.evolve(report, budget=attrs.evolve(report.budget, exceeded=run.stopped))
         return _Turn(
             report=report,
             others=bool(journal.owners()),

@@ -135,9 +135,10 @@ def telling(name: str) -> Generator[None, None, None]:
     except psycopg.Error as error:
         away = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         kind = JournalAway if away else JournalUnusable
+        then = "" if away else ", then run again"  # a worker waits for one that is away
         raise kind(
             f"{name}: {_said(error)}. Nothing more is sent. Make the database reachable and "
-            "writable, then run again."
+            f"writable{then}."
         ) from error
 
 

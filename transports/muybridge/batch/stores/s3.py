@@ -182,7 +182,7 @@ class S3Store:
             return kind(f"{self._place}: {problem}. Check the endpoint and the AWS_ settings.")
         answer = f"the response was {status[1]}" + (f" {code[1]}" if code else "")
         if int(status[1]) in _MAY_PASS or int(status[1]) >= 500:  # noqa: PLR2004  the server's fault
-            return StoreAway(f"{self._place}: {answer}. Nothing was lost; retry later.")
+            return StoreAway(f"{self._place}: {answer}. Nothing was lost.")
         return StoreUnusable(
             f"{self._place}: {answer}. Check the bucket, its region and the permissions "
             "(s3:GetObject, s3:PutObject)."
