@@ -18,6 +18,7 @@ import pytest
 from batch.billing import BillingServer
 from muybridge import Client, ImgbRequest, Task
 from muybridge.ledger import (
+    CannotResolve,
     Entry,
     Ledger,
     LedgerUnusable,
@@ -128,6 +129,26 @@ def test_a_task_that_a_person_names(tmp_path: Path, named: Task | str, model: st
     task = ledger.adopt("k", named).task
     assert task is not None
     assert (task.id, task.family, task.requested_model) == ("task-9", "imgb", model)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "decision"), [("task-7", Ledger.abandon), ("task-1", Ledger.resubmit)]
+)
+def test_a_task_that_the_service_names_late(
+    tmp_path: Path, candidate: str, decision: Callable[[Ledger, str], Entry]
+) -> None:
+    """Once the service has named the task, no person can name another."""
+    ledger = open_ledger(tmp_path / "ledger")
+    held = Purchase(key="k", account="a", family="imgb", model="imgb-2", amounts=AMOUNTS)
+    ledger.arm(held, (), 0.0)
+    ledger.conclude("k", State.AMBIGUOUS, candidate=candidate)
+    decision(ledger, "k")
+    ledger.conclude("k", State.ACCEPTED, token=Task(id="task-1").to_token())
+    with pytest.raises(CannotResolve, match="there is nothing to decide"):
+        ledger.adopt("k", "task-9")
+    (entry,) = ledger.entries()
+    assert entry.task is not None
+    assert entry.task.id == "task-1"
 
 
 class Interleaved(SqliteStore):
