@@ -286,6 +286,24 @@ def test_the_problems_travel() -> None:
     assert error.problems == (*wrong,)
 
 
+@pytest.mark.parametrize(
+    ("named", "fitting"),
+    [
+        ({"model": "imga"}, {Unit.CALL, Unit.PICTURE, Unit.THOUSAND_TOKENS}),
+        ({"model": "imgb-2", "tier": "low"}, {Unit.CALL, Unit.PICTURE}),
+        ({"model": "imgb-2-r", "tier": "1k"}, {Unit.CALL, Unit.PICTURE}),
+        ({"model": "vidg_video3"}, {Unit.SECOND}),
+        ({"model": "videos"}, {Unit.CALL}),
+        ({"family": "vidm"}, {Unit.CALL, Unit.SECOND, Unit.THOUSAND_TOKENS}),
+        ({"model": "textg-2.5-pro"}, {Unit.CALL, Unit.THOUSAND_TOKENS}),
+    ],
+)
+def test_units_fit_what_is_made(named: dict[str, str], fitting: set[Unit]) -> None:
+    """A price is per something that the model makes, and that it is billed by."""
+    accepted = {unit for unit in Unit if isinstance(read_price({**named, unit: 1}), Price)}
+    assert accepted == fitting
+
+
 def test_models_have_one_family() -> None:
     """A model alone says which family it is of: no two families list the same name."""
     names = [model.name for family in FAMILIES.values() for model in family.models]

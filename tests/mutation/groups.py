@@ -709,6 +709,18 @@ EQUIVALENT: dict[_Key, str] = {
         "it is as unlikely twice",
     ),
     **dict.fromkeys(
+        (
+            *_swapped(
+                "muybridge.ledger.sqlite_store",
+                "PATIENCE: Final = 30.0",
+                ("30.0", "31.0"),
+                ("30.0", "29.0"),
+            ),
+            *_swapped("muybridge.ledger.once", "_FIRST_PAUSE: Final = 0.05", ("0.05", "1.05")),
+        ),
+        "it shows in nothing but how long a caller waits for another one",
+    ),
+    **dict.fromkeys(
         _swapped("muybridge.ledger.books", "self._armed: bool = False", ("False", "True")),
         "an operation that is not armed has no entry whose outcome could be recorded",
     ),
