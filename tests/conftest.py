@@ -57,9 +57,15 @@ def _bare_environment(
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
 
 
-def pytest_collection_finish() -> None:
-    """Keep what was collected out of every garbage collection: it stays to the end."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what is collected out of every garbage collection: it stays to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
