@@ -161,7 +161,7 @@ class Tracker(SilentTracker):
         ended = self._end_of_exchange()
         stamped = tuple(map(self._stamped, events))
         # The next request of the call repeats this one, except after a poll.
-        polled = any(isinstance(event, Polled) for event in events)
+        polled = Polled in map(type, events)
         self._resends = 0 if polled else self._resends + 1
         self._tell(*ended, *stamped)
 
