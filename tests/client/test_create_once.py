@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -278,6 +279,18 @@ def test_a_program_that_changes_its_folder(
     assert len(world.posts) == 1
 
 
+@pytest.mark.parametrize("value", [{"model": "imga", "prompt": "a horse"}, None])
+def test_what_is_not_a_request(
+    make_client: MakeClient, world: World, ledger: Path, value: Any
+) -> None:
+    """Anything but a request is rejected, with the way to build one, and nothing is recorded."""
+    client = make_client(world, ledger=ledger)
+    with pytest.raises(TypeError, match=r"is not a request: build one .*Nothing was sent"):
+        client.create_once("order 1", value)
+    assert world.posts == []
+    assert not ledger.exists()
+
+
 def test_a_process_that_died(make_client: MakeClient, world: World, ledger: Path) -> None:
     """If the process dies after arming, repeating the call says that it is ambiguous."""
     done = subprocess.run(  # noqa: S603  our own code
@@ -315,16 +328,24 @@ def test_many_at_once(make_client: MakeClient, ledger: Path) -> None:
     assert len(world.posts) == 1
 
 
-def test_it_waits_for_another_caller(make_client: MakeClient, world: World, ledger: Path) -> None:
-    """While another caller is sending, the call waits; in the end it says that it is under way."""
+@pytest.mark.parametrize(("timeout", "waits"), [(60, 300), (400, 400)])
+def test_it_waits_for_another_caller(
+    make_client: MakeClient, world: World, ledger: Path, timeout: float, waits: float
+) -> None:
+    """While another caller is sending, the call waits; in the end it says that it is under way.
+
+    It waits for five minutes, or as long as its own create may take.
+    """
     make_client(world, ledger=ledger).create_once("order 1", image())
     store = SqliteStore(ledger)
     with store.writing() as rows:
         entry = rows.find(the_entry(ledger))
         assert entry is not None
         rows.put(attrs.evolve(entry, state=State.ARMED, owner=store.owner))
+    began = world.clock.elapsed
     with pytest.raises(OnceUnderWay, match="nothing was sent again"):
-        make_client(world, ledger=ledger).create_once("order 1", image())
+        make_client(world, ledger=ledger, timeout=timeout).create_once("order 1", image())
+    assert waits <= world.clock.elapsed - began < waits + 1
     assert len(world.posts) == 1
 
 
