@@ -284,6 +284,7 @@ def test_the_problems_travel() -> None:
     wrong = [PriceProblem("price 1", "is no price"), PriceProblem("", "there is no currency")]
     error = pickle.loads(pickle.dumps(InvalidPrices(iter(wrong))))  # noqa: S301  our own
     assert error.problems == (*wrong,)
+    assert "is no price" in repr(InvalidPrices(iter(wrong)))
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,21 @@ def test_a_text_call() -> None:
     assert request.estimate().cost is None
 
 
+@pytest.mark.parametrize("field", ["reference_videos", "reference_audios"])
+def test_the_length_of_a_reference_is_unknown(field: str) -> None:
+    """How long a reference video or sound is stands in no request."""
+    request = asked(VidsbRequest, {"model": "vidsb_2_0_pro", field: [URL]})
+    assert request.quantities().reference_seconds is None
+
+
+@pytest.mark.parametrize("count", [-1, -(10**30)])
+def test_less_than_no_tokens(count: int) -> None:
+    """A service that reports less than no tokens has not said how many there are."""
+    quantities = text_quantities("textg-2.5-pro", count, input_tokens=count, output_tokens=count)
+    tokens = (quantities.tokens, quantities.input_tokens, quantities.output_tokens)
+    assert tokens == (None, None, None)
+
+
 def test_units_are_counted() -> None:
     """What is unknown has no count, and nothing depends on the program's decimal context."""
     nothing = Quantities(family="imga", pictures=None, seconds=None)

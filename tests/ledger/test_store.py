@@ -190,6 +190,14 @@ def test_a_file_that_cannot_be_used(path: Path, how: str) -> None:
     assert path.read_bytes() == before
 
 
+def test_a_file_that_does_not_exist_yet(path: Path) -> None:
+    """Whoever only looks finds that nothing was spent, and creates no file."""
+    ledger = open_ledger(path)
+    assert ledger.spent(Budget(creates=1), NOW) == dict.fromkeys(Measure, 0)
+    assert entries(ledger) == []
+    assert not path.parent.exists()
+
+
 def test_a_file_that_is_gone(path: Path) -> None:
     """What was spent is not taken for nothing after the file was removed, and no file is made."""
     ledger = open_ledger(path)

@@ -696,8 +696,9 @@ EQUIVALENT: dict[_Key, str] = {
             f"{_CORE}.estimates.quantities",
             "if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:",
             ("value > 0", "value > -1"),
+            ("value > 0", "(value >= 0)"),
         ),
-        "no request has a length between -1 and 0",
+        "no request has a length of 0, or between that and -1",
     ),
     **dict.fromkeys(
         _swapped(
@@ -719,6 +720,15 @@ EQUIVALENT: dict[_Key, str] = {
             *_swapped("muybridge.ledger.once", "_FIRST_PAUSE: Final = 0.05", ("0.05", "1.05")),
         ),
         "it shows in nothing but how long a caller waits for another one",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.ledger.sqlite_store",
+            "_PAGE: Final = 1000",
+            ("1000", "1001"),
+            ("1000", "999"),
+        ),
+        "it shows in nothing but the memory that a page takes",
     ),
     **dict.fromkeys(
         _swapped("muybridge.ledger.books", "self._armed: bool = False", ("False", "True")),
