@@ -104,6 +104,14 @@ def test_a_model_that_is_not_listed_has_to_be_called_so() -> None:
     ]
 
 
+def test_a_misspelled_key_of_an_item() -> None:
+    """The error names the key that was meant, which is not a field of the family."""
+    assert problems([{**HORSE, "nmae": "a"}]) == [
+        "item 1: nmae: an item has no such key; did you mean name?"
+    ]
+    assert problems([{"famly": "imgb"}]) == ["item 1: family: is required; rename famly to family"]
+
+
 def test_every_problem_is_told_with_its_line(tmp_path: Path) -> None:
     """All problems of all lines are reported at once, each with its line and field."""
     lines = [

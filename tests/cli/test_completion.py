@@ -84,7 +84,7 @@ def test_scripts(invoke: Invoke, shell: str) -> None:
     [
         ("runn", "There is no command 'runn'; did you mean run?"),
         ("modles", "There is no command 'modles'; did you mean models?"),
-        ("xyz", "There is no command 'xyz'."),
+        ("xyz", "There is no command 'xyz'. Use run for pictures and videos, and text for text."),
     ],
 )
 def test_unknown_commands(invoke: Invoke, typed: str, said: str) -> None:

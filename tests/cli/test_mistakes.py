@@ -27,13 +27,13 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a prompt without its option": (
         ("run", "imga", "a horse"),
-        "'a horse' belongs to no option. Give the prompt as --prompt, in quotes if it has spaces.",
+        "Unexpected argument 'a horse'. Give the prompt as --prompt, in quotes if it has spaces.",
     ),
     "no family": (
         ("run", "--prompt", "-a"),
         (
-            "--prompt stands where the name of a family belongs. Write muybridge run FAMILY "
-            "--prompt ..., with one of imga, imgb,"
+            "The family comes before --prompt. Write muybridge run FAMILY --prompt ..., with one "
+            "of imga, imgb,"
         ),
     ),
     "a family as the command": (
@@ -43,6 +43,14 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "a model as the family": (
         ("run", "vidg_video3", "--prompt", "-a"),
         "there is no family 'vidg_video3': vidg_video3 is a model of family vidg; give 'vidg'",
+    ),
+    "a command of another tool": (
+        ("generate", "a horse"),
+        "There is no command 'generate'. Use run for pictures and videos, and text for text.",
+    ),
+    "a limit with a currency": (
+        ("run", "imga", "--model", "imga", "--prompt", "a", "--max-cost", "1EUR"),
+        "--max-cost: a limit must be a number of at least 0 (got '1EUR'). Nothing was sent.",
     ),
     "a model as a family to list": (("models", "vidg_video3"), "is a model of family vidg"),
 }

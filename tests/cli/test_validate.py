@@ -252,3 +252,10 @@ def test_ten_thousand_lines(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "many.jsonl").write_bytes(b"\n".join([GOOD.strip(), LINES[14]] * 5000))
     ended = invoke("validate", "many.jsonl")
     assert len(ended.stdout.splitlines()) == 10_000
+
+
+def test_where_json_breaks_off(invoke: Invoke) -> None:
+    """The column is that of the line, whose end does not count."""
+    ended = invoke("validate", input=b'{"family": "imga"\n{}\n')
+    (wrong,) = json.loads(ended.stdout.splitlines()[0])["errors"]
+    assert wrong["message"] == "it is not JSON: Expecting ',' delimiter (column 18)"

@@ -48,7 +48,7 @@ def test_a_name_that_is_wrong(tmp_path: Path, name: str) -> None:
     """A text that is called a picture is refused, unless the caller says that it is one."""
     path = tmp_path / name
     path.write_bytes(b"a shopping list")
-    with pytest.raises(ValueError, match=r"is no image/[a-z]+, as its name says"):
+    with pytest.raises(ValueError, match=r"is not image/[a-z]+, although its name says so"):
         load_part(path)
     assert load_part(path, "image/x-horse") == Part.from_bytes(b"a shopping list", "image/x-horse")
 

@@ -10,11 +10,11 @@ import copy
 import io
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from muybridge import ImgaRequest, InlineMedia, InvalidRequest, load_media
+from muybridge import ImgaRequest, ImgbRequest, InlineMedia, InvalidRequest, load_media
 from muybridge_protocol.families import FAMILIES, find_family
 from muybridge_protocol.families.references import media_fields
 from muybridge_protocol.media.kinds import MediaKind
@@ -219,6 +219,22 @@ def test_files_are_checked_with_the_request(
     (problem,) = caught.value.problems
     assert (problem.rule, problem.message) == ("media", message)
     assert problem.accepted.startswith(accepted)
+
+
+def test_a_file_opened_for_text_is_refused(tmp_path: Path) -> None:
+    """The error says how to open it, whether or not its bytes happen to be text."""
+    (tmp_path / "a.jpg").write_bytes(b"\xff\xd8\xff")
+    with (
+        (tmp_path / "a.jpg").open() as file,
+        pytest.raises(TypeError, match="gives text: open it with mode 'rb'"),
+    ):
+        load_media(cast("Any", file))
+
+
+def test_one_url_in_place_of_a_list() -> None:
+    """The error says to put it into a list."""
+    with pytest.raises(InvalidRequest, match="put it into a list"):
+        ImgbRequest(model="imgb-2", prompt="a", image_urls="https://a.example.com/a.png")
 
 
 def test_paths_say_how_to_send_them() -> None:

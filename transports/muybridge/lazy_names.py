@@ -64,7 +64,8 @@ class LazyNames:
         if name == "__all__":
             return self.offered()
         if name not in self._homes:
-            raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
+            hint = f"; write `from {self._package} import {name}`" if self._is_module(name) else ""
+            raise AttributeError(f"module {self._package!r} has no attribute {name!r}{hint}")
         module, home = self._homes[name]
         try:
             found: object = getattr(import_module(module), name)
@@ -77,6 +78,9 @@ class LazyNames:
             ) from None
         setattr(sys.modules[self._package], name, found)
         return found
+
+    def _is_module(self, name: str) -> bool:
+        return not name.startswith("_") and _is_installed(f"{self._package}.{name}")
 
     def offered(self) -> list[str]:
         """Return the public names whose libraries are installed, without importing them.

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from muybridge_protocol.families.family import Family, Model
 from muybridge_protocol.families.field import Field
+from muybridge_protocol.rules.media_urls import ALLOWED, MediaUrl
 from muybridge_protocol.rules.values import Text, both
 
 EXTRA = "Fields that are sent unchecked, by their names on the wire."
@@ -50,6 +51,10 @@ def _sentences(family: Family, field: Field) -> Iterator[str]:
     rules = (rule for rule in field.rules if not isinstance(rule, Text) or rule.limit)
     accepted = "; ".join(rule.accepted for rule in rules)
     yield f"{field.doc}{f' ({accepted})' if accepted else ''}."
+    media = [rule for rule in field.rules if isinstance(rule, MediaUrl) and rule.base64]
+    if media:
+        stated = any(rule.base64_stated for rule in media)
+        yield f"For a local file, use {'load_media(path)' if stated else ALLOWED}."
     if field.service_default is not None:
         yield f"Default {field.service_default}."
     for model in family.models:

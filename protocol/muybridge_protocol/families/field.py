@@ -60,7 +60,7 @@ class Field:
         if value is None and not self.required:
             return "leave the field out to get the service's default"
         items = value if is_array(value) else (value,)
-        if self.kind is Kind.STRINGS and any(_is_content(item) for item in items):
+        if self.kind is Kind.STRINGS and (isinstance(value, str) or any(map(_is_content, items))):
             return "put it into a list"
         if any(isinstance(item, bytes) or _is_file(item) for item in items):
             return f"use {with_article(self.kind)}; muybridge.load_media turns a file into one"

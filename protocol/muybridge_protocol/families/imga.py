@@ -47,6 +47,7 @@ class ImgaRequest(MediaRequest):
         size: Aspect ratio; without it the model's own applies (use 1:1, 16:9, 9:16, 4:3, 3:4, 3:2,
             2:3, 5:4, 4:5 or 21:9).
         image_urls: Reference images (use at most 6; use an http(s) URL or a data:...;base64 URI).
+            For a local file, use load_media(path, allow_inline=True).
         extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
@@ -81,6 +82,9 @@ class ImgaRequest(MediaRequest):
     image_urls: Sequence[str] | None = setting(
         at_most(6), MediaUrl(), doc="Reference images", default=None
     )
-    """Reference images (use at most 6; use an http(s) URL or a data:...;base64 URI)."""
+    """Reference images (use at most 6; use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     extra: Mapping[str, object] = unchecked(default={})
     """Fields that are sent unchecked, by their names on the wire."""

@@ -77,8 +77,9 @@ class ImgbRequest(MediaRequest):
             imgb-2-r: use 1k.
         size: Exact size in pixels; overrides resolution and ratio (use {width}x{height}: edges of
             at most 3840 px, multiples of 16, at most 3:1, 655360 to 8294400 pixels in all).
-        image_urls: Reference images (use an http(s) URL or a data:...;base64 URI). For imgb-2: use
-            at most 6. For imgb-2-r: use at most 16.
+        image_urls: Reference images (use an http(s) URL or a data:...;base64 URI). For a local
+            file, use load_media(path, allow_inline=True). For imgb-2: use at most 6. For imgb-2-r:
+            use at most 16.
         extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
@@ -133,7 +134,8 @@ class ImgbRequest(MediaRequest):
     image_urls: Sequence[str] | None = setting(MediaUrl(), doc="Reference images", default=None)
     """Reference images (use an http(s) URL or a data:...;base64 URI).
 
-    For imgb-2: use at most 6. For imgb-2-r: use at most 16.
+    For a local file, use load_media(path, allow_inline=True). For imgb-2: use at most 6. For
+    imgb-2-r: use at most 16.
     """
     extra: Mapping[str, object] = unchecked(default={})
     """Fields that are sent unchecked, by their names on the wire."""

@@ -59,11 +59,14 @@ class VidcRequest(MediaRequest):
         duration: Length in seconds; ignored with reference_videos (use 3 to 15 s). Default 3.
         ratio: Aspect ratio; ignored with reference_videos (use 9:16, 1:1 or 16:9). Default 9:16.
         reference_images: Reference images; at most 4 with reference_videos (use 1 to 7; use an
-            http(s) URL or a data:...;base64 URI).
-        first_image: First frame; with last_image (use an http(s) URL or a data:...;base64 URI).
-        last_image: Last frame; with first_image (use an http(s) URL or a data:...;base64 URI).
+            http(s) URL or a data:...;base64 URI). For a local file, use load_media(path,
+            allow_inline=True).
+        first_image: First frame; with last_image (use an http(s) URL or a data:...;base64 URI). For
+            a local file, use load_media(path, allow_inline=True).
+        last_image: Last frame; with first_image (use an http(s) URL or a data:...;base64 URI). For
+            a local file, use load_media(path, allow_inline=True).
         reference_videos: Reference video (use at most 1; use an http(s) URL or a data:...;base64
-            URI).
+            URI). For a local file, use load_media(path, allow_inline=True).
         extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
@@ -93,12 +96,18 @@ class VidcRequest(MediaRequest):
         default=None,
     )
     """Reference images; at most 4 with reference_videos (use 1 to 7; use an http(s) URL or a
-    data:...;base64 URI).
+    data:...;base64 URI). For a local file, use load_media(path, allow_inline=True).
     """
     first_image: str | None = setting(MediaUrl(), doc="First frame; with last_image", default=None)
-    """First frame; with last_image (use an http(s) URL or a data:...;base64 URI)."""
+    """First frame; with last_image (use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     last_image: str | None = setting(MediaUrl(), doc="Last frame; with first_image", default=None)
-    """Last frame; with first_image (use an http(s) URL or a data:...;base64 URI)."""
+    """Last frame; with first_image (use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     reference_videos: Sequence[str] | None = setting(
         at_most(1),
         MediaUrl(kind=MediaKind.VIDEO),
@@ -106,6 +115,9 @@ class VidcRequest(MediaRequest):
         doc="Reference video",
         default=None,
     )
-    """Reference video (use at most 1; use an http(s) URL or a data:...;base64 URI)."""
+    """Reference video (use at most 1; use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     extra: Mapping[str, object] = unchecked(default={})
     """Fields that are sent unchecked, by their names on the wire."""

@@ -65,14 +65,18 @@ class VideosRequest(MediaRequest):
         duration: Length in seconds (use 4 to 15 s).
         ratio: Aspect ratio (use 16:9, 9:16 or 1:1). Default 16:9.
         resolution: Resolution (use 720p). Default 720p.
-        first_image: First frame; with last_image (use an http(s) URL or a data:...;base64 URI).
-        last_image: Last frame; with first_image (use an http(s) URL or a data:...;base64 URI).
+        first_image: First frame; with last_image (use an http(s) URL or a data:...;base64 URI). For
+            a local file, use load_media(path, allow_inline=True).
+        last_image: Last frame; with first_image (use an http(s) URL or a data:...;base64 URI). For
+            a local file, use load_media(path, allow_inline=True).
         reference_images: Reference images (use at most 4; use an http(s) URL or a data:...;base64
-            URI).
+            URI). For a local file, use load_media(path, allow_inline=True).
         reference_videos: Reference videos (use at most 3; use an http(s) URL or a data:...;base64
-            URI).
-        image: Legacy name of first_image (use an http(s) URL or a data:...;base64 URI).
+            URI). For a local file, use load_media(path, allow_inline=True).
+        image: Legacy name of first_image (use an http(s) URL or a data:...;base64 URI). For a local
+            file, use load_media(path, allow_inline=True).
         last_frame_image: Legacy name of last_image (use an http(s) URL or a data:...;base64 URI).
+            For a local file, use load_media(path, allow_inline=True).
         extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
@@ -98,13 +102,22 @@ class VideosRequest(MediaRequest):
     )
     """Resolution (use 720p). Default 720p."""
     first_image: str | None = setting(MediaUrl(), doc="First frame; with last_image", default=None)
-    """First frame; with last_image (use an http(s) URL or a data:...;base64 URI)."""
+    """First frame; with last_image (use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     last_image: str | None = setting(MediaUrl(), doc="Last frame; with first_image", default=None)
-    """Last frame; with first_image (use an http(s) URL or a data:...;base64 URI)."""
+    """Last frame; with first_image (use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     reference_images: Sequence[str] | None = setting(
         at_most(4), MediaUrl(), wire="referenceImages", doc="Reference images", default=None
     )
-    """Reference images (use at most 4; use an http(s) URL or a data:...;base64 URI)."""
+    """Reference images (use at most 4; use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     reference_videos: Sequence[str] | None = setting(
         at_most(3),
         MediaUrl(kind=MediaKind.VIDEO),
@@ -112,12 +125,21 @@ class VideosRequest(MediaRequest):
         doc="Reference videos",
         default=None,
     )
-    """Reference videos (use at most 3; use an http(s) URL or a data:...;base64 URI)."""
+    """Reference videos (use at most 3; use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     image: str | None = setting(MediaUrl(), doc="Legacy name of first_image", default=None)
-    """Legacy name of first_image (use an http(s) URL or a data:...;base64 URI)."""
+    """Legacy name of first_image (use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     last_frame_image: str | None = setting(
         MediaUrl(), wire="lastFrameImage", doc="Legacy name of last_image", default=None
     )
-    """Legacy name of last_image (use an http(s) URL or a data:...;base64 URI)."""
+    """Legacy name of last_image (use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     extra: Mapping[str, object] = unchecked(default={})
     """Fields that are sent unchecked, by their names on the wire."""

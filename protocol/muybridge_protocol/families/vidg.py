@@ -86,9 +86,10 @@ class VidgRequest(MediaRequest):
         resolution: Resolution; only 720p for vidg_video3_pro (use 480p or 720p). Default 720p. For
             vidg_video3_pro: use 720p.
         image_urls: Reference images; at most 7 for vidg_video3 and vidg_video3_stable, 5 for
-            vidg_video3_max (use an http(s) URL, a data:...;base64 URI or plain base64). For
-            vidg_video3 and vidg_video3_stable: use at most 7. For vidg_video3_max: use at most 5.
-            For vidg_video3_max and vidg_video3_stable: use a public http(s) URL.
+            vidg_video3_max (use an http(s) URL, a data:...;base64 URI or plain base64). For a local
+            file, use load_media(path). For vidg_video3 and vidg_video3_stable: use at most 7. For
+            vidg_video3_max: use at most 5. For vidg_video3_max and vidg_video3_stable: use a public
+            http(s) URL.
         extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
@@ -147,9 +148,9 @@ class VidgRequest(MediaRequest):
         default=None,
     )
     """Reference images; at most 7 for vidg_video3 and vidg_video3_stable, 5 for vidg_video3_max
-    (use an http(s) URL, a data:...;base64 URI or plain base64). For vidg_video3 and
-    vidg_video3_stable: use at most 7. For vidg_video3_max: use at most 5. For vidg_video3_max and
-    vidg_video3_stable: use a public http(s) URL.
+    (use an http(s) URL, a data:...;base64 URI or plain base64). For a local file, use
+    load_media(path). For vidg_video3 and vidg_video3_stable: use at most 7. For vidg_video3_max:
+    use at most 5. For vidg_video3_max and vidg_video3_stable: use a public http(s) URL.
     """
     extra: Mapping[str, object] = unchecked(default={})
     """Fields that are sent unchecked, by their names on the wire."""

@@ -69,9 +69,9 @@ class VidrRequest(MediaRequest):
         duration: Length in seconds, or else seconds (use 4, 8 or 12).
         seconds: Length in seconds, or else duration (use 4, 8 or 12).
         input_reference: Reference image, or else image_urls (use at most 1; use an http(s) URL or a
-            data:...;base64 URI).
+            data:...;base64 URI). For a local file, use load_media(path, allow_inline=True).
         image_urls: Reference image, or else input_reference (use at most 1; use an http(s) URL or a
-            data:...;base64 URI).
+            data:...;base64 URI). For a local file, use load_media(path, allow_inline=True).
         extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
@@ -102,13 +102,13 @@ class VidrRequest(MediaRequest):
         at_most(1), MediaUrl(), doc="Reference image, or else image_urls", default=None
     )
     """Reference image, or else image_urls (use at most 1; use an http(s) URL or a data:...;base64
-    URI).
+    URI). For a local file, use load_media(path, allow_inline=True).
     """
     image_urls: Sequence[str] | None = setting(
         at_most(1), MediaUrl(), doc="Reference image, or else input_reference", default=None
     )
     """Reference image, or else input_reference (use at most 1; use an http(s) URL or a
-    data:...;base64 URI).
+    data:...;base64 URI). For a local file, use load_media(path, allow_inline=True).
     """
     extra: Mapping[str, object] = unchecked(default={})
     """Fields that are sent unchecked, by their names on the wire."""

@@ -74,12 +74,15 @@ class VidvRequest(MediaRequest):
             or 1080p (in any case).
         aspect_ratio: Aspect ratio, without a resolution after it (use 16:9 or 9:16). Default 16:9.
         input_reference: Reference images, or else image_urls (use at most 3; use an http(s) URL or
-            a data:...;base64 URI). For vidv_3_1_fast_stable: leave the field out.
+            a data:...;base64 URI). For a local file, use load_media(path, allow_inline=True). For
+            vidv_3_1_fast_stable: leave the field out.
         image_urls: Reference images, or else input_reference (use at most 3; use an http(s) URL or
-            a data:...;base64 URI). For vidv_3_1_fast_stable: leave the field out.
+            a data:...;base64 URI). For a local file, use load_media(path, allow_inline=True). For
+            vidv_3_1_fast_stable: leave the field out.
         first_image: First frame; not with reference images (use an http(s) URL or a data:...;base64
-            URI).
-        last_image: Last frame; needs first_image (use an http(s) URL or a data:...;base64 URI).
+            URI). For a local file, use load_media(path, allow_inline=True).
+        last_image: Last frame; needs first_image (use an http(s) URL or a data:...;base64 URI). For
+            a local file, use load_media(path, allow_inline=True).
         extra: Fields that are sent unchecked, by their names on the wire.
 
     Raises:
@@ -116,19 +119,27 @@ class VidvRequest(MediaRequest):
         at_most(3), MediaUrl(), doc="Reference images, or else image_urls", default=None
     )
     """Reference images, or else image_urls (use at most 3; use an http(s) URL or a data:...;base64
-    URI). For vidv_3_1_fast_stable: leave the field out.
+    URI). For a local file, use load_media(path, allow_inline=True). For vidv_3_1_fast_stable: leave
+    the field out.
     """
     image_urls: Sequence[str] | None = setting(
         at_most(3), MediaUrl(), doc="Reference images, or else input_reference", default=None
     )
     """Reference images, or else input_reference (use at most 3; use an http(s) URL or a
-    data:...;base64 URI). For vidv_3_1_fast_stable: leave the field out.
+    data:...;base64 URI). For a local file, use load_media(path, allow_inline=True). For
+    vidv_3_1_fast_stable: leave the field out.
     """
     first_image: str | None = setting(
         MediaUrl(), doc="First frame; not with reference images", default=None
     )
-    """First frame; not with reference images (use an http(s) URL or a data:...;base64 URI)."""
+    """First frame; not with reference images (use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     last_image: str | None = setting(MediaUrl(), doc="Last frame; needs first_image", default=None)
-    """Last frame; needs first_image (use an http(s) URL or a data:...;base64 URI)."""
+    """Last frame; needs first_image (use an http(s) URL or a data:...;base64 URI).
+
+    For a local file, use load_media(path, allow_inline=True).
+    """
     extra: Mapping[str, object] = unchecked(default={})
     """Fields that are sent unchecked, by their names on the wire."""

@@ -27,6 +27,7 @@ from muybridge_protocol.records.convert import (
 )
 from muybridge_protocol.records.json import InvalidJson, JsonObject
 from muybridge_protocol.rules.values import Problem, shown
+from muybridge_protocol.suggested_names import suggesting_names
 from muybridge_protocol.text.functions import CALL, RESULT, FunctionCall, FunctionResult, read_call
 
 USER = "user"
@@ -196,6 +197,7 @@ def _as_turn(turn: object) -> object:
     return turn
 
 
+@suggesting_names
 @attrs.frozen(kw_only=True)
 class GenerationConfig:
     """Settings for the answer (spec, "Text request and response"). Only what is set is sent.

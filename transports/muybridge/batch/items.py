@@ -381,7 +381,8 @@ def read_fields(item: object, folder: Path | None = None) -> ItemFields:
 def _misshapen(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the problems with keys that are not fields of the request."""
     if "family" not in item:
-        yield "family", "is required"
+        close = _closest("family", item)
+        yield "family", f"is required; rename {close} to family" if close else "is required"
     for name, kind, said in (
         ("family", str, "a string"),
         ("name", str, "a string"),
@@ -424,8 +425,19 @@ def _body(family: Family, item: Mapping[str, Any]) -> Mapping[str, object]:
 
 def told(problem: Problem) -> tuple[str, str]:
     """Return the field of *problem*, and what to do about it in an item."""
+    own = _closest(problem.field, _OWN) if problem.rule == "unknown_field" else None
+    if own is not None:
+        return problem.field, f"an item has no such key; did you mean {own}?"
     said = problem.sentence().replace(ALLOWED, '"allow_inline": true')
     return problem.field, said.replace(LARGER, "")
+
+
+def _closest(name: str, names: Iterable[object]) -> str | None:
+    """Return the one of *names* that is probably *name*, misspelled, or None."""
+    from difflib import get_close_matches  # noqa: PLC0415  needed only after a mistake
+
+    texts = [one for one in names if isinstance(one, str)]
+    return next(iter(get_close_matches(name, texts, n=1, cutoff=0.7)), None)
 
 
 def _with_files(

@@ -65,9 +65,9 @@ class Muybridge(click.Group):
             if args[0] in FAMILIES:
                 ctx.fail(f"{args[0]} is a family. Write muybridge run {args[0]}, then the options.")
             close = get_close_matches(args[0], _COMMANDS, n=1)
-            ctx.fail(
-                f"There is no command {args[0]!r}{f'; did you mean {close[0]}?' if close else '.'}"
-            )
+            advice = "Use run for pictures and videos, and text for text."
+            hint = f"; did you mean {close[0]}?" if close else f". {advice}"
+            ctx.fail(f"There is no command {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

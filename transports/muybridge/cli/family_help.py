@@ -57,7 +57,7 @@ class FamilyCommand(click.Command):
             raise click.NoSuchOption(name, possibilities=close, ctx=ctx) from None
         if rest and not ctx.resilient_parsing:
             advice = "Give the prompt as --prompt, in quotes if it has spaces."
-            ctx.fail(f"{shown(rest[0])} belongs to no option. {advice}")
+            ctx.fail(f"Unexpected argument {shown(rest[0])}. {advice}")
         return rest
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

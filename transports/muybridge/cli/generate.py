@@ -46,8 +46,8 @@ class FamilyGroup(click.Group):
         except click.NoSuchOption as error:
             name = error.option_name
             raise click.UsageError(
-                f"{name} stands where the name of a family belongs. Write muybridge {self.name} "
-                f"FAMILY {name} ..., with one of {', '.join(FAMILIES)}",
+                f"The family comes before {name}. Write muybridge {self.name} FAMILY {name} ..., "
+                f"with one of {', '.join(FAMILIES)}",
                 ctx,
             ) from None
 

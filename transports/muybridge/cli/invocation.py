@@ -370,10 +370,13 @@ class Invocation:
         from muybridge.ledger import Budget  # noqa: PLC0415  most commands have none
 
         limits: dict[str, Any] = {name.removeprefix("max_"): one for name, one in given.items()}
-        try:
-            return Budget(**limits)
-        except ValueError as error:
-            raise click.UsageError(f"{error}. Nothing was sent.") from None
+        for name, limit in limits.items():
+            try:
+                Budget(**{name: limit})
+            except ValueError as error:
+                option = "--per" if name == "per" else f"--max-{name}"
+                raise click.UsageError(f"{option}: {error}. Nothing was sent.") from None
+        return Budget(**limits)
 
     def open_ledger(self) -> Ledger:
         """Return the ledger of the options and the environment."""

@@ -184,7 +184,7 @@ _LOCAL: Mapping[str, Any] = {
     "is_flag": True,
     "expose_value": False,
     "callback": _store,
-    "help": "Use the local service: no key, no cost. It always draws a horse.",
+    "help": "Use the local service: no key, no cost. It runs no model: pictures show a horse.",
 }
 LOCAL: click.Option = click.Option(["--local"], **_LOCAL)
 local: Callable[[Command], Command] = click.option("--local", **_LOCAL)

@@ -34,7 +34,7 @@ def items(file: BinaryIO) -> Iterator[tuple[JsonObject, Any]]:
         if line is None:
             yield {"line": line_number}, WrongItem(("", f"it has more than {_LONGEST_LINE} bytes"))
         elif line.strip():
-            yield {"line": line_number}, parsed(line)
+            yield {"line": line_number}, parsed(line.removesuffix(b"\n"))
 
 
 def path_of(file: BinaryIO) -> Path | None:

@@ -22,7 +22,7 @@ from muybridge.cli.options import JSON, default_of, option_name
 from muybridge.cli.records import family_record, model_record, text_model_record
 from muybridge.cli.terminal import answer_path, document, show
 from muybridge_protocol.families import FAMILIES, Family, find_family
-from muybridge_protocol.rules.values import Text
+from muybridge_protocol.rules.values import Kind, Text
 from muybridge_protocol.text.models import TEXT_MODELS, Variant
 
 _VERSIONS = {
@@ -30,6 +30,9 @@ _VERSIONS = {
     Variant.OFFICIAL: "official",
     Variant.LOW: "budget",
 }
+
+_ACCEPTED = {Kind.STRING: "any text", Kind.BOOLEAN: "true or false"}
+"""What a field accepts that has no rule."""
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -141,7 +144,8 @@ def _portrait(family: Family) -> Iterator[RenderableType]:
     for field in family.fields:
         if field.wire == "model" and family.models:
             continue
-        accepted = "; ".join(rule.accepted for rule in field.rules if rule != Text()) or "any text"
+        rules = (rule.accepted for rule in field.rules if rule != Text())
+        accepted = "; ".join(rules) or _ACCEPTED.get(field.kind, f"any {field.kind}")
         default = "required" if field.required else default_of(field)
         table.add_row(option_name(field.wire), field.kind, accepted, default)
     yield table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import BinaryIO, Final
 
@@ -51,8 +52,9 @@ def load_media(
             data = file.read(0, size_limit + 1)
     else:
         name = str(getattr(source, "name", ""))
-        data = source.read(size_limit + 1)
-        if not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]  it may be a text file
+        is_text = isinstance(source, io.TextIOBase)
+        data = b"" if is_text else source.read(size_limit + 1)
+        if is_text or not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]  it may be a text file
             raise TypeError(f"{name or 'the file'} gives text: open it with mode 'rb'")
     name = os.path.basename(name)  # noqa: PTH119  any path will do
     if len(data) > size_limit:

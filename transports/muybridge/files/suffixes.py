@@ -70,7 +70,7 @@ def warn_of_name(given: str | os.PathLike[str], saved: Path) -> None:
     path = Path(given)
     if path.is_dir() or saved.name in (path.name, f"{path.name}{saved.suffix}"):
         return
-    cause = "because of its content"
+    cause = f"because its content is {saved.suffix[1:].upper()}"
     if saved.stem != path.stem:
         stem = path.name if saved.stem.startswith(f"{path.name}-") else path.stem
         cause = f"because there is a file {stem}{saved.suffix} already"

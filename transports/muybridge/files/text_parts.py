@@ -59,7 +59,7 @@ def load_part(
     if found is None:
         found = _told_by_name(Path(path).name)
         if found in _SURE:
-            raise ValueError(f"{name} is no {found}, as its name says; give mime_type if it is")
+            raise ValueError(f"{name} is not {found}, although its name says so; give mime_type")
     if found is None:
         raise ValueError(f"cannot detect the type of {name}; give mime_type, such as image/png")
     return Part.from_bytes(data, found)

@@ -18,6 +18,7 @@ import attrs
 
 from muybridge.ledger.errors import InvalidLimit
 from muybridge_protocol.estimates.units import EXACT
+from muybridge_protocol.suggested_names import suggesting_names
 
 Period = Literal["day", "month"]
 """A day or a month of UTC."""
@@ -96,6 +97,7 @@ def _check_period(_: object, __: object, value: object) -> None:
         raise ValueError(f"per must be 'day', 'month' or None (got {value!r})")
 
 
+@suggesting_names
 @attrs.frozen(kw_only=True)
 class Budget:
     """How much may be spent. Each limit is one number, or None for no limit.
