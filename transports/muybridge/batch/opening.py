@@ -275,8 +275,8 @@ def _leave(journal: Journal, service: Service, runner: Runner) -> None:
 
 
 KEPT = (
-    "Responses to paid requests that the journal could not take are in files beside it. Keep them: "
+    "Responses to creates that the journal could not record are in files next to it. Keep them: "
     "the next run reads them."
 )
 TO_RESUME = "The batch is in its journal: run it again to resume."
-HOW_TO_GO_ON = f"No paid request was broken off. {TO_RESUME}"
+HOW_TO_GO_ON = f"No create was interrupted. {TO_RESUME}"

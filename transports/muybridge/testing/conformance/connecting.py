@@ -52,8 +52,8 @@ LAST = Lesson(
     "of HTTP/1.0",
 )
 INSIDE = Lesson(
-    "whoever names a result's host could have a file fetched from inside your network, from a "
-    "metadata service for instance; and a name that was checked may resolve to another address "
+    "a host name in a result's URL could lead a download into your network, to a metadata service "
+    "for instance; and a name that was checked may resolve to another address "
     "a moment later",
     "HttpRequest.public_host_only: look the name up once, check every address "
     "(muybridge.wire.building.addresses_of), connect to these",

@@ -49,7 +49,7 @@ LOCAL = Lesson(
     "proxy up: localhost, 127.0.0.0/8 and ::1 are never proxied",
 )
 GIVEN = Lesson(
-    f"{MONEY}, and whoever can set a variable could name an authority of their own",
+    f"{MONEY}, and anyone who can set a variable could name an authority of their own",
     "REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE and SSL_CERT_FILE: a transport that is given an "
     "ssl_context trusts what that trusts, and nothing else",
 )

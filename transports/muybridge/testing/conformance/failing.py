@@ -52,7 +52,7 @@ AFTER = Lesson(
     "first byte is handed to the socket; muybridge.wire.building.Exchange does it, from `begin` on",
 )
 CERTIFIED = Lesson(
-    f"{KEY}, and whoever can pass for the service is handed it",
+    f"{KEY}, and a server that can impersonate the service receives it",
     "make_transport: the ssl_context it is given checks certificates and their hosts, if it is "
     "used as it is, with the host of the URL as server_hostname",
 )

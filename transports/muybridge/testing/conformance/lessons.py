@@ -92,7 +92,7 @@ class Capabilities:
     Args:
         keeps_alive: Consecutive requests that cost nothing share one connection.
         checks_connected_address: `HttpRequest.public_host_only` is checked on the very addresses
-            that are connected to. If not, whoever names a result's host can direct a download into
+            that are connected to. If not, a host name in a result's URL can lead a download into
             your network.
         discards_unasked_replies: What a server sends unasked is never taken for the response to
             the next request, even if that costs nothing. If not, a poll may be answered with
@@ -103,7 +103,7 @@ class Capabilities:
             another task.
         refuses_ambiguous_framing: A head that is ambiguous about where the body ends is malformed.
         detects_cut_tls: A body that ends with its TLS connection is complete only after a closing
-            alert. If not, whoever can cut the connection can shorten such a body.
+            alert. If not, an attacker who cuts the connection can truncate such a body.
         keeps_cut_heads: The failure keeps what had arrived of a truncated head.
         hides_echoes: The key is in no log, not even if the server's response repeats it.
     """
@@ -174,7 +174,7 @@ TIME = (
     "a call that outlives its timeout delays everything behind it; a paid exchange of an "
     "async transport is shielded, and could not even be cancelled"
 )
-KEY = "whoever has the key spends your money"
+KEY = "anyone who has the key spends your money"
 
 
 NAMED = Lesson(

@@ -136,7 +136,7 @@ class Secrets(Checks):
 
     def _check_exception(self, transport: Transport, fault: Script) -> None:
         lesson = Lesson(
-            f"{MONEY}, and a traceback ends up with whoever collects errors",
+            f"{MONEY}, and tracebacks end up in error reports",
             "raise TransportError outside of the `except` block, in a frame that never knew the "
             "key: the exception must have no cause, no context, and no frame of the library; "
             "muybridge.wire.building.Reply does it",

@@ -123,8 +123,8 @@ class Sending(Checks):
     ) -> None:
         """The credentials of a netrc file are not sent."""
         lesson = Lesson(
-            "a transport has no credentials of its own: whoever runs the service must not be "
-            "sent other passwords",
+            "a transport has no credentials of its own: the service must not be sent passwords "
+            "that are meant for others",
             "an option such as trust_env",
         )
         netrc = tmp_path / "netrc"
@@ -171,7 +171,7 @@ class Sending(Checks):
     def test_redirect_to_another_host(self, transport: Transport, status: int, method: str) -> None:
         """A redirect sends nothing to another host: not the key, and not the request without it."""
         lesson = Lesson(
-            f"{MONEY}, and a redirect names whoever it likes; a request that is repeated there is "
+            f"{MONEY}, and a redirect may name any host; a request that is repeated there is "
             "made twice, and a download could be led into your network. The core checks where a "
             "redirect leads, and follows it only for downloads",
             "the library's option for redirects, which many have on for GET: set it for each "
