@@ -17,9 +17,11 @@ class Relay:
 
     Args:
         url: The database, behind a socket in the file system.
+        host: The address to listen on.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, host: str = "127.0.0.1") -> None:
+        self._host = host
         self._parts = conninfo_to_dict(url)
         self._target = Path(str(self._parts["host"])) / ".s.PGSQL.5432"
         self._lock = threading.Lock()
@@ -30,7 +32,7 @@ class Relay:
         """What becomes of the bytes that it relays."""
 
     def __enter__(self) -> Self:
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((self._host, 0))
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
@@ -45,7 +47,7 @@ class Relay:
     def address(self) -> str:
         """The database, through the relay."""
         _, port = self._listener.getsockname()
-        return make_conninfo("", **{**self._parts, "host": "127.0.0.1", "port": port})
+        return make_conninfo("", **{**self._parts, "host": self._host, "port": port})
 
     def swallow(self) -> None:
         """From now on, nothing arrives, and nobody is told."""
