@@ -80,7 +80,7 @@ def _media(result: Result) -> Iterator[str]:
             sent = ascii_url(url)
             scheme, host, _ = origin_of(sent)
         except InvalidAddress:
-            yield f"<p>The {what}'s link is not shown: it is no http(s) address.</p>"
+            yield f"<p>The {what}'s link is not shown: it is not an http(s) address.</p>"
             continue
         shown = True
         link = escape(sent)
@@ -88,12 +88,13 @@ def _media(result: Result) -> Iterator[str]:
             yield _embedded(what, link, result)
         else:
             yield (
-                f"<p>The {what} is not loaded by itself: its link is neither https on a public "
-                "host nor on this machine.</p>"
+                f"<p>The {what} is not loaded automatically: its link is neither https on a "
+                "public host nor on this machine.</p>"
             )
         yield f'<p><a href="{link}" {_PRIVATE}>{_text(without_query(url))}</a></p>'
     if shown:
-        yield f"<p>{_until(result)} client.download(result, &quot;folder&quot;) keeps it.</p>"
+        keep = "To keep the file, call client.download(result, &quot;folder&quot;)."
+        yield f"<p>{_until(result)} {keep}</p>"
     elif result.is_terminal and not result.url and not result.error:
         yield "<p>The service gave no link.</p>"
 

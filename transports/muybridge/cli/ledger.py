@@ -209,8 +209,8 @@ def _time(entry: Entry) -> str:
 
 def _say_nothing_in(books: Ledger) -> None:
     say(
-        f"no request that costs money is recorded in {books.place}: they are recorded only where a "
-        "limit or a ledger is set"
+        f"no request that costs money is recorded in {books.place}; requests are recorded only "
+        "with a limit, a ledger, a name (once) or dedupe"
     )
 
 

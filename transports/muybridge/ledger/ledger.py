@@ -33,7 +33,7 @@ UNKNOWN_END = (
 )
 ABANDONED = "it may have been accepted; a person left it as it is, so it counts as spent"
 NAMES_ANOTHER = (
-    "was already used for another request, and nothing was sent. Use another string for this "
+    "was already used for another request, and nothing was sent. Use another name for this "
     "request, or send the same request as before."
 )
 
@@ -146,7 +146,7 @@ class Ledger:
             if entry is None:
                 return None
             if entry.digest != digest:
-                raise OnceTaken(f"The string of create_once {NAMES_ANOTHER}")
+                raise OnceTaken(f"The name given to create_once {NAMES_ANOTHER}")
             if entry.owner != mine and self._is_left_behind(entry):
                 entry = _ambiguous(entry)
                 rows.put(entry)
