@@ -12,10 +12,12 @@ from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal, localcontext
 from pathlib import Path
+from typing import BinaryIO
 
 import attrs
 import pytest
 
+from muybridge.files.locks import lock
 from muybridge.ledger import Budget, Entry, LedgerUnusable, Measure, Purchase, State, open_ledger
 from muybridge.ledger.budget import budget_of_environment
 from muybridge.ledger.errors import Exceeded, InvalidLimit, NameHeld
@@ -134,6 +136,52 @@ def test_a_fork(path: Path) -> None:
     os.waitpid(child, 0)
     states = {entry.key: entry.state for entry in open_ledger(path).entries()}
     assert states == {"parent": State.ARMED, "child": State.AMBIGUOUS}
+    assert len([*path.with_name("ledger.sqlite3.owners").iterdir()]) == 1
+
+
+@pytest.mark.parametrize("is_locked", [True, False])
+def test_an_owner_whose_file_another_one_removes(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_locked: bool,  # noqa: FBT001  a parameter of the test
+) -> None:
+    """A process that looks at the file of an owner before its lock makes it take another name."""
+    removed: list[Path] = []
+
+    def late(file: BinaryIO) -> bool:
+        if removed:
+            return lock(file)
+        for each in path.with_name("ledger.sqlite3.owners").iterdir():
+            each.unlink()
+            removed.append(each)
+        return is_locked
+
+    monkeypatch.setattr("muybridge.ledger.owners.lock", late)
+    owner = SqliteStore(path).owner
+    assert len(removed) == 1
+    assert not removed[0].name.endswith(owner)
+
+
+def test_another_process_creates_the_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes may create the ledger's folder at the same moment."""
+    path.parent.mkdir(parents=True)
+    exists = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda it: it != path.parent and exists(it))
+    open_ledger(path).arm(purchase(), (), NOW)
+    assert exists(path)
+
+
+def test_damage_where_nobody_reads(path: Path) -> None:
+    """A file that is damaged anywhere is refused, though what is asked for could be read."""
+    open_ledger(path).arm(purchase(creates=1), (), NOW)
+    with closing(sqlite3.connect(path)) as db:
+        page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'states'").fetchone()[0]
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * size : page * size] = b"\xee" * size
+    path.write_bytes(data)
+    with pytest.raises(LedgerUnusable, match="malformed"):
+        open_ledger(path).spent(Budget(creates=5), NOW)
 
 
 def test_a_name_is_held_by_one(path: Path) -> None:

@@ -631,8 +631,11 @@ EQUIVALENT: dict[_Key, str] = {
         "it shows in nothing but the memory that a page takes",
     ),
     **dict.fromkeys(
-        _swapped(f"{_BATCH}.sqlite.journal", "last = 0", ("0", "-1")),
-        "items are numbered from 1",
+        (
+            *_swapped(f"{_BATCH}.sqlite.journal", "last = 0", ("0", "-1")),
+            *_swapped("muybridge.ledger.sqlite_store", "last = 0", ("0", "-1")),
+        ),
+        "items and entries are numbered from 1",
     ),
     **dict.fromkeys(
         (
@@ -729,6 +732,71 @@ EQUIVALENT: dict[_Key, str] = {
             ("1000", "999"),
         ),
         "it shows in nothing but the memory that a page takes",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                "muybridge.ledger.owners",
+                "name = secrets.token_hex(8)",
+                ("8", "9"),
+                ("8", "7"),
+            ),
+            *_swapped(
+                "muybridge.ledger.sqlite_store",
+                'db.execute("INSERT INTO ledger VALUES (?)", (secrets.token_bytes(16),))',
+                ("16", "17"),
+                ("16", "15"),
+            ),
+        ),
+        "it is as unlikely twice",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                "muybridge.ledger.owners",
+                'file = path.open("r+b", buffering=0)',
+                ("buffering=0", "buffering=-1"),
+            ),
+            *_swapped(
+                "muybridge.ledger.owners",
+                'file = os.fdopen(number, "r+b", buffering=0)',
+                ("buffering=0", "buffering=-1"),
+            ),
+        ),
+        "nothing is read from the file, or written to it",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.ledger.sqlite_store",
+            'salt: bytes = db.execute("SELECT salt FROM ledger").fetchone()[0]',
+            ("[0]", "[-1]"),
+        ),
+        _ONE_COLUMN,
+    ),
+    ("muybridge.ledger.sqlite_store", "sync_folders(folder.parent)", "pass"): (
+        "it shows in nothing but what is on the disk after a power failure"
+    ),
+    **dict.fromkeys(
+        (
+            ("muybridge.ledger.sqlite_store", "self._is_intact = True", "pass"),
+            *_swapped("muybridge.ledger.sqlite_store", "self._is_intact = True", ("True", "False")),
+        ),
+        "it takes longer, and finds the same",
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                "muybridge.ledger.sqlite_store",
+                "for measure, total, count in zip(Measure, sums, known, strict=True)",
+                ("True", "False"),
+            ),
+            *_swapped(
+                "muybridge.ledger.sqlite_store",
+                "columns: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))",
+                ("True", "False"),
+            ),
+        ),
+        "the row has just these columns, because they were asked for",
     ),
     **dict.fromkeys(
         _swapped("muybridge.ledger.books", "self._armed: bool = False", ("False", "True")),

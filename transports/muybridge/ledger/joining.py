@@ -44,8 +44,8 @@ async def join(
     Raises:
         LedgerUnusable: The ledger cannot be read or written.
     """
-    if driver.books is None or not isinstance(create, Create):
-        raise TypeError("only creates join, and the ledger has their names")
+    assert driver.books is not None  # noqa: S101  the ledger has the names
+    assert isinstance(create, Create)  # noqa: S101  nothing else has one
     name, digest = name_of_identical(create.request)
     entry = await driver.runtime.in_thread(partial(driver.books.named, name, digest))
     if entry is None:
