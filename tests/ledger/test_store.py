@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -236,6 +237,27 @@ def test_a_file_that_cannot_be_used(path: Path, how: str) -> None:
         ledger.arm(purchase("k2"), [Budget(creates=5)], NOW)
     assert "Nothing is sent" in str(caught.value)
     assert path.read_bytes() == before
+
+
+def test_a_signal_while_the_file_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the handler of a signal raises comes out as it is, and says nothing of the ledger."""
+
+    class Late(OSError):
+        pass
+
+    def handler(*_: object) -> None:
+        raise Late
+
+    def strike(_: SqliteStore, __: sqlite3.Connection) -> None:
+        signal.raise_signal(signal.SIGALRM)
+
+    previous = signal.signal(signal.SIGALRM, handler)
+    monkeypatch.setattr(SqliteStore, "_check", strike)
+    try:
+        with pytest.raises(Late):
+            open_ledger(path).arm(purchase(), (), NOW)
+    finally:
+        signal.signal(signal.SIGALRM, previous)
 
 
 def test_a_file_that_does_not_exist_yet(path: Path) -> None:
