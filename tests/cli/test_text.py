@@ -224,6 +224,8 @@ def test_a_missing_address_or_key_exits_2(invoke: Invoke) -> None:
     """Without an address or a key the command says which option or variable gives it."""
     ended = invoke(*ASK, env={"MUYBRIDGE_BASE_URL": "https://service.example"})
     assert ended.exit_code == 2
+    assert "There is no text base URL and no API key. Set MUYBRIDGE_TEXT_BASE_URL" in ended.stderr
+    ended = invoke(*ASK, env={"MUYBRIDGE_API_KEY": "key"})
     assert "Set MUYBRIDGE_TEXT_BASE_URL, or give --text-base-url." in ended.stderr
     ended = invoke(*ASK, "--text-base-url", "http://127.0.0.1:9")
     assert ended.exit_code == 2

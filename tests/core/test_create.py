@@ -88,6 +88,14 @@ def test_it_is_paid_and_wants_the_key(start: Start) -> None:
     assert action.request.shielded
 
 
+def test_a_proxy_that_wants_a_password() -> None:
+    """The error says that 407 is a proxy's, which nobody can know from the number."""
+    outcome = create().receive(HttpResponse(407, (), b""), 0.0).settled
+    assert outcome is not None
+    assert isinstance(outcome.outcome, CreateAmbiguous)
+    assert outcome.outcome.reason == "status 407: a proxy requires a user name and a password"
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [(b"", "status 500"), (b'{"error": "no horses today"}', "status 500: no horses today")],

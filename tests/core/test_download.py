@@ -628,6 +628,13 @@ def test_a_dead_link_without_an_id(status: int) -> None:
     assert run.outcome.status == status
 
 
+def test_a_task_that_the_service_does_not_know() -> None:
+    """The error says that the task, and not a link, is what is missing."""
+    run = drive(download(None, about=task()), reply(404))
+    assert type(run.outcome) is LinkExpired
+    assert "the service does not know the task (status 404)" in str(run.outcome)
+
+
 @pytest.mark.parametrize("second", [403, 404, 410])
 def test_a_fresh_link_that_is_dead(second: int) -> None:
     """A fresh link that is dead too has expired: the service is asked once."""

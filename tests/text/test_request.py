@@ -140,6 +140,10 @@ CONTENTS: list[tuple[Any, list[str]]] = [
     ),
     (turn([]), ["contents[0].parts: is required; use at least one part"]),
     ({"role": "user"}, ["contents[0].parts: is required; use at least one part"]),
+    (
+        [{"role": "user", "content": "hi"}],
+        ["contents[0].parts: is required; use parts in place of content, or chat_completions"],
+    ),
     ({"parts": "hi"}, ["contents[0].parts: 'hi' is not an array of parts; use an array of parts"]),
     ({"parts": None}, ["contents[0].parts: None is not an array of parts; use an array of parts"]),
     ({"parts": ["a", 5]}, [f"contents[0].parts[1]: 5 is not a part; {PART}"]),

@@ -309,6 +309,7 @@ class Download(Operation[Saved]):
             case Verdict.REFUSED:
                 return self._settle(refusal(response, self.task))
             case Verdict.MISSING:
+                reason = f"the service does not know the task (status {status})"
                 return self._settle(self._link_expired(reason, status))
             case Verdict.VIOLATION:
                 return self._settle(self._error(reason, status))

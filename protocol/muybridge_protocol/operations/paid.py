@@ -11,7 +11,7 @@ The error then keeps what arrived, and any id found in it, so that a person can 
 
 from __future__ import annotations
 
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Final, Self, TypeVar
 
 import attrs
 
@@ -33,6 +33,8 @@ from muybridge_protocol.records.candidates import find_any_id, find_id, holds_ta
 from muybridge_protocol.records.json import RAW_LIMIT, error_message, readable
 
 T_co = TypeVar("T_co", covariant=True)
+
+_PROXY_WANTS_A_PASSWORD: Final = 407
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each subclass
@@ -70,6 +72,8 @@ class PaidOperation(Operation[T_co]):
         if verdict is Verdict.REFUSED:
             return self._settle(refusal(response))
         said = error_message(response.body)
+        if response.status == _PROXY_WANTS_A_PASSWORD:
+            said = "a proxy requires a user name and a password"
         reason = f"status {response.status}: {said}" if said else f"status {response.status}"
         return self._ambiguous(reason, response=response)
 

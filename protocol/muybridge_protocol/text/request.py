@@ -199,7 +199,10 @@ def _content_problems(
         yield _unknown_role(role, f"{field}.role")
     extra = cast("object", content.extra)
     if not content.parts and not (isinstance(extra, Mapping) and "parts" in extra):
-        yield Problem(f"{field}.parts", None, "required", "is required", "use at least one part")
+        hint = "use at least one part"
+        if isinstance(extra, Mapping) and "content" in extra:  # as chat completions have it
+            hint = "use parts in place of content, or chat_completions"
+        yield Problem(f"{field}.parts", None, "required", "is required", hint)
     for number, part in enumerate(content.parts):
         yield from _part_problems(part, f"{field}.parts[{number}]")
     yield from _extra_problems(content.extra, ("role", "parts"), field)

@@ -34,7 +34,7 @@ from muybridge.cli.records import answer_record
 from muybridge.cli.results import check_output, print_document
 from muybridge.cli.terminal import answer_path, answer_piece
 from muybridge.cli.tools import read_schema, read_tools
-from muybridge.configuration import TEXT_BASE_URL_VARIABLE, find_address
+from muybridge.configuration import KEY_VARIABLE, TEXT_BASE_URL_VARIABLE, find_address
 from muybridge_protocol.errors import InvalidAddress, InvalidRequest
 from muybridge_protocol.families import Unlisted
 from muybridge_protocol.records.convert import attributes, wire_names
@@ -163,8 +163,12 @@ def text(
         not invocation.local
         and find_address(invocation.text_base_url, TEXT_BASE_URL_VARIABLE) is None
     ):
+        needs, variables, options = "", TEXT_BASE_URL_VARIABLE, "--text-base-url"
+        if invocation.api_key_file is None and KEY_VARIABLE not in os.environ:
+            needs = " and no API key"
+            variables, options = f"{variables} and {KEY_VARIABLE}", f"{options} and --api-key-file"
         raise InvalidAddress(
-            f"There is no text base URL. Set {TEXT_BASE_URL_VARIABLE}, or give --text-base-url. "
+            f"There is no text base URL{needs}. Set {variables}, or give {options}. "
             "Nothing was sent."
         )
     printing = not invocation.json and not no_stream
