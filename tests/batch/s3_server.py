@@ -68,9 +68,15 @@ class S3:
 
     def objects(self) -> dict[str, bytes]:
         """Return what is in the bucket, without the probe of workers."""
-        models: Any = import_module("moto.s3.models")
-        keys: dict[str, Any] = models.s3_backends["123456789012"]["aws"].buckets["studio"].keys
+        keys = self._keys
         return {name: keys[name].value for name in keys if not name.endswith("/.muybridge")}
+
+    def type_of(self, name: str) -> str | None:
+        """Return the Content-Type of an object."""
+        metadata: dict[str, str] = {
+            key.lower(): it for key, it in self._keys[name].metadata.items()
+        }
+        return metadata.get("content-type")
 
     def store(self, name: str, data: bytes) -> None:
         """Store an object that is no result."""
@@ -81,6 +87,12 @@ class S3:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+    @property
+    def _keys(self) -> dict[str, Any]:
+        models: Any = import_module("moto.s3.models")
+        keys: dict[str, Any] = models.s3_backends["123456789012"]["aws"].buckets["studio"].keys
+        return keys
 
     def _ask(self, method: str, path: str, data: bytes = b"") -> None:
         headers = {

@@ -268,6 +268,7 @@ _ALL = (
             "tests/batch/test_full_disk.py",
             "tests/batch/test_places.py",
             "tests/batch/test_s3.py",
+            "tests/batch/test_stores.py",
             "tests/batch/test_worker_command.py",
         ),
         database=True,
@@ -305,6 +306,22 @@ _EXCHANGE = "muybridge.wire.exchange"
 _BY_REQUESTS = "muybridge.wire.requests_transport"
 
 EQUIVALENT: dict[_Key, str] = {
+    **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.stores.folder", "_PROBE: Final = 4096", ("4096", "4097"), ("4096", "4095")
+        ),
+        "a full disk has no room for either",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.stores.s3",
+            "_RETRY: Final[RetryConfig] = "
+            '{"max_retries": 3, "retry_timeout": timedelta(seconds=30)}',
+            ("seconds=30", "seconds=31"),
+            ("seconds=30", "seconds=29"),
+        ),
+        "the three retries end long before",
+    ),
     **dict.fromkeys(
         _swapped(f"{_BATCH}.stores.folder", "path.unlink(missing_ok=True)", ("True", "False")),
         "the error is ignored",
