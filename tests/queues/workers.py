@@ -74,10 +74,13 @@ def serve_celery(work: Callable[..., int], *modules: str) -> None:
 
 def kill_all(leader: int) -> None:
     """Kill a process that has loaded a recipe, and all that it has forked, if any are left."""
-    with suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
+    # One that has only just been forked does not lead its group yet.
+    for kill in (os.killpg, os.kill):
+        with suppress(ProcessLookupError):
+            kill(leader, signal.SIGKILL)
 
 
 def last_output(folder: Path) -> str:
     """Return the end of what the programs of the run in *folder* have printed."""
-    return (folder / _LOG).read_text("utf-8", "replace")[-5000:]
+    log = folder / _LOG
+    return log.read_text("utf-8", "replace")[-5000:] if log.exists() else ""
