@@ -20,7 +20,7 @@ from muybridge_protocol.emulator import Timing
 from muybridge_protocol.http import MEBIBYTE, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.records.tasks import Result, Status, Task
 from muybridge_protocol.service import is_identifier
-from sampling import examples
+from sampling import diagonal, examples
 
 from .drivers import DRIVERS, AnyClient
 from .in_process import MP4, PNG, World
@@ -94,7 +94,7 @@ def nested(depth: int) -> HttpResponse:
     return HttpResponse(401, (), b'{"error":' + b"[" * depth + b"]" * depth + b"}")
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("name", "driver"), diagonal(CALLS, DRIVERS))
 @settings(UNHURRIED, max_examples=examples(15))
 @given(answers=ANSWERS, always=st.none() | SHORT_REPLIES | FAILURES)
 @example(answers=[nested(900)], always=None)
