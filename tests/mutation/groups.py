@@ -738,6 +738,7 @@ EQUIVALENT: dict[_Key, str] = {
                 ("30.0", "29.0"),
             ),
             *_swapped("muybridge.ledger.once", "_FIRST_PAUSE: Final = 0.05", ("0.05", "1.05")),
+            *_swapped("muybridge.ledger.joining", "_PAUSE: Final = 1.0", ("1.0", "2.0")),
         ),
         "it shows in nothing but how long a caller waits for another one",
     ),
@@ -789,6 +790,14 @@ EQUIVALENT: dict[_Key, str] = {
             ("[0]", "[-1]"),
         ),
         _ONE_COLUMN,
+    ),
+    **dict.fromkeys(
+        _swapped(
+            "muybridge.ledger.joining",
+            "if isinstance(create, Create) and later < create.deadline:",
+            ("later < create.deadline", "(later <= create.deadline)"),
+        ),
+        "nothing is sent at the deadline, and the failure is the same",
     ),
     ("muybridge.ledger.sqlite_store", "sync_folders(folder.parent)", "pass"): (
         "it shows in nothing but what is on the disk after a power failure"
