@@ -198,6 +198,8 @@ def test_the_last_create_counts(
     with BillingServer(faults(Fault.ACCEPTED_RESET, Fault.ACCEPTED_RESET)) as server:
         run(server, horses(1))
         key = of_item(folder, ledger).key
+        with pytest.raises(batch.CannotResolve, match="say that you may pay twice"):
+            batch.resubmit(folder, 1)
         batch.resubmit(folder, 1, i_may_pay_twice=True)
         monkeypatch.delenv("MUYBRIDGE_LEDGER")
         assert run(server, None).counts == {State.AMBIGUOUS: 1}
