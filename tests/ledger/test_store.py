@@ -382,9 +382,14 @@ def test_a_limit_on_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ValueError, match=f"a limit on {name} must be a whole number"):
             Budget(**{name: 3.5})  # type: ignore[arg-type]  # one of the limits
     assert Budget(creates=3.0, seconds=3.5, cost="0.5").creates == 3
-    monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "3.5")
-    with pytest.raises(InvalidLimit, match="MUYBRIDGE_MAX_CREATES: a limit on creates must be"):
-        budget_of_environment()
+    for name in ("creates", "pictures", "calls"):
+        with monkeypatch.context() as patch:
+            patch.setenv(f"MUYBRIDGE_MAX_{name.upper()}", "3.5")
+            with pytest.raises(InvalidLimit, match=f": a limit on {name} must be"):
+                budget_of_environment()
+    for name in ("seconds", "cost"):
+        monkeypatch.setenv(f"MUYBRIDGE_MAX_{name.upper()}", "3.5")
+    assert budget_of_environment() == Budget(seconds="3.5", cost="3.5")
 
 
 def test_a_period_that_does_not_exist() -> None:
