@@ -167,7 +167,11 @@ def test_another_process_creates_the_folder(path: Path, monkeypatch: pytest.Monk
     """Two processes may create the ledger's folder at the same moment."""
     path.parent.mkdir(parents=True)
     exists = Path.exists
-    monkeypatch.setattr(Path, "exists", lambda it: it != path.parent and exists(it))
+
+    def seen(one: Path) -> bool:
+        return one != path.parent and exists(one)
+
+    monkeypatch.setattr(Path, "exists", seen)
     open_ledger(path).arm(purchase(), (), NOW)
     assert exists(path)
 

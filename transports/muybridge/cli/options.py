@@ -189,10 +189,11 @@ _LOCAL: Mapping[str, Any] = {
 LOCAL: click.Option = click.Option(["--local"], **_LOCAL)
 local: Callable[[Command], Command] = click.option("--local", **_LOCAL)
 """The same as a decorator, to list it behind the command's own options."""
-local_text: Callable[[Command], Command] = click.option(
-    "--local",
-    **{**_LOCAL, "help": "Use the local service: no key, no cost, and no model."},
-)
+_LOCAL_TEXT: Mapping[str, Any] = {
+    **_LOCAL,
+    "help": "Use the local service: no key, no cost, and no model.",
+}
+local_text: Callable[[Command], Command] = click.option("--local", **_LOCAL_TEXT)
 """The same for text."""
 KEY_FILE: click.Option = _option(
     "--api-key-file",
