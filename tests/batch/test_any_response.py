@@ -28,7 +28,7 @@ from muybridge.cli.batch_progress import entry_record
 from muybridge.cli.commands import muybridge as command
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.http import HttpResponse
-from muybridge_protocol.records.json import as_object
+from muybridge_protocol.records.json import RAW_LIMIT, as_object
 from muybridge_protocol.records.tasks import Result
 from sampling import examples
 
@@ -70,6 +70,7 @@ def _ended(**values: Any) -> Script:
 KNOWN = [
     _created(created=2**63 - 1),
     _created(created=2**64 - 1, model="\ud83d"),
+    _created(id="\N{HORSE}" * 9_000),
     _ended(error="blocked: \ud83d"),
     _ended(created=2**63 - 1, status="completed"),
     *(Script(create=HttpResponse(200, (), body)) for body in EXTREMES),
@@ -205,7 +206,8 @@ def check(report: Report, world: ScriptedWorld) -> None:
     assert report.sheet.read_bytes().decode().count("<figure") == len(report.entries)
     for entry in report.entries:
         told = json.dumps(entry_record(entry))
-        assert len(told) < 30_000
+        assert len(entry.candidate or "") <= RAW_LIMIT
+        assert len(told) - len(json.dumps(entry.candidate)) < 30_000  # no id is cut short
         assert (entry.reason or "").isprintable()
 
 

@@ -401,7 +401,11 @@ def test_a_worker_of_limited_time(server: BillingServer, shared: SharedBatch, wo
     """When its time is over, a worker gives back what is under way, and another one finishes it."""
     submit(server, shared, 3)
     server.status = "processing"
-    assert work(server, shared, seconds=0.3).counts == {State.SUBMITTED: 3}
+    counts = dict[State, int]()
+    for _ in range(100):  # on a busy machine, the time may be over before anything is sent
+        if counts != {State.SUBMITTED: 3}:
+            counts = work(server, shared, seconds=0.3).counts
+    assert counts == {State.SUBMITTED: 3}
     with shared.open() as journal:
         assert journal.owners() == []
     server.status = "completed"
