@@ -26,7 +26,7 @@ IMGA = Family(
         Model("imga-pro-stable", note="up to 4K"),
     ),
     pacing=Pacing(2, 5),
-    retention=Retention(None, note="not shown"),
+    retention=Retention(None, note="not specified"),
     resolution="4K",
     omits_error=True,
     starts_processing=True,

@@ -33,7 +33,7 @@ VIDC = Family(
         Ineffective("ratio", other="referenceVideos", why=_FOLLOWS_VIDEO),
     ),
     pacing=Pacing(30, 60),
-    retention=Retention(None, note="temporary; the duration is not given"),
+    retention=Retention(None, note="for a limited time (not specified)"),
     resolution="varies",
     duration="3-15 s",
     media_rules=(

@@ -38,7 +38,7 @@ VIDEOS = Family(
     ),
     aliases=(Alias("image", "first_image"), Alias("lastFrameImage", "last_image")),
     pacing=Pacing(30, 60),
-    retention=Retention(None, note="temporary; the duration is not given"),
+    retention=Retention(None, note="for a limited time (not specified)"),
     resolution="720p",
     duration="4-15 s",
     media_rules=(

@@ -59,7 +59,7 @@ VIDG = Family(
         ),
     ),
     pacing=Pacing(30, 60),
-    retention=Retention(None, note="temporary; the duration is not given"),
+    retention=Retention(None, note="for a limited time (not specified)"),
     resolution="720p",
     duration="6-30 s",
 )

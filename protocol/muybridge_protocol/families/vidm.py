@@ -15,7 +15,7 @@ VIDM = Family(
     create_object="video",
     result_object=None,
     pacing=Pacing(30, 60, assumed=True),
-    retention=Retention(None, note="not shown"),
+    retention=Retention(None, note="not specified"),
     body_shown=False,
     resolution="4K",
     duration="4-15 s",

@@ -28,7 +28,7 @@ VIDR = Family(
         Alternatives("input_reference", "image_urls"),
     ),
     pacing=Pacing(30, 60),
-    retention=Retention(None, note="not shown"),
+    retention=Retention(None, note="not specified"),
     resolution="1280x720",
     duration="4, 8 or 12 s",
     omits_error=True,
