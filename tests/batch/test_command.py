@@ -471,4 +471,4 @@ def test_a_rate(invoke: Invoke, server: BillingServer) -> None:
     with SqliteJournal(Path("out")) as journal:
         assert not journal.has_rate
     helps = [invoke(command, "--help").stdout for command in ("run", "submit")]
-    assert all("Maximum requests a second, of all workers" in shown for shown in helps)
+    assert all("Maximum requests per second of all workers" in shown for shown in helps)

@@ -28,6 +28,7 @@ _LIBRARY = tuple(
 _WATCHED = (*_LIBRARY, str(contextlib.__file__))
 # The interpreter looks for no signal before a call has returned to its caller.
 _UNSEEN = opmap["RETURN_VALUE"]
+_BEGINS = opmap["RETURN_GENERATOR"]
 
 
 class Interruption:
@@ -68,7 +69,10 @@ class Interruption:
             # The other lines of this frame are no steps: Python need not ask for them.
             frame.f_trace = None
             return None
-        if event not in self._events:
+        last = frame.f_lasti
+        # Nor where an `await` goes on: what was raised there would pass its handlers by.
+        goes_on = event == "call" and last >= 0 and code.co_code[last] != _BEGINS
+        if goes_on or event not in self._events:
             return self._trace
         if self._opcodes:
             frame.f_trace_opcodes = True
