@@ -143,7 +143,7 @@ def test_free_request_is_cancelled_at_once(run: Run) -> None:
     with ScriptedServer(serve(200, b"whole")) as server:
         for request in (get(server.url), post(server.url, interruptible=True)):
             count = next(nth for nth in range(1, 100) if not run(cancelled_at(request, nth)))
-            assert count > 3
+            assert count > 2  # while it connects, and while it waits for the response
 
 
 async def call(request: HttpRequest, limit: float = 20) -> HttpResponse:
@@ -187,17 +187,22 @@ def test_withdrawn_cancellation(run: Run) -> None:
     arrived, release = threading.Event(), threading.Event()
 
     async def main() -> None:
+        loop = asyncio.get_running_loop()
         limit = asyncio.timeout(None)
 
         def expire() -> None:
             limit.reschedule(0)
-            asyncio.get_running_loop().call_later(0.02, release.set)
+            loop.call_later(0.02, release.set)
 
+        def expire_once_sent() -> None:
+            arrived.wait(5)
+            loop.call_soon_threadsafe(expire)
+
+        watching = loop.run_in_executor(None, expire_once_sent)
         async with limit:
-            asyncio.get_running_loop().call_later(0.02, expire)
             done = await call(post(server.url))
         assert limit.expired()
-        await asyncio.sleep(0)
+        await watching
         await asyncio.sleep(0.01)
         assert done.body == b"whole"
 
