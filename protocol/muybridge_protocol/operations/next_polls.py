@@ -14,6 +14,16 @@ LIMIT: Final = 10_000
 """Tasks that are remembered: the most recently polled ones."""
 
 
+@attrs.frozen
+class _Known:
+    """What is remembered of a task: not its record, which may be large."""
+
+    family: str | None
+    model: str | None
+    requested_model: str | None
+    next_poll_at: float
+
+
 class NextPolls:
     """Remembers when each task may next be polled.
 
@@ -27,7 +37,7 @@ class NextPolls:
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
-        self._tasks: OrderedDict[str, Task] = OrderedDict()
+        self._tasks: OrderedDict[str, _Known] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -43,22 +53,21 @@ class NextPolls:
         """
         if not isinstance(operation, Poll):
             return
-        self._tasks.pop(operation.task.id, None)
+        task = operation.task
+        self._tasks.pop(task.id, None)
         if operation.has_ended:
             return  # its status is final
         # `due` is not set before the exchange ends, nor if it settled the operation.
         due = operation.due if operation.due > now else now + operation.interval
         permitted = due + operation.wall_offset
-        self._tasks[operation.task.id] = attrs.evolve(
-            operation.task, next_poll_at=permitted, raw={}
-        )
+        self._tasks[task.id] = _Known(task.family, task.model, task.requested_model, permitted)
         if len(self._tasks) > self._limit:
             self._tasks.popitem(last=False)
 
     def recall(self, task: Task) -> Task:
         """Return *task* with the time of its next poll, and with its family and model if known."""
         known = self._tasks.get(task.id)
-        if known is None or known.next_poll_at is None:
+        if known is None:
             return task
         return attrs.evolve(
             task,

@@ -176,12 +176,14 @@ class Poll(Operation[Result]):
         if due > now:
             due = math.ceil(due * 1e6) / 1e6  # up: rounding of Unix seconds must not poll too soon
         known = task.family if family is None else family.name
+        if known != task.family or permitted is not None:
+            task = attrs.evolve(task, family=known, next_poll_at=None)
         poll = cls(
             service=service,
             seed=seed,
             timeout=timeout,
             due=due,
-            task=attrs.evolve(task, family=known, next_poll_at=None),
+            task=task,
             pacing=pacing,
             started=now,
             wall_offset=wall - now,

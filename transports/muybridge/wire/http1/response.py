@@ -124,8 +124,9 @@ class Reply:
         try:
             target = self._find_route()
             await self._connect(exchange)
-            # The last moment at which a cancellation costs nothing.
-            await self._loop.checkpoint()
+            if self._request.shielded:
+                # The last moment at which a cancellation costs nothing.
+                await self._loop.checkpoint()
             conversing = partial(self._converse, exchange, target)
             await self._within(conversing, exchange.remaining(), _TIME_IS_UP)
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
