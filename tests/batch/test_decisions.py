@@ -14,7 +14,9 @@ import pytest
 
 from muybridge import batch
 from muybridge.batch import Choice, State
-from muybridge.batch.decisions.items import step_of
+from muybridge.batch.decisions.in_ledger import apply_decisions
+from muybridge.batch.decisions.items import apply, step_of
+from muybridge.batch.shared import open_journal
 from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
 from muybridge.ledger import Entry, Ledger, LedgerUnusable, open_ledger
 from muybridge.ledger import State as Spent
@@ -119,6 +121,23 @@ def test_a_decision_in_the_ledger(
         decision.in_ledger(ledger, of_item(folder, ledger).key, server.accepted["horse 1"][0])
         assert run(server, None).counts == {decision.item: 1}
         assert server.posts == decision.posts
+
+
+@pytest.mark.parametrize("submitted_at", [5.0, None])
+def test_when_a_task_named_in_the_ledger_began(
+    run: Run, tmp_path: Path, ledger: Ledger, submitted_at: float | None
+) -> None:
+    """The item's task began when its token says, or else when its create was recorded."""
+    folder = tmp_path / "out"
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        run(server, horses(1))
+        entry = of_item(folder, ledger)
+        ledger.adopt(entry.key, Task(id="task-9", family="imgb", submitted_at=submitted_at))
+    with open_journal(folder) as journal:
+        apply_decisions(journal)
+        item = journal.entry(1)
+    assert item.task_id == "task-9"
+    assert item.began == (entry.time if submitted_at is None else submitted_at)
 
 
 def test_what_was_not_charged(run: Run, tmp_path: Path, ledger: Ledger) -> None:
@@ -229,6 +248,14 @@ def test_a_journal_without_these_columns(run: Run, server: BillingServer, tmp_pa
     assert server.posts == 3
 
 
+def _lose(journal: SqliteJournal) -> None:
+    """Make the first item ambiguous."""
+    entry = journal.take("one", creates=True)
+    assert entry is not None
+    journal.arm(entry, 1, by="one", lasts=0)
+    journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+
+
 TASK = Task(id="task-1", family="imgb")
 ADOPTED = {"token": TASK.to_token(), "candidate": "task-1"}
 NAMED_BY_THE_SERVICE = {"token": TASK.to_token(), "candidate": None}
@@ -272,6 +299,17 @@ def test_what_may_be_decided(
                 step_of(journal, entry, Choice.RESUBMIT)
 
 
+def test_somebody_else_decides_first(tmp_path: Path) -> None:
+    """If somebody decides between the check and the decision, the first decision stays."""
+    with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:
+        _lose(journal)
+        step = step_of(journal, journal.entry(1), Choice.RESUBMIT, i_may_pay_twice=True)
+        batch.abandon(tmp_path, 1)
+        with pytest.raises(batch.CannotResolve):
+            apply(journal, step)
+        assert journal.entry(1).state is State.ABANDONED
+
+
 def test_when_an_adopted_task_began(tmp_path: Path) -> None:
     """A token says when its task began; of a bare id it is not known, and counts from here."""
     with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:
@@ -288,10 +326,7 @@ def test_when_an_adopted_task_began(tmp_path: Path) -> None:
 def test_a_task_with_another_decision(tmp_path: Path) -> None:
     """Who names a task and does not adopt it has made a mistake, so nothing is decided."""
     with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:
-        entry = journal.take("one", creates=True)
-        assert entry is not None
-        journal.arm(entry, 1, by="one", lasts=0)
-        journal.move(entry, State.ARMED, State.AMBIGUOUS, by="one", owner=None)
+        _lose(journal)
     wrong = batch.Decision(item=1, choice=Choice.ABANDON, task="task-9")
     with pytest.raises(batch.InvalidDecisions, match="a task is given, but the decision is aband"):
         batch.resolve_all(tmp_path, [wrong])

@@ -148,13 +148,15 @@ def test_what_did_nothing_is_released(
     answer: HttpResponse | TransportFailure,
     error: type[Exception],
 ) -> None:
-    """A request that certainly did nothing does not use up the budget."""
+    """A request that certainly did nothing does not use up the budget, and the ledger says why."""
     client = make_client(world, budget=Budget(creates=1), ledger=ledger)
     world.always = answer
     with pytest.raises(error) as caught:
         client.create(image())
     assert not isinstance(caught.value, OverBudget)
-    assert states(ledger) == {State.RELEASED: 1}
+    [entry] = open_ledger(ledger).entries()
+    assert entry.state is State.RELEASED
+    assert entry.reason
     world.always = None
     client.create(image())
     assert states(ledger) == {State.RELEASED: 1, State.ACCEPTED: 1}
@@ -252,7 +254,8 @@ def test_a_failed_task_stays_spent(make_client: MakeClient, world: World, ledger
     ("budget", "said"),
     [
         (Budget(cost=1000), "its cost is unknown"),
-        (Budget(seconds=1000), "its seconds are unknown"),
+        (Budget(seconds=1000), r"its seconds are unknown\. Set its length"),
+        (Budget(pictures=1000), r"its pictures are unknown\. Leave that limit out"),
     ],
 )
 def test_an_unknown_amount_is_refused(
@@ -311,12 +314,33 @@ def test_a_limit_on_seconds_and_pictures(
     assert len(world.posts) == 2
 
 
+def test_what_consumes_nothing_of_a_limit(
+    make_client: MakeClient, world: World, ledger: Path
+) -> None:
+    """A limit on seconds does not stop a picture, even if the seconds spent are unknown."""
+    call(make_client(world, ledger=ledger))
+    client = make_client(world, budget=Budget(seconds=5), ledger=ledger)
+    client.create(image())
+    with pytest.raises(OverBudget, match="the ledger has requests whose seconds are unknown"):
+        client.create(VideosRequest(model="videos", prompt="a horse", duration=5))
+
+
+def test_a_limit_that_is_lowered(make_client: MakeClient, world: World, ledger: Path) -> None:
+    """If more is spent than a limit allows, nothing of it is left, rather than less than that."""
+    for prompt in ("a horse", "another horse", "a third horse"):
+        make_client(world, ledger=ledger).create(image(prompt))
+    client = make_client(world, budget=Budget(creates=1), ledger=ledger)
+    with pytest.raises(OverBudget, match="and 0 of the limit of 1 create is left"):
+        client.create(image())
+
+
 @pytest.mark.parametrize("per", ["day", "month", None])
 def test_a_period(make_client: MakeClient, world: World, ledger: Path, per: Any) -> None:
     """A budget per day or month starts afresh at midnight UTC; one without a period never does."""
     client = make_client(world, budget=Budget(creates=1, per=per), ledger=ledger)
     client.create(image())
-    with pytest.raises(OverBudget):
+    advice = "Raise the limit" if per is None else f"Raise the limit, or wait for the next {per}"
+    with pytest.raises(OverBudget, match=rf"{advice}\."):
         client.create(image())
     world.clock.sleep(DAY)
     if per == "day":

@@ -146,6 +146,26 @@ def test_one_that_is_on_its_way_elsewhere(
     assert len(world.posts) == 2
 
 
+def test_one_that_another_process_completes(
+    make_client: MakeClient, world: World, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request waits up to its deadline for the one of another process, and joins its task."""
+    first = make_client(world, ledger=ledger, dedupe=True).create(image())
+    [entry] = open_ledger(ledger).entries()
+    store, named = SqliteStore(ledger), Books.named
+    under_way = attrs.evolve(entry, state=State.ARMED, owner=store.owner)
+
+    def later(books: Books, once: str, digest: str) -> Any:
+        with store.writing() as rows:
+            rows.put(under_way if world.clock.elapsed < 250 else entry)
+        return named(books, once, digest)
+
+    monkeypatch.setattr(Books, "named", later)
+    [outcome] = run_all(make_client(world, ledger=ledger), [image()], dedupe=True)
+    assert outcome.unwrap().id == first.id
+    assert len(world.posts) == 1
+
+
 def test_an_unusable_ledger(make_client: MakeClient, world: World, ledger: Path) -> None:
     """If the ledger cannot be used, nothing is sent, and the notes of the error say so."""
     ledger.write_bytes(b"notes" * 1000)

@@ -20,9 +20,10 @@ import pytest
 
 from muybridge.files.locks import lock
 from muybridge.ledger import Budget, Entry, LedgerUnusable, Measure, Purchase, State, open_ledger
-from muybridge.ledger.budget import budget_of_environment
+from muybridge.ledger.budget import Period, budget_of_environment
 from muybridge.ledger.errors import Exceeded, InvalidLimit, NameHeld
 from muybridge.ledger.ledger import Ledger
+from muybridge.ledger.spent import spent_by_group
 from muybridge.ledger.sqlite_store import SqliteStore, default_path
 from processes import environment
 
@@ -88,6 +89,28 @@ def test_amounts_are_rounded_up(path: Path) -> None:
     ledger.arm(purchase(cost="0.0000000001"), (), NOW)
     [entry] = entries(ledger)
     assert entry.amounts[Measure.COST] == Decimal("0.000000001")
+
+
+def test_many_entries(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every entry is listed once, in order, however many pages of the file they take."""
+    monkeypatch.setattr("muybridge.ledger.sqlite_store._PAGE", 2)
+    ledger = open_ledger(path)
+    for number in range(5):
+        ledger.arm(purchase(f"k{number}"), (), NOW)
+    assert [entry.key for entry in entries(ledger)] == ["k0", "k1", "k2", "k3", "k4"]
+
+
+def test_what_was_spent_by_group(path: Path) -> None:
+    """What is released is not spent, and what is sent again counts as accepted before."""
+    ledger = open_ledger(path)
+    for state in (State.RELEASED, State.RESUBMITTED, State.AMBIGUOUS, State.ACCEPTED):
+        ledger.arm(purchase(state, creates=1), (), NOW)
+        ledger.conclude(state, state)
+    spent = spent_by_group(entries(ledger))
+    assert {group.state: sums.requests for group, sums in spent.items()} == {
+        State.ACCEPTED: 2,
+        State.AMBIGUOUS: 1,
+    }
 
 
 def test_tenths_add_up(path: Path) -> None:
@@ -389,17 +412,32 @@ def test_a_limit_on_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("creates", "pictures", "calls"):
         with monkeypatch.context() as patch:
             patch.setenv(f"MUYBRIDGE_MAX_{name.upper()}", "3.5")
-            with pytest.raises(InvalidLimit, match=f": a limit on {name} must be"):
+            variable = f"MUYBRIDGE_MAX_{name.upper()}"
+            with pytest.raises(InvalidLimit, match=f"{variable}: a limit on {name} must be"):
                 budget_of_environment()
     for name in ("seconds", "cost"):
         monkeypatch.setenv(f"MUYBRIDGE_MAX_{name.upper()}", "3.5")
     assert budget_of_environment() == Budget(seconds="3.5", cost="3.5")
 
 
-def test_a_period_that_does_not_exist() -> None:
-    """A misspelt period is not taken for none."""
+def test_a_period_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelt period is not taken for none, also in the environment."""
     with pytest.raises(ValueError, match="per must be 'day', 'month' or None"):
         Budget(creates=1, per="week")  # type: ignore[arg-type]
+    monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
+    monkeypatch.setenv("MUYBRIDGE_BUDGET_PER", "week")
+    with pytest.raises(InvalidLimit, match="MUYBRIDGE_BUDGET_PER: per must be"):
+        budget_of_environment()
+
+
+@pytest.mark.parametrize(("value", "per"), [("day", "day"), ("month", "month"), ("", None)])
+def test_the_period_of_the_environment(
+    value: str, per: Period | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment sets the period of its limits; an empty variable sets none."""
+    monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
+    monkeypatch.setenv("MUYBRIDGE_BUDGET_PER", value)
+    assert budget_of_environment() == Budget(creates=1, per=per)
 
 
 @pytest.mark.parametrize(

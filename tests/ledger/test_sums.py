@@ -141,7 +141,7 @@ def of_version_1(path: Path) -> list[Entry]:
             db.execute(
                 "INSERT INTO entries (key, account, time, family, model, creates, pictures, "
                 "seconds, calls, cost, state, owner, once, digest) "
-                "VALUES (?, 'a', ?, 'imga', 'imga', 1, 1, 2500, 0, ?, ?, 'o', ?, ?)",
+                "VALUES (?, 'a', ?, 'imga', 'imga', 1, 1, 2500, 3, ?, ?, 'o', ?, ?)",
                 row,
             )
             db.commit()
@@ -149,7 +149,7 @@ def of_version_1(path: Path) -> list[Entry]:
                 Measure.CREATES: Decimal(1),
                 Measure.PICTURES: Decimal(1),
                 Measure.SECONDS: Decimal("2.5"),
-                Measure.CALLS: Decimal(0),
+                Measure.CALLS: Decimal(3),
                 Measure.COST: None if cost is None else Decimal(cost) / 10**9,
             }
             wanted.append(

@@ -538,6 +538,8 @@ EQUIVALENT: dict[_Key, str] = {
                 f"{_CORE}.operations.poll",
                 f"{_CORE}.operations.text",
                 "muybridge.drivers.driver",
+                f"{_BATCH}.decisions.in_ledger",
+                f"{_BATCH}.decisions.items",
             )
         ),
         "what is imported for type checkers is then imported by all, and used by none",
@@ -737,7 +739,7 @@ EQUIVALENT: dict[_Key, str] = {
                 ("30.0", "31.0"),
                 ("30.0", "29.0"),
             ),
-            *_swapped("muybridge.ledger.once", "_FIRST_PAUSE: Final = 0.05", ("0.05", "1.05")),
+            *_swapped("muybridge.ledger.once", "_PAUSE: Final = 0.5", ("0.5", "1.5")),
             *_swapped("muybridge.ledger.joining", "_PAUSE: Final = 1.0", ("1.0", "2.0")),
         ),
         "it shows in nothing but how long a caller waits for another one",
@@ -827,6 +829,13 @@ EQUIVALENT: dict[_Key, str] = {
     **dict.fromkeys(
         _swapped("muybridge.ledger.books", "self._armed: bool = False", ("False", "True")),
         "an operation that is not armed has no entry whose outcome could be recorded",
+    ),
+    **dict.fromkeys(
+        (
+            ("muybridge.ledger.books", "self._armed = False", "pass"),
+            *_swapped("muybridge.ledger.books", "self._armed = False", ("False", "True")),
+        ),
+        "only what was released is recorded again unarmed, and releasing it again changes nothing",
     ),
     **dict.fromkeys(
         _swapped(

@@ -34,7 +34,7 @@ from muybridge.ledger.entries import Entry, Purchase, State
 from muybridge.ledger.errors import Exceeded, LedgerUnusable, NameHeld
 from muybridge.ledger.ledger import Ledger
 from muybridge_protocol.delivery import CREATE, Verdict
-from muybridge_protocol.errors import CreateAmbiguous, NotSent, Refused, ServiceError
+from muybridge_protocol.errors import CreateAmbiguous, NotSent, Refused
 from muybridge_protocol.estimates import PriceList, estimate_of, text_quantities
 from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations.create import Create
@@ -260,8 +260,6 @@ def _verdict(outcome: object) -> tuple[State, dict[str, str | None]]:
             return State.RELEASED, {"reason": None if outcome is None else _line(outcome)}
         case CreateAmbiguous() as error:
             return State.AMBIGUOUS, {"reason": _line(error), "candidate": error.candidate_id}
-        case ServiceError() as error:
-            return State.AMBIGUOUS, {"reason": _line(error)}
         case Task() as task:
             return State.ACCEPTED, {"token": task.to_token()}
         case HttpResponse(status=status):

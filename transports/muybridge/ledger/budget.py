@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import attrs
 
@@ -43,9 +43,6 @@ _SINGULAR: Final = {
     Measure.SECONDS: "second",
     Measure.CALLS: "text call",
 }
-
-_COUNTED: Final = (Measure.CREATES, Measure.PICTURES, Measure.CALLS)
-"""What has no halves."""
 
 _KNOWN_BY: Final = {
     Measure.COST: "Give its price (prices, --prices or MUYBRIDGE_PRICES)",
@@ -81,15 +78,12 @@ def _amount(value: Number | None) -> Decimal | None:
     return amount
 
 
-def _check_whole(name: str, amount: Decimal | None) -> None:
-    if amount is not None and amount != amount.to_integral_value():
-        raise ValueError(f"a limit on {name} must be a whole number (got {_plain(amount)})")
-
-
-def _is_whole(
+def _check_whole(
     _: object, attribute: attrs.Attribute[Decimal | None], amount: Decimal | None
 ) -> None:
-    _check_whole(attribute.name, amount)
+    if amount is not None and amount != amount.to_integral_value():
+        name = attribute.name
+        raise ValueError(f"a limit on {name} must be a whole number (got {_plain(amount)})")
 
 
 def _check_period(_: object, __: object, value: object) -> None:
@@ -116,10 +110,10 @@ class Budget:
             whole number, or there is no such period.
     """
 
-    creates: Decimal | None = attrs.field(default=None, converter=_amount, validator=_is_whole)
-    pictures: Decimal | None = attrs.field(default=None, converter=_amount, validator=_is_whole)
+    creates: Decimal | None = attrs.field(default=None, converter=_amount, validator=_check_whole)
+    pictures: Decimal | None = attrs.field(default=None, converter=_amount, validator=_check_whole)
     seconds: Decimal | None = attrs.field(default=None, converter=_amount)
-    calls: Decimal | None = attrs.field(default=None, converter=_amount, validator=_is_whole)
+    calls: Decimal | None = attrs.field(default=None, converter=_amount, validator=_check_whole)
     cost: Decimal | None = attrs.field(default=None, converter=_amount)
     per: Period | None = attrs.field(default=None, validator=_check_period)
 
@@ -210,11 +204,6 @@ def budget_of_environment() -> Budget | None:
     Raises:
         InvalidLimit: A variable is not a number, or there is no such limit or period.
     """
-    found = {
-        measure.value: (variable, os.environ[variable])
-        for measure, variable in _VARIABLES.items()
-        if os.environ.get(variable)
-    }
     unknown = {
         name
         for name in os.environ
@@ -225,18 +214,20 @@ def budget_of_environment() -> Budget | None:
             f"{', '.join(sorted(unknown))}: there is no such limit. Nothing was sent. The limits "
             f"are {', '.join(_VARIABLES.values())}."
         )
-    if not found:
+    limits: dict[Measure, Any] = {
+        measure: os.environ[variable]
+        for measure, variable in _VARIABLES.items()
+        if os.environ.get(variable)
+    }
+    if not limits:
         return None
-    limits: dict[str, Decimal | None] = {}
-    for name, (variable, text) in found.items():
+    for measure, limit in limits.items():
         try:
-            limits[name] = amount = _amount(text)
-            if name in _COUNTED:
-                _check_whole(name, amount)
+            Budget(**{measure: limit})
         except ValueError as error:
-            raise InvalidLimit(f"{variable}: {error}. Nothing was sent.") from None
-    period = os.environ.get(PERIOD_VARIABLE) or None
+            raise InvalidLimit(f"{_VARIABLES[measure]}: {error}. Nothing was sent.") from None
+    period: Any = os.environ.get(PERIOD_VARIABLE) or None
     try:
-        return Budget(**limits, per=period)  # type: ignore[arg-type]  # checked there
+        return Budget(**limits, per=period)
     except ValueError as error:
         raise InvalidLimit(f"{PERIOD_VARIABLE}: {error}. Nothing was sent.") from None

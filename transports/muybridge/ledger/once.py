@@ -16,8 +16,8 @@ from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.operations.create import CREATE_DEADLINE
 from muybridge_protocol.records.tasks import Task
 
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 1.0
+_PAUSE: Final = 0.5
+"""Seconds until a call looks again for one that is sending the request."""
 
 
 async def create_once(
@@ -52,7 +52,6 @@ async def create_once(
     if once is not None:
         name = f"once {once}"  # no two kinds of names are the same
     deadline = runtime.now() + max(CREATE_DEADLINE, calls.timeout)
-    pause = _FIRST_PAUSE
     while True:
         entry = await runtime.in_thread(partial(books.named, name, digest))
         if entry is None:
@@ -69,8 +68,7 @@ async def create_once(
                 "Another call is still sending this request, and nothing was sent again. Repeat "
                 "the call later: it returns the same task."
             )
-        await runtime.sleep_until(runtime.now() + pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        await runtime.sleep_until(runtime.now() + _PAUSE)
 
 
 def name_of_identical(request: MediaRequest) -> tuple[str, str]:

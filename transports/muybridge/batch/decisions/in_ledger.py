@@ -58,13 +58,13 @@ def apply_decisions(journal: Journal) -> None:
 
 
 def _apply(journal: Journal, entry: Entry, ledger: Ledger | None) -> None:
-    if ledger is None or entry.purchase is None:
+    if ledger is None:
         return
     from muybridge.ledger import LedgerUnusable  # noqa: PLC0415  few batches have a ledger
 
     step = None
     with suppress(LedgerUnusable):  # then the item waits for a decision of its own
-        decided = ledger.find(entry.purchase)
+        decided = ledger.find(entry.purchase or "")
         step = None if decided is None else _step(decided)
     if step is not None:
         after, facts = step
@@ -91,7 +91,7 @@ def _step(decided: Purchased) -> tuple[State, dict[str, Any]] | None:
 
 def _ledger_of(entry: Entry) -> Ledger | None:
     """Return the ledger that has the last create of *entry*, or None if there is none."""
-    if entry.ledger is None or entry.purchase is None or not Path(entry.ledger).is_file():
+    if entry.ledger is None or not Path(entry.ledger).is_file():
         return None
     from muybridge.ledger import open_ledger  # noqa: PLC0415  few batches have a ledger
 
