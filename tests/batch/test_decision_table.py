@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from muybridge import batch
 from muybridge.batch import Decision, InvalidDecisions, SharedBatch, State
+from muybridge.batch.items import BatchProblem
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.port import Journal
 from muybridge.batch.shared import Place, open_journal
@@ -247,6 +249,37 @@ def test_semicolons_are_understood(kept: Kept, tmp_path: Path) -> None:
     table = tmp_path / "decisions.csv"
     table.write_text("Item;Decision;Task\n1;ABANDON;\n")
     assert [entry.number for entry in batch.resolve_all(kept.place, table)] == [1]
+
+
+def test_what_a_spreadsheet_makes_of_a_table(kept: Kept, tmp_path: Path) -> None:
+    """Lines without their last cells are read, and so are cells that contain other separators."""
+    table = tmp_path / "decisions.csv"
+    table.write_text("prompt,item,decision,task\n;;;;;;;;; a horse,1,abandon\n,2,adopt,t\n")
+    assert [entry.number for entry in batch.resolve_all(kept.place, table)] == [1, 2]
+
+
+@pytest.mark.parametrize(("cell", "task"), [("'-t5", "-t5"), ("t-5", "t-5"), ("-t5", "-t5")])
+def test_the_id_of_a_task_is_read_as_it_is(kept: Kept, fill: Fill, cell: str, task: str) -> None:
+    """Of an id, only the apostrophe that hides a formula is removed."""
+    (entry,) = batch.resolve_all(kept.place, fill({1: ("adopt", cell)}))
+    assert entry.task_id == task
+
+
+@pytest.mark.parametrize(("length", "end"), [(200, ""), (201, "...")])
+def test_a_long_prompt(tmp_path: Path, length: int, end: str) -> None:
+    """The table shows the first 200 characters of a prompt, and whether there are more."""
+    body = {"model": "imgb-2", "prompt": "a" * length}
+    items = [NewItem(name=n, stem=n, family="imgb", body=body) for n in "1234567"]
+    _spoil(SqliteJournal.create(tmp_path, SERVICE, items))
+    first = next(csv.DictReader(io.StringIO(batch.decision_table(tmp_path))))
+    assert first["prompt"] == "a" * 200 + end
+
+
+def test_the_error_can_be_pickled() -> None:
+    """Another process gets the problems, however they were given."""
+    problem = BatchProblem("line 2", "", "the item is missing")
+    error = InvalidDecisions(iter([problem]))
+    assert pickle.loads(pickle.dumps(error)).problems == (problem,)  # noqa: S301  our own
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import traceback
 from collections.abc import Iterator
 from functools import partial
@@ -247,6 +248,15 @@ def test_other_addresses(out: str) -> None:
             read(out)
         assert "secret" not in str(caught.value)
     assert not Path("s3:").exists()
+
+
+def test_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without obstore, the error says what to install."""
+    for name in ("obstore", "obstore.exceptions", "obstore.store"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "muybridge.batch.stores.s3")
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "muybridge\[s3\]"'):
+        open_store("s3://bucket")
 
 
 @pytest.mark.usefixtures("s3")

@@ -189,11 +189,14 @@ def find(journal: Journal, item: int | str) -> Entry:
     Raises:
         CannotResolve: There is none, or there are several.
     """
-    found = journal.called(str(item))
-    if len(found) != 1:
-        many = f"{len(found)} items are called {str(item)!r}; give the number"
-        raise CannotResolve(many if found else f"there is no item {str(item)!r} in the batch")
-    return found[0]
+    match journal.called(str(item)):
+        case [entry]:
+            return entry
+        case []:
+            raise CannotResolve(f"there is no item {str(item)!r} in the batch")
+        case several:
+            said = f"{len(several)} items are called {str(item)!r}; give the number"
+            raise CannotResolve(said)
 
 
 def _adopted(
