@@ -278,7 +278,7 @@ def test_a_long_prompt(tmp_path: Path, length: int, end: str) -> None:
 def test_the_error_can_be_pickled() -> None:
     """Another process gets the problems, however they were given."""
     problem = BatchProblem("line 2", "", "the item is missing")
-    error = InvalidDecisions(iter([problem]))
+    error = InvalidDecisions(one for one in [problem])
     assert pickle.loads(pickle.dumps(error)).problems == (problem,)  # noqa: S301  our own
 
 

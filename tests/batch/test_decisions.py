@@ -299,6 +299,16 @@ def test_what_may_be_decided(
                 step_of(journal, entry, Choice.RESUBMIT)
 
 
+def test_a_name_of_several_items(tmp_path: Path) -> None:
+    """Which of several items with one name is meant, nobody guesses: nothing is decided."""
+    items = [attrs.evolve(item, name="walk") for item in new_items(2)]
+    with SqliteJournal.create(tmp_path, "https://service.test", items) as journal:
+        _lose(journal)
+    with pytest.raises(batch.CannotResolve, match="2 items are called 'walk'; give the number"):
+        batch.abandon(tmp_path, "walk")
+    assert batch.status(tmp_path).counts == {State.AMBIGUOUS: 1, State.QUEUED: 1}
+
+
 def test_somebody_else_decides_first(tmp_path: Path) -> None:
     """If somebody decides between the check and the decision, the first decision stays."""
     with SqliteJournal.create(tmp_path, "https://service.test", new_items(1)) as journal:

@@ -250,6 +250,21 @@ def test_other_addresses(out: str) -> None:
     assert not Path("s3:").exists()
 
 
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"])
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://127.0.0.1:first", "http://127.0.0.1:99999", "http://[::1", "http://a host", "storage"],
+)
+def test_an_endpoint_that_is_no_address(
+    variable: str, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the address of the server cannot be read, the error says what to correct."""
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    monkeypatch.setenv(variable, endpoint)
+    with pytest.raises(StoreUnusable, match=f"{OUT}: The address .* Correct AWS_ENDPOINT_URL"):
+        open_store(OUT)
+
+
 def test_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without obstore, the error says what to install."""
     for name in ("obstore", "obstore.exceptions", "obstore.store"):

@@ -23,12 +23,14 @@ from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from muybridge.batch.stores.places import InS3
 from muybridge.batch.stores.port import StoreAway, Stored, StoreUnusable
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files.suffixes import SUFFIXES
+from muybridge_protocol.errors import InvalidAddress
+from muybridge_protocol.service import origin_of
 
 try:
     from obstore.exceptions import AlreadyExistsError, PreconditionError
@@ -64,11 +66,13 @@ class S3Store:
 
     Raises:
         WrongPlace: It is no such address.
+        StoreUnusable: The endpoint or another AWS_ setting cannot be used.
     """
 
     def __init__(self, url: str) -> None:
         place = InS3.read(url)
         self._url = str(place)
+        self._place = f"{self._url}{self._server()}"
         allow_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}
         with self._telling():
             self._bucket = Bucket(
@@ -188,13 +192,19 @@ class S3Store:
             "(s3:GetObject, s3:PutObject)."
         )
 
-    @property
-    def _place(self) -> str:
-        """What to call it, with the server if that is not AWS's."""
-        endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
+    def _server(self) -> str:
+        """Return the server for messages, or "" for AWS's.
+
+        Raises:
+            StoreUnusable: The library would panic, because its address cannot be read.
+        """
+        endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")
+        if not endpoint:
+            return ""
         try:
-            host, port = urlsplit(endpoint).hostname, urlsplit(endpoint).port
-        except ValueError:
-            host, port = None, None
-        at = f" at {host}{f':{port}' if port else ''}" if host else ""
-        return f"{self._url}{at}"
+            _, host, port = origin_of(endpoint)
+        except InvalidAddress as error:
+            raise StoreUnusable(
+                f"{self._url}: {error} Nothing was sent. Correct AWS_ENDPOINT_URL."
+            ) from None
+        return f" at {host}:{port}"
