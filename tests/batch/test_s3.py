@@ -29,6 +29,7 @@ from .runner_process import KEY
 from .s3_server import ACCESS_KEY, S3, SECRET_KEY, Fault, running
 
 OUT = "s3://studio/horses"
+ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
 
 
 @pytest.fixture(scope="session")
@@ -250,7 +251,7 @@ def test_other_addresses(out: str) -> None:
     assert not Path("s3:").exists()
 
 
-@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"])
+@pytest.mark.parametrize("variable", ENDPOINTS)
 @pytest.mark.parametrize(
     "endpoint",
     ["http://127.0.0.1:first", "http://127.0.0.1:99999", "http://[::1", "http://a host", "storage"],
@@ -259,10 +260,19 @@ def test_an_endpoint_that_is_no_address(
     variable: str, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the address of the server cannot be read, the error says what to correct."""
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    for name in ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, endpoint)
-    with pytest.raises(StoreUnusable, match=f"{OUT}: The address .* Correct AWS_ENDPOINT_URL"):
+    with pytest.raises(StoreUnusable, match=rf"{OUT}: The address .* Correct {variable}\."):
         open_store(OUT)
+
+
+@pytest.mark.usefixtures("s3")
+def test_the_endpoint_for_s3_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The endpoint that AWS's own tools use for S3 alone counts before the one for all services."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+    with pytest.raises(StoreAway, match=rf"{OUT} at 127\.0\.0\.1:1: it cannot be reached"):
+        open_store(OUT).check()
 
 
 def test_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,8 @@ _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,64})</Code>")
 _LARGEST: Final = 5 * 1024**3
 """Bytes that one PUT may have. S3 takes more only in parts, which replace whatever is there."""
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+"""The variables that name another server than AWS's, the one that counts first."""
 _MAY_PASS: Final = frozenset({408, 409, 429})
 
 
@@ -198,13 +200,12 @@ class S3Store:
         Raises:
             StoreUnusable: The library would panic, because its address cannot be read.
         """
-        endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")
-        if not endpoint:
+        variable = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
+        if variable is None:
             return ""
         try:
-            _, host, port = origin_of(endpoint)
+            _, host, port = origin_of(os.environ[variable])
         except InvalidAddress as error:
-            raise StoreUnusable(
-                f"{self._url}: {error} Nothing was sent. Correct AWS_ENDPOINT_URL."
-            ) from None
+            said = f"{self._url}: {error} Nothing was sent. Correct {variable}."
+            raise StoreUnusable(said) from None
         return f" at {host}:{port}"
