@@ -57,11 +57,14 @@ class Opened:
         pieces: The body as it was transferred: without chunk framing, with its content coding.
         close: Ends the exchange. The connection returns to its pool if the whole body was read,
             and is closed otherwise.
+        delimited: Whether *pieces* raises if the body is not as long as its headers say. Otherwise
+            `Reply` checks this.
     """
 
     head: HttpHead
     pieces: Iterator[bytes]
     close: Callable[[], object]
+    delimited: bool = False
 
 
 class Reply:
@@ -245,11 +248,12 @@ def _decoded(method: str, opened: Opened) -> Iterator[bytes]:
         Fault: The headers are ambiguous about where the body ends or how it is coded; or, while
             reading, the body ended early.
     """
-    framing = Framing.of(method, opened.head)
     inflation = Inflation.of(opened.head)
     whole: Iterator[bytes] = filter(None, opened.pieces)
-    if framing.length is not None and not framing.bodiless:
-        whole = _counted(whole, framing.length)
+    if not opened.delimited:
+        framing = Framing.of(method, opened.head)
+        if framing.length is not None and not framing.bodiless:
+            whole = _counted(whole, framing.length)
     return whole if inflation is None else _inflated(whole, inflation)
 
 

@@ -238,7 +238,7 @@ def _opened(exchange: RequestsExchange, response: requests.Response) -> Opened:
         exchange.end(is_whole=is_whole)
         raw.close()
 
-    return Opened(reply.head, pieces(), close)
+    return Opened(reply.head, pieces(), close, delimited=True)
 
 
 def _from_elsewhere(exchange: RequestsExchange, status: int, raw: HTTPResponse) -> Opened:

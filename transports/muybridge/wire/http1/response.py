@@ -197,7 +197,8 @@ class Reply:
         rest = memoryview(head + (self._request.body or b""))
         exchange.begin()
         try:
-            connection.refuse_early_bytes()
+            if not connection.idle_since:  # `Route.take` has just checked an idle one
+                connection.refuse_early_bytes()
             while rest:
                 exchange.sent = True
                 count = await connection.stream.send(rest[:PIECE])
