@@ -544,7 +544,9 @@ class BaseClient(AsyncTextClient):
         return AsyncOutcomes(run, self._driver, workers, names)
 
     def _moment(self) -> Moment:
-        return {"now": self._now(), "wall": self._driver.runtime.wall()}
+        self._check_open()
+        runtime = self._driver.runtime
+        return {"now": runtime.now(), "wall": runtime.wall()}
 
 
 class DrivenClient(BaseClient):

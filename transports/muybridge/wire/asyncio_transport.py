@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -132,7 +132,7 @@ class AsyncioLoop:
     ) -> T:
         """Return what *work* returns, within so many *seconds*."""
         limit = asyncio.timeout(seconds)
-        with _shield(limit, wanted=shielded) as shield:
+        with _shield(limit) if shielded else nullcontext() as shield:
             try:
                 async with limit:
                     return await work()
@@ -196,10 +196,10 @@ def _complete(ready: asyncio.Future[None]) -> None:
 
 
 @contextmanager
-def _shield(limit: asyncio.Timeout, *, wanted: bool) -> Generator[_Shield | None]:
-    """Shield the current task within *limit*, if that is *wanted*."""
+def _shield(limit: asyncio.Timeout) -> Generator[_Shield | None]:
+    """Shield the current task within *limit*."""
     task = asyncio.current_task()
-    if task is None or not wanted:
+    if task is None:
         yield None
         return
     outer = _SHIELDS.get(task)
