@@ -162,6 +162,30 @@ def test_a_budget(command: Command, server: BillingServer) -> None:
     assert server.posts == 2
 
 
+@pytest.mark.parametrize("of_the_batch", ["", " --max-creates 2"])
+def test_a_budget_of_the_ledger(
+    command: Command,
+    server: BillingServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    of_the_batch: str,
+) -> None:
+    """A worker ends with 3 when a budget of its ledger is used up, too, and says what to do."""
+    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "1")
+    submit = f"batch submit FILE --journal URL --name horses{of_the_batch}"
+    assert command(submit).exit_code == 0
+    done = command(WORKER)
+    assert (done.exit_code, done.stdout) == (3, "1 queued, 1 downloaded\n")
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("stopped: "))
+    assert "0 of the limit of 1 create is left. Raise the limit" in said
+    done = command(f"{WORKER} --json")
+    assert done.exit_code == json.loads(done.stdout.splitlines()[-1])["exit_code"] == 3
+    monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "2")
+    assert command(WORKER).exit_code == 0
+    assert server.posts == 2
+
+
 def test_a_place_for_results(command: Command, server: BillingServer, tmp_path: Path) -> None:
     """Workers without `--out` use the batch's place, and another one is refused with 2."""
     out = tmp_path / "out"

@@ -71,6 +71,8 @@ class SharedReport:
         strays: Responses that arrived too late to be recorded for their items. If one has a task
             id, that task was paid for.
         stopped: Why a worker stopped early, or "".
+        over_budget: Whether it stopped because a budget is used up: the batch's own, or one of the
+            client's ledger.
         budget: How far the batch's budget is used up, or None if it has none.
         out: Where its results go, or None if each worker has its own place.
     """
@@ -80,6 +82,7 @@ class SharedReport:
     entries: Sequence[Entry] = attrs.field(repr=False)
     strays: tuple[Stray, ...] = ()
     stopped: str = ""
+    over_budget: bool = False
     budget: BudgetUse | None = None
     out: str | None = None
 

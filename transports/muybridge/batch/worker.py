@@ -231,15 +231,12 @@ class _Turn:
         others: Whether other workers own items.
         lease: Seconds after which one that has fallen silent is declared dead.
         store_failed: Why the store could not take a result, or "".
-        over_budget: Whether it stopped at a budget, which creates of other workers may fill only
-            for a moment.
     """
 
     report: SharedReport
     others: bool
     lease: float
     store_failed: str
-    over_budget: bool
 
     @property
     def unfinished(self) -> bool:
@@ -276,11 +273,13 @@ async def _work(
             waiting, pause = True, 1.0
         else:
             reached, doubtful, waiting = runtime.now(), bool(turn.store_failed), False
-            stopped = turn.report.stopped and not turn.over_budget
+            # Creates of other workers may fill a budget only for a moment.
+            over_budget = turn.report.over_budget
+            stopped = turn.report.stopped and not over_budget
             if stopped or not turn.unfinished or runtime.now() >= ends_at:
                 return turn.report
             progress = turn.others or turn.report.counts != before
-            if turn.over_budget and not progress:
+            if over_budget and not progress:
                 return turn.report
             fruitless, before = (0 if progress else fruitless + 1), turn.report.counts
             if fruitless >= _FRUITLESS:
@@ -337,13 +336,10 @@ async def _turn(
             with Lease(journal, runner.name, again, run.fail), at_work(service, run):
                 await Scheduler(calls, driver, run).work()
         await driver.runtime.checkpoint()
-        report = attrs.evolve(report_of(batch, journal), stopped=run.stopped)
-        if run.over_budget and report.budget is not None:
-            report = attrs.evolve(report, budget=attrs.evolve(report.budget, exceeded=run.stopped))
+        report = report_of(batch, journal)
         return _Turn(
-            report=report,
+            report=attrs.evolve(report, stopped=run.stopped, over_budget=run.over_budget),
             others=bool(journal.owners()),
             lease=journal.lease or 0,
             store_failed=run.store_failed,
-            over_budget=run.over_budget,
         )

@@ -135,7 +135,7 @@ def show_shared(
 ) -> None:
     """Report the state of a batch in a database, and exit with the code for it."""
     state = exit_code_for(report.counts)
-    if state == SAFE and report.budget is not None and report.budget.exceeded is not None:
+    if state == SAFE and report.over_budget:
         state = NOT_SENT  # another worker could not continue, either
     code = state if interrupted is None else interrupted_code(interrupted, state)
     ambiguous = report.ambiguous

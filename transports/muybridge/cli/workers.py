@@ -143,7 +143,8 @@ def worker(
     the same request. If one dies, the others take over. Results are saved in a folder on this
     machine, or in S3 with the credentials that the AWS_ variables name.
 
-    The exit codes are those of `batch`; 3 also means that the batch's budget is used up.
+    The exit codes are those of `batch`; 3 also means that a budget is used up: the batch's own,
+    or one of the environment's limits, such as MUYBRIDGE_MAX_CREATES.
 
     With --json: one JSON object per line on stdout for each event of this worker, and finally
     {event: summary, ok, exit_code, counts, items, strays}, whose items need a decision.
