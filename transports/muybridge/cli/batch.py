@@ -37,6 +37,7 @@ from muybridge.cli.errors import (
 )
 from muybridge.cli.invocation import LIMIT_NAMES, PERMISSIONS, Invocation, pass_invocation
 from muybridge.cli.options import (
+    BATCH_WAITING,
     CONNECTION,
     INSECURE_DOWNLOADS,
     JSON,
@@ -44,10 +45,9 @@ from muybridge.cli.options import (
     LIMITS,
     PRICES,
     SIDECAR,
+    concurrency,
     local,
-    poll_interval,
     rate_limit,
-    timeout,
 )
 from muybridge.cli.suggestions import files
 from muybridge.cli.terminal import answer, long_document, say
@@ -78,8 +78,7 @@ for _one in (ambiguous, manifest, resolve, submit):
 @batch.command(
     params=[
         JSON_LINES,
-        poll_interval("Seconds between result queries [default: as the service asks]"),
-        timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
+        *BATCH_WAITING,
         PRICES,
         *LIMITS,
         SIDECAR,
@@ -91,14 +90,7 @@ for _one in (ambiguous, manifest, resolve, submit):
 @click.option(
     "--out", required=True, metavar="DIR", help="The folder of the batch.", shell_complete=files
 )
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 256),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of tasks in progress at once.",
-)
+@concurrency(4)
 @click.option(
     "--limit",
     type=click.IntRange(0),
@@ -235,7 +227,6 @@ def _run(chosen: _Chosen) -> Report:
     invocation = chosen.invocation
     from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same
-    from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
 
     with ExitStack() as stack:
         try:
@@ -251,7 +242,7 @@ def _run(chosen: _Chosen) -> Report:
             chosen.file,
             chosen.out,
             concurrency=chosen.concurrency,
-            timeout=WAIT_TIMEOUT if invocation.timeout is None else invocation.timeout,
+            timeout=invocation.wait_timeout,
             on_event=report,
             local=invocation.local,
             limit=limit,

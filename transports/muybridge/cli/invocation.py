@@ -144,6 +144,11 @@ class Invocation:
     warnings: list[str] = attrs.field(factory=list[str])
     progress: Progress = attrs.field(factory=Progress)
 
+    @property
+    def wait_timeout(self) -> float:
+        """Seconds to wait for a task."""
+        return WAIT_TIMEOUT if self.timeout is None else self.timeout
+
     @contextmanager
     def client(
         self, *, text: bool = False, exchange_timeout: float | None = None, spinner: bool = True
@@ -241,8 +246,7 @@ class Invocation:
 
     def wait(self, client: Client, task: Task) -> Result:
         """Wait for *task* to be completed, as `Client.wait` does."""
-        limit = WAIT_TIMEOUT if self.timeout is None else self.timeout
-        self.result = client.wait(task, timeout=limit, on_update=self._updated)
+        self.result = client.wait(task, timeout=self.wait_timeout, on_update=self._updated)
         return self.result
 
     def wait_and_save(self, client: Client, task: Task) -> tuple[Result, Path | None]:

@@ -159,6 +159,18 @@ def timeout(meaning: str) -> click.Option:
     return _option("--timeout", metavar="S", type=_read_seconds, help=f"{meaning}.")
 
 
+def concurrency(usual: int) -> Callable[[Command], Command]:
+    """Return `--concurrency` of a batch, whose default is *usual*, as a decorator."""
+    return click.option(
+        "--concurrency",
+        type=click.IntRange(1, 256),
+        default=usual,
+        show_default=True,
+        metavar="N",
+        help="Maximum number of tasks in progress at once.",
+    )
+
+
 def output(*, required: bool = False) -> click.Option:
     """Return `-o`."""
     meaning = "File or folder for the result. In a folder, the file is named after the task."
@@ -299,6 +311,11 @@ WAITING: tuple[click.Option, ...] = (
     poll_interval("Seconds between result queries [default: as the service asks]"),
     timeout("Seconds to wait in all; the task continues afterwards [default: 3600]"),
 )
+BATCH_WAITING: tuple[click.Option, ...] = (
+    WAITING[0],
+    timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
+)
+"""The waits of a batch."""
 """For commands that wait for a task."""
 
 

@@ -13,15 +13,15 @@ from muybridge.cli.batch_reports import counted, journal_errors, show_shared
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import (
     BATCH_LIMITS,
+    BATCH_WAITING,
     CONNECTION,
     INSECURE_DOWNLOADS,
     JOURNAL,
     JSON,
     JSON_LINES,
     PRICES,
-    poll_interval,
+    concurrency,
     rate_limit,
-    timeout,
 )
 from muybridge.cli.terminal import answer, document, say
 from muybridge.drivers.interrupts import ignoring_signals
@@ -87,8 +87,7 @@ def submit(
 @click.command(
     params=[
         JSON_LINES,
-        poll_interval("Seconds between result queries [default: as the service asks]"),
-        timeout("Seconds to wait for each task, which continues afterwards [default: 3600]"),
+        *BATCH_WAITING,
         INSECURE_DOWNLOADS,
         *CONNECTION,
     ]
@@ -116,14 +115,7 @@ def submit(
     metavar="N",
     help="Maximum number of creates under way at once.",
 )
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 256),
-    default=CONCURRENCY,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of tasks in progress at once.",
-)
+@concurrency(CONCURRENCY)
 @pass_invocation
 @click.pass_context
 def worker(
@@ -152,7 +144,6 @@ def worker(
     from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same
     from muybridge.cli.verbose import logging_to_stderr  # noqa: PLC0415  it loads logging
-    from muybridge_protocol.operations.poll import WAIT_TIMEOUT  # noqa: PLC0415  the same
 
     shared = batches.SharedBatch(journal, name)
     interrupted: KeyboardInterrupt | None = None
@@ -171,7 +162,7 @@ def worker(
                     out,
                     creates=creates,
                     concurrency=concurrency,
-                    timeout=WAIT_TIMEOUT if invocation.timeout is None else invocation.timeout,
+                    timeout=invocation.wait_timeout,
                     on_event=event,
                     spool=spool,
                 )
