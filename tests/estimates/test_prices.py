@@ -317,6 +317,9 @@ def test_prices_made_by_a_program() -> None:
     for amount in ("-1", "NaN", "Infinity"):
         with pytest.raises(ValueError, match="a price must be 0 or more"):
             Price(family="vidm", unit=Unit.CALL, amount=Decimal(amount))
+    for amount in ("1000000.01", "9e999999"):
+        with pytest.raises(ValueError, match="a price must be at most 1,000,000"):
+            Price(family="vidm", unit=Unit.CALL, amount=Decimal(amount))
     one = Price(family="vidm", unit=Unit.CALL, amount=Decimal(1))
     with pytest.raises(ValueError, match="two prices for the same thing"):
         PriceList("USD", (one, one))

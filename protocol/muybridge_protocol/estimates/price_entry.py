@@ -9,7 +9,7 @@ from typing import Final, cast
 
 import attrs
 
-from muybridge_protocol.estimates.prices import Price
+from muybridge_protocol.estimates.prices import HIGHEST, Price
 from muybridge_protocol.estimates.quantities import TEXT, tiers_of
 from muybridge_protocol.estimates.units import OF_TEXT, Unit, units_of
 from muybridge_protocol.families import FAMILIES, Family, Model
@@ -18,8 +18,6 @@ from muybridge_protocol.records.json import truncated
 from muybridge_protocol.rules.values import both, either, shown
 from muybridge_protocol.text.models import TEXT_MODELS
 
-HIGHEST: Final = Decimal(1_000_000)
-"""Highest price of a unit."""
 DECIMALS: Final = 12
 """Most digits of a price after the point."""
 LONGEST_NAME: Final = 256

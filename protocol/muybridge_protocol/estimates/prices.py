@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Final
 
 import attrs
 
 from muybridge_protocol.estimates.units import Unit
+
+HIGHEST: Final = Decimal(1_000_000)
+"""Highest price of a unit."""
 
 Key = tuple[str, str | None, str | None]
 """What a price is for: the family, the model and the tier. None stands for all of them."""
@@ -21,12 +25,13 @@ class Price:
         model: The model, or None for every model of the family.
         tier: The quality or resolution, or None for each of them.
         unit: What the amount is for.
-        amount: Money, in the currency of the list; 0 or more.
+        amount: Money, in the currency of the list; 0 to 1,000,000.
         output_amount: Money for 1,000 output tokens, if *amount* is for input tokens alone; or None
             if both cost the same.
 
     Raises:
-        ValueError: An amount is negative or not a number, or input and output are not tokens.
+        ValueError: An amount is negative, too high or not a number, or input and output are not
+            tokens.
     """
 
     family: str
@@ -38,8 +43,12 @@ class Price:
 
     def __attrs_post_init__(self) -> None:
         for amount in (self.amount, self.output_amount):
-            if amount is not None and (not amount.is_finite() or amount.is_signed()):
+            if amount is None:
+                continue
+            if not amount.is_finite() or amount.is_signed():
                 raise ValueError(f"a price must be 0 or more (got {amount})")
+            if amount > HIGHEST:
+                raise ValueError(f"a price must be at most {HIGHEST:,} (got {amount})")
         if self.output_amount is not None and self.unit is not Unit.THOUSAND_TOKENS:
             raise ValueError(
                 f"input and output have prices of their own only {Unit.THOUSAND_TOKENS}"
