@@ -20,7 +20,7 @@ import pytest
 
 from muybridge.files.locks import lock
 from muybridge.ledger import Budget, Entry, LedgerUnusable, Measure, Purchase, State, open_ledger
-from muybridge.ledger.budget import Period, budget_of_environment
+from muybridge.ledger.budget import Number, Period, budget_of_environment
 from muybridge.ledger.errors import Exceeded, InvalidLimit, NameHeld
 from muybridge.ledger.ledger import Ledger
 from muybridge.ledger.spent import spent_by_group
@@ -401,6 +401,15 @@ def test_a_limit_that_is_no_number(limit: object) -> None:
     """A limit that is not a number of at least 0 is refused."""
     with pytest.raises(ValueError, match="a limit must be a number of at least 0"):
         Budget(cost=limit)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("limit", [10**30, "9e999999", "1e-999999", Decimal("0.1") ** 31, "0e40"])
+def test_a_limit_of_too_many_digits(limit: Number) -> None:
+    """A limit is exact, and the message about a wrong one short."""
+    with pytest.raises(ValueError, match="at most 30 digits before and after the point") as told:
+        Budget(cost=limit)
+    assert len(str(told.value)) < 120
+    assert Budget(cost=10**30 - 1, seconds=0.1 + 0.2, creates=0).cost == 10**30 - 1
 
 
 def test_a_limit_on_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import attrs
 
 from muybridge.ledger.errors import InvalidLimit
 from muybridge_protocol.estimates.units import EXACT
+from muybridge_protocol.records.json import truncated
 from muybridge_protocol.suggested_names import suggesting_names
 
 Period = Literal["day", "month"]
@@ -56,6 +57,9 @@ _KNOWN_BEFORE: Final = (
 )
 """What makes the cost of a text request known before it is sent."""
 
+DIGITS: Final = 30
+"""Most digits of a limit before the point, and after it: sums stay exact, and messages short."""
+
 Number = int | float | str | Decimal
 """A limit. A string is read as it is written, so "0.1" is exactly one tenth."""
 
@@ -64,7 +68,7 @@ def _amount(value: Number | None) -> Decimal | None:
     """Return a limit as an exact number.
 
     Raises:
-        ValueError: It is not a number of at least 0.
+        ValueError: It is not a number of at least 0, or has too many digits.
     """
     if value is None:
         return None
@@ -75,6 +79,12 @@ def _amount(value: Number | None) -> Decimal | None:
         amount = None
     if amount is None or not amount.is_finite() or amount < 0:
         raise ValueError(f"a limit must be a number of at least 0 (got {value!r})")
+    exponent = amount.as_tuple().exponent
+    if amount.adjusted() >= DIGITS or not isinstance(exponent, int) or -exponent > DIGITS:
+        told = truncated(repr(value), 40)
+        raise ValueError(
+            f"a limit must have at most {DIGITS} digits before and after the point (got {told})"
+        )
     return amount
 
 
@@ -106,8 +116,9 @@ class Budget:
             count everything that the ledger has recorded.
 
     Raises:
-        ValueError: A limit is not a number of at least 0, one of things that are counted is not a
-            whole number, or there is no such period.
+        ValueError: A limit is not a number of at least 0 with at most 30 digits before and after
+            the point, one of things that are counted is not a whole number, or there is no such
+            period.
     """
 
     creates: Decimal | None = attrs.field(default=None, converter=_amount, validator=_check_whole)
