@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from unicodedata import category
 
 IDENTIFIER_LIMIT: Final = 1024
 """Longest id that is queried, in characters, because servers limit the length of a path."""
 _MODEL_NAME_LIMIT: Final = 256
-_NEVER_IN_IDS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, line breaks and lone surrogates."""
+_NEVER_IN_IDS: Final = frozenset({"Cc", "Zl", "Zp", "Cs"})
+"""Unicode's categories of control characters, line breaks and lone surrogates."""
 # Not compiled here, because few programs use it; `re` caches it.
 _PLAIN: Final = r"[A-Za-z0-9_~:=+@-]+(?:\.[A-Za-z0-9_~:=+@-]+)*"
 
 
 def is_printable_id(text: str) -> bool:
     """Whether *text* is an id of any length that can be shown and stored unchanged."""
-    return text not in ("", ".", "..") and not _NEVER_IN_IDS.search(text)
+    if text in ("", ".", ".."):
+        return False
+    return text.isprintable() or _NEVER_IN_IDS.isdisjoint(map(category, text))
 
 
 def is_identifier(text: object) -> bool:
