@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from muybridge_protocol.records.tasks import Result, Task
+from muybridge_protocol.reprs import repr_of_fields
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallInfo
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each event
+@attrs.frozen(kw_only=True, eq=False)  # `==` is generated for each event
 class CallEvent:
     """What every event has.
 
@@ -26,8 +27,10 @@ class CallEvent:
 
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False)
 
+    __repr__ = repr_of_fields
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each event
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # `==` is generated for each event
 class FailureEvent(CallEvent):
     """What every event about a failure has in addition.
 
@@ -38,7 +41,7 @@ class FailureEvent(CallEvent):
     cause: str = attrs.field(default="", eq=False, repr=False)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Submitted(CallEvent):
     """The service has accepted a task: its id is known, and it may be charged.
 
@@ -49,7 +52,7 @@ class Submitted(CallEvent):
     task: Task
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Polled(CallEvent):
     """A poll got a valid response.
 
@@ -62,7 +65,7 @@ class Polled(CallEvent):
     changed: bool
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class WillRetry(FailureEvent):
     """An exchange failed and will be retried.
 
@@ -84,7 +87,7 @@ class WillRetry(FailureEvent):
         return f"retrying {self.what} in {self.delay:.{digits}f} s: {self.reason}"
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class ServiceSilent(FailureEvent):
     """Polls have got no valid response for a long time. Polling continues.
 
@@ -107,7 +110,7 @@ class ServiceSilent(FailureEvent):
         return f"{silence}; the task is not affected. {next_poll}"
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Throttled(CallEvent):
     """The service asks to slow down (status 429).
 
@@ -124,7 +127,7 @@ class Throttled(CallEvent):
         return f"the service asks to slow down: {self.what} resumes in {self.delay:.0f} s"
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Ambiguous(FailureEvent):
     """A paid request may or may not have been accepted.
 
@@ -135,7 +138,7 @@ class Ambiguous(FailureEvent):
     reason: str
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class DownloadProgress(CallEvent):
     """More bytes of a download have been saved.
 
