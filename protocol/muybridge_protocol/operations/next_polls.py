@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from typing import Final, NamedTuple
 
 import attrs
 
@@ -14,8 +14,7 @@ LIMIT: Final = 10_000
 """Tasks that are remembered: the most recently polled ones."""
 
 
-@attrs.frozen
-class _Known:
+class _Known(NamedTuple):
     """What is remembered of a task: not its record, which may be large."""
 
     family: str | None
