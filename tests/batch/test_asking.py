@@ -72,6 +72,19 @@ def test_a_dry_run_with_a_limit(invoke: Invoke) -> None:
     assert told["groups"][0]["model"] == "imgb-2"
 
 
+def test_a_dry_run_with_identical_requests(invoke: Invoke, tmp_path: Path) -> None:
+    """With --dedupe, a dry run counts what would be sent, and says how many items join."""
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, horses(1) * 3)), encoding="utf-8")
+    words = (*RUN, "--dry-run", "--dedupe", "--prices", "prices.toml")
+    done = invoke(*words)
+    assert done.stdout.splitlines()[-1].split() == ["total", "1", "1", "0", "0.25"]
+    assert done.stderr == "items that share the task of an identical request: 2\nnothing was sent\n"
+    told = json.loads(invoke(*words, "--json").stdout)
+    assert (told["sends"], told["joins"], told["left"]) == (1, 2, 0)
+    fits = json.loads(invoke(*words, "--json", "--max-creates", "1").stdout)
+    assert fits["exceeds"] == []
+
+
 def test_a_dry_run_of_a_batch_that_was_begun(invoke: Invoke) -> None:
     """A dry run counts what was not sent yet, and says what the journal has."""
     with BillingServer() as server:
@@ -239,6 +252,23 @@ def test_a_signal_at_the_question(
     last = terminal.shown.splitlines()[-1]
     assert last == f"error: {WORDS[number]} Nothing was sent.".encode()
     assert not (tmp_path / "out").exists()
+
+
+@on_posix
+def test_identical_requests_at_the_question(
+    on_terminal: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --dedupe, it asks for the requests to send, and the answer holds for all their items."""
+    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    items = [{**item, "name": f"horse-{n}"} for n, item in enumerate(horses(1) * 3)]
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
+    with BillingServer() as server:
+        terminal = on_terminal(*RUN, "--dedupe", server=server)
+        terminal.read_until(b"Send 1 new request? [y/N]")
+        terminal.answer(b"y\n")
+        code, stdout = terminal.end()
+        assert (code, stdout.startswith("3 downloaded\n")) == (0, True)
+        assert server.posts == 1
 
 
 @on_posix

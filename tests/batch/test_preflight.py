@@ -71,6 +71,30 @@ def test_a_limit(tmp_path: Path) -> None:
         batch.preview(horses(2), tmp_path / "out", limit=-1)
 
 
+def test_identical_requests_that_join(tmp_path: Path) -> None:
+    """With dedupe, identical requests are one request to send; a limit still counts items."""
+    items = [HIGH, *horses(1), HIGH, *horses(1), {**HIGH, "name": "again"}]
+    alone = batch.preview(items, tmp_path / "out", prices=PRICES)
+    assert (what(alone), alone.joins) == ((5, 0), 0)
+    found = batch.preview(items, tmp_path / "out", prices=PRICES, dedupe=True)
+    assert (what(found), found.joins) == ((2, 0), 3)
+    assert found.totals.total.cost.total == Decimal("0.51")
+    limited = batch.preview(items, tmp_path / "out", limit=3, dedupe=True)
+    assert (what(limited), limited.joins) == ((2, 2), 1)
+
+
+def test_identical_requests_that_are_left(
+    server: BillingServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a journal count like those of a file, and what was sent does not count."""
+    monkeypatch.setenv("MUYBRIDGE_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    run(server, [*horses(1), HIGH, HIGH], limit=1, dedupe=True)
+    found = batch.preview(None, tmp_path / "out", dedupe=True)
+    assert (what(found), found.joins) == ((1, 0), 1)
+    assert run(server, None, dedupe=True).done
+    assert server.posts == 2
+
+
 def test_wrong_items(tmp_path: Path) -> None:
     """Items that are not valid are reported as by a run."""
     with pytest.raises(batch.InvalidBatch):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from decimal import Decimal
@@ -45,7 +47,8 @@ class Preview:
         folder: The batch's folder.
         counts: How many items of its journal are in each state; empty if there is no journal.
         sends: How many new requests the run would send at most.
-        left: How many the limit leaves for later runs.
+        joins: How many more items it would take, which share the task of an identical request.
+        left: How many items the limit leaves for later runs.
         totals: What these requests consume and cost.
         budgets: How far each budget is used up, and whether these requests fit into the rest.
     """
@@ -55,6 +58,7 @@ class Preview:
     sends: int
     left: int
     totals: Totals
+    joins: int = 0
     budgets: tuple[BudgetUse, ...] = ()
 
 
@@ -63,6 +67,7 @@ def preview(
     out: str | os.PathLike[str],
     *,
     limit: int | None = None,
+    dedupe: bool = False,
     prices: PriceList | None = None,
     local: bool = False,
     budget: Budget | None = None,
@@ -76,6 +81,8 @@ def preview(
         source: The items, as for `run`, or None for those in *out*.
         out: The folder of the batch, which need not exist.
         limit: Maximum number of new items to send, or None for all.
+        dedupe: Whether identical requests share one task, as for `run`. An item counts as sent even
+            if a request outside this run has such a task already: only the key tells whose it is.
         prices: What requests cost, or None if that is not known.
         local: Whether the service is an embedded one, as for `run`. Budgets do not apply to it.
         budget: The client's, or None. The environment's limits count as well.
@@ -103,14 +110,18 @@ def preview(
         if journal is not None and items is not None:
             check_same_items(journal, items)
         unsent = _unsent(journal, items, local=local)
-        chosen = (_estimate(*one, prices) for one in islice(unsent, limit))
-        totals = Totals.of(chosen, None if prices is None else prices.currency)
+        chosen = islice(unsent, limit)
+        found: Counter[str] = Counter()
+        sent = _first_of_each(chosen, found) if dedupe else chosen
+        estimates = (_estimate(*one, prices) for one in sent)
+        totals = Totals.of(estimates, None if prices is None else prices.currency)
         return Preview(
             folder=folder,
             counts={} if journal is None else journal.counts(),
             sends=totals.total.requests,
             left=sum(1 for _ in unsent),
             totals=totals,
+            joins=found.total() - len(found),
             budgets=() if local else tuple(_budgets(totals, budget, ledger)),
         )
 
@@ -127,6 +138,21 @@ def _unsent(
             yield entry.family, json.loads(entry.body)
     for item in islice(items or (), known, None):
         yield item.family, item.body
+
+
+def _first_of_each(
+    requests: Iterator[tuple[str, Mapping[str, Any]]], found: Counter[str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the first of all requests that are identical, and count them all in *found*."""
+    from muybridge.ledger.once import name_of_identical  # noqa: PLC0415  few runs join
+
+    for family, body in requests:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were shown when the item was checked
+            name, _ = name_of_identical(find_family(family).parse(body, keep_unknown=True))
+        found[name] += 1
+        if found[name] == 1:
+            yield family, body
 
 
 def _budgets(

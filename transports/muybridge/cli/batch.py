@@ -136,9 +136,9 @@ def run(
     each limit is already spent, and whether the rest is enough.
 
     With --json: one JSON object per line on stdout for each event, and finally {event: summary, ok,
-    exit_code, counts, items, sheet}. With --dry-run: {event: preview, ok, sends, left, counts,
-    exceeds, budgets: [{limit, per, most, spent}], currency, total, groups}, as in `muybridge
-    estimate`.
+    exit_code, counts, items, sheet}. With --dry-run: {event: preview, ok, sends, joins, left,
+    counts, exceeds, budgets: [{limit, per, most, spent}], currency, total, groups}, as in
+    `muybridge estimate`.
     """  # noqa: D301  click's own mark for lines that stay as they are
     invocation.refuse_with_local("base_url", "api_key_file")
     if dedupe and invocation.local:
@@ -215,6 +215,7 @@ class _Chosen:
             self.file,
             self.out,
             limit=self.limit,
+            dedupe=self.dedupe,
             prices=self.prices,
             local=self.invocation.local,
             budget=self.invocation.read_budget(),
@@ -253,11 +254,11 @@ def _run(chosen: _Chosen) -> Report:
 
 
 def _confirmed(chosen: _Chosen) -> int:
-    """Return how many new requests may be sent, after asking for them."""
+    """Return how many new items may be sent, after asking for them."""
     preview = chosen.preview()
     if preview.sends:
         confirm(chosen.invocation, preview, chosen.prices)
-    return preview.sends  # and no more, whatever the file has by then
+    return preview.sends + preview.joins  # and no more, even if the file has more by then
 
 
 def _report_after(interrupt: KeyboardInterrupt, out: str) -> Report:

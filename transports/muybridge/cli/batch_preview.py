@@ -23,7 +23,7 @@ def show_preview(invocation: Invocation, preview: Preview, prices: PriceList | N
     from muybridge.cli.totals import totals_record, totals_table  # noqa: PLC0415  it loads the estimates
 
     if invocation.json:
-        counts = attributes(preview, "sends", "left")
+        counts = attributes(preview, "sends", "joins", "left")
         counts |= {"counts": dict(preview.counts)}
         counts |= {
             "exceeds": [use.exceeded for use in preview.budgets if use.exceeded is not None],
@@ -98,6 +98,8 @@ def _say_rest(preview: Preview, prices: PriceList | None) -> None:
     if preview.counts:
         counts = ", ".join(f"{count} {state}" for state, count in preview.counts.items())
         say(f"in the journal: {counts}")
+    if preview.joins:
+        say(f"items that share the task of an identical request: {preview.joins}")
     if preview.left:
         say(f"left for later runs (--limit): {preview.left}")
     for use in preview.budgets:
