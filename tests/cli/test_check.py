@@ -50,6 +50,27 @@ def test_a_bad_file(invoke: Invoke, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (["@square.png", "--aspect-ratio", "9:16"], 1, "must have 720x1280 px"),
+        (["@text.png"], 1, "text.png is a web page or another text"),
+        (["@square.png", "--aspect-ratio", "9:16", "--size", "9"], 2, "--size (size)"),
+        (["@none.png"], 2, "none.png cannot be read"),
+    ],
+)
+def test_a_bad_file_to_send(
+    invoke: Invoke, tmp_path: Path, words: list[str], code: int, why: str
+) -> None:
+    """A file to send that breaks a rule ends with 1, too; other mistakes in the request, with 2."""
+    (tmp_path / "square.png").write_bytes(picture("PNG", 1024, 1024))
+    (tmp_path / "text.png").write_bytes(b"<html>")
+    done = invoke("check", "vidr", "--allow-inline", "--json", "--image-urls", *words)
+    assert (done.exit_code, why in done.stderr) == (code, True)
+    record = json.loads(done.stdout)
+    assert (record["ok"], record["error"]["exit_code"]) == (False, code)
+
+
 def test_json(invoke: Invoke, tmp_path: Path) -> None:
     """With --json there is one document with the facts, the problems and what is undecided."""
     (tmp_path / "horse.mp4").write_bytes(video(640, 480, 2, fragmented=True))

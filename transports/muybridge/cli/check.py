@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muybridge.cli.errors import FAILED, in_options
+from muybridge.cli.errors import FAILED, in_options, report_problems
 from muybridge.cli.family_help import FamilyCommand
 from muybridge.cli.generate import FamilyGroup
 from muybridge.cli.invocation import Invocation, invocation_of
@@ -23,6 +23,7 @@ from muybridge.cli.options import (
     timeout,
 )
 from muybridge.cli.terminal import answer, document
+from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import Family, Field
 from muybridge_protocol.families.examples import smallest_example
 from muybridge_protocol.families.references import media_fields
@@ -79,7 +80,12 @@ def _check_command(family: Family) -> click.Command:
         invocation = invocation_of(context)
         files = _read_files(family, values.pop("files"), values)
         _fill_in(family, values)
-        request = read_request(family, values)
+        try:
+            request = read_request(family, values)
+        except InvalidRequest as error:
+            if any(problem.rule != "media" for problem in error.problems):
+                raise
+            context.exit(report_problems(error, FAILED, invocation))
         with checking_client(invocation) as client:
             try:
                 report = client.check(

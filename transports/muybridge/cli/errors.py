@@ -156,7 +156,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
     if code == DEFECT or not isinstance(error, tuple(EXIT_CODES)):
         traceback.print_exception(error)
     if isinstance(error, InvalidRequest):
-        return _report_problems(error, code, invocation)
+        return report_problems(error, code, invocation)
     message, details = str(error) or type(error).__name__, {}
     if isinstance(error, _OUR_WORDS):
         message = in_options(message)
@@ -244,7 +244,8 @@ def _details(error: ServiceError) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, "")}
 
 
-def _report_problems(error: InvalidRequest, code: int, invocation: Invocation) -> int:
+def report_problems(error: InvalidRequest, code: int, invocation: Invocation) -> int:
+    """Report every problem of a request, and return *code*."""
     heading = str(error).partition("\n")[0]
     problems = [_problem_record(error.family, problem) for problem in error.problems]
     lines = [

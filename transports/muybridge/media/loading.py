@@ -47,11 +47,11 @@ def with_files(
         except OSError as error:
             named = isinstance(file, str | os.PathLike)
             name = (readable(str(file)) or "an empty path") if named else "the open file"
-            said = f"{name} cannot be read: {error.strerror or error}"
+            rule, said = "file", f"{name} cannot be read: {error.strerror or error}"
         except (ValueError, TypeError) as error:
-            said = str(error)
+            rule, said = "media", str(error)
         message, _, accepted = said.partition("; ")
-        problems.append(Problem(wire, value, "file", message, accepted or "use a file or a URL"))
+        problems.append(Problem(wire, value, rule, message, accepted or "use a file or a URL"))
         return value
 
     taken = media_fields(family)
