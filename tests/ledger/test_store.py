@@ -410,6 +410,7 @@ def test_a_limit_of_too_many_digits(limit: Number) -> None:
         Budget(cost=limit)
     assert len(str(told.value)) < 120
     assert Budget(cost=10**30 - 1, seconds=0.1 + 0.2, creates=0).cost == 10**30 - 1
+    assert Budget(cost="1e-30").cost == Decimal("1e-30")
 
 
 def test_a_limit_on_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
