@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from muybridge_protocol.records.candidates import find_any_id, find_id, holds_task
@@ -68,6 +70,13 @@ def test_a_task_cut_at_every_byte(length: int) -> None:
     known = length > WHOLE.index(b'","x"')
     assert find_id(WHOLE[:length]) == ("t-1" if known else None)
     assert holds_task(WHOLE[:length]) is known
+
+
+@pytest.mark.parametrize("text", ["[", "{{", "}", 'a "quoted\\" [', "\\\\", ""])
+def test_brackets_in_texts(text: str) -> None:
+    """Brackets inside texts do not make an object of a cut response an inner one."""
+    record = {"status": "queued", "msg": {"id": 5, "said": text}, "note": text, "id": "t1"}
+    assert find_id(json.dumps(record).encode()[:-1]) == "t1"
 
 
 @pytest.mark.parametrize("damage", [b"", b",", b"\xff", b'"', b"}", b'{"id":"z","id":"y"}'])

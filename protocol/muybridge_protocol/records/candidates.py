@@ -153,17 +153,22 @@ def _ids_in_pieces(body: bytes) -> list[tuple[str, str]]:
     """Return the ids in *body*, which need not be JSON, those of outer objects first."""
     found: list[tuple[int, str, str]] = []
     depth = end = 0
+    # Finding the texts of a large body would take seconds; there, brackets inside them count, too.
+    marks = body if len(body) > RAW_LIMIT else re.sub(_STRING, _blank, body, flags=re.DOTALL)
     for match in islice(re.finditer(_ANY_ID, body, re.DOTALL), _MOST_PIECES):
         begin = match.start()
-        # Brackets inside texts count, too, because telling them apart would take seconds.
-        depth += sum(body.count(mark, end, begin) for mark in (b"{", b"["))
-        depth -= sum(body.count(mark, end, begin) for mark in (b"}", b"]"))
+        depth += sum(marks.count(mark, end, begin) for mark in (b"{", b"["))
+        depth -= sum(marks.count(mark, end, begin) for mark in (b"}", b"]"))
         end = match.end()
         value = match[3].decode() if match[2] is None else _unquoted(match[2])
         if value:
             found.append((depth, _plain(match[1].decode()), value))
     found.sort(key=itemgetter(0))
     return [(name, value) for _, name, value in found]
+
+
+def _blank(text: re.Match[bytes]) -> bytes:
+    return b" " * len(text[0])
 
 
 def _states_in_pieces(body: bytes) -> Iterator[str | None]:
