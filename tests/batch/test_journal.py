@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -21,6 +22,7 @@ from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnu
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.files import sqlite
 from muybridge.files.durable import sync_folders
+from muybridge_protocol.records.tasks import Task
 
 SERVICE = "https://service.test"
 
@@ -298,6 +300,46 @@ def test_the_second_one_to_begin_joins_the_first(folder: Path) -> None:
     with SqliteJournal.create(folder, "https://other.test", items(1)) as journal:
         assert (journal.service, len(list(journal.entries()))) == (SERVICE, 3)
     assert [path.name for path in (folder / "journal").iterdir()] == ["journal.sqlite3"]
+
+
+def test_a_disk_that_is_full_when_another_process_has_begun(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the disk is full, a batch that another process has begun is joined, and not a new one."""
+
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sqlite, "create", full)
+    with SqliteJournal.create(folder, SERVICE, items(1)) as journal:
+        assert not journal.is_new
+        assert len(list(journal.entries())) == 3
+
+
+def test_a_batch_that_has_not_begun_may_go_to_another_service(folder: Path) -> None:
+    """The journal keeps the other service, and knows when it is too late for that."""
+    with SqliteJournal(folder) as journal:
+        assert not journal.has_begun
+        journal.change_service("https://other.test")
+        journal.take("one", creates=True)
+    with SqliteJournal(folder) as journal:
+        assert journal.has_begun
+        assert journal.service == "https://other.test"
+
+
+def test_the_task_with_an_unusual_id(folder: Path) -> None:
+    """An id is found as a person writes it, whichever characters JSON escapes."""
+    name = 'tâche "1"'
+    with SqliteJournal(folder) as journal:
+        entry = journal.take("one", creates=True)
+        assert entry is not None
+        journal.arm(entry, 1, by="one", lasts=0)
+        token = Task(id=name, family="imgb").to_token()
+        journal.move(entry, State.ARMED, State.SUBMITTED, by="one", token=token)
+        found = journal.with_task(name)
+        assert found is not None
+        assert found.number == entry.number
+        assert journal.with_task("tâche") is None
 
 
 def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
+from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 from types import ModuleType
@@ -298,6 +300,29 @@ def test_a_password_is_never_shown(postgres: Postgres, url: str) -> None:
         with pytest.raises(JournalUnusable) as raised:
             PostgresJournal(wrong, "horses")
         assert "hush" not in f"{raised.value}{raised.value.__cause__}"
+
+
+@pytest.mark.parametrize(("version", "is_refused"), [(130_022, True), (140_000, False)])
+def test_an_old_server_is_refused(
+    url: str,
+    version: int,
+    is_refused: bool,  # noqa: FBT001  a parameter of the test
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PostgreSQL 14 is new enough, and what is older is refused with its version."""
+    monkeypatch.setattr("psycopg.ConnectionInfo.server_version", version)
+    expected = pytest.raises(JournalUnusable, match=r"14 or newer is required .*version 13")
+    with expected if is_refused else nullcontext():
+        PostgresJournal.create(url, "horses", SERVICE, new_items(1)).close()
+
+
+def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without psycopg, the error says what to install."""
+    name = "muybridge.batch.postgres.connecting"
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "muybridge\[postgres\]"'):
+        import_module(name)
 
 
 def test_a_database_that_cannot_be_reached_is_told() -> None:

@@ -642,6 +642,18 @@ EQUIVALENT: dict[_Key, str] = {
         "one row more is read than can be needed",
     ),
     **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.sqlite.journal",
+            "written = json.dumps(storable(task_id, str))[1:-1]",
+            ("[1:-1]", "[2:-1]"),
+            ("[1:-1]", "[0:-1]"),
+            ("[1:-1]", "[1:(1)]"),
+            ("[1:-1]", "[1:-2]"),
+            ("[1:-1]", "[1:-0]"),
+        ),
+        "more items may be read, of which the one with the whole id is returned",
+    ),
+    **dict.fromkeys(
         _swapped(f"{_BATCH}.sqlite.journal", "return found[0]", ("[0]", "[-1]")),
         "the number is the primary key: one item has it",
     ),
