@@ -25,12 +25,13 @@ from muybridge import (
     TextAmbiguous,
     VideosRequest,
 )
-from muybridge.drivers.notes import NOT_SENT
+from muybridge.drivers.notes import NOT_SENT, UNDER_WAY
 from muybridge.ledger import Budget, Ledger, LedgerUnusable, Measure, Rows, State, open_ledger
 from muybridge.ledger.books import Booking
 from muybridge.ledger.sqlite_store import SqliteStore
 from muybridge_protocol.estimates import parse_prices
 from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
+from muybridge_protocol.observations import RequestSent
 
 from .drivers import AnyClient, MakeClient
 from .fleets import run_all
@@ -112,6 +113,44 @@ def test_a_limit_is_kept(make_client: MakeClient, world: World, ledger: Path, wa
         pay(client)
     assert len(world.posts) == paid
     assert states(ledger) == {State.ACCEPTED: paid}
+
+
+@pytest.mark.parametrize("way", PAYING.keys() - {"run_all"})
+def test_only_what_is_permitted_is_told(
+    make_client: MakeClient, world: World, ledger: Path, way: str
+) -> None:
+    """Listeners are told that a request is sent once the ledger has permitted it."""
+    pay, limits = PAYING[way]
+    told: list[str] = []
+    client = make_client(
+        world,
+        budget=Budget(**limits),
+        ledger=ledger,
+        on_event=lambda event: told.append(type(event).__name__),
+    )
+    pay(client)
+    assert told[:2] == ["CallBegan", "RequestSent"]
+    told.clear()
+    with pytest.raises(OverBudget):
+        pay(client)
+    assert told == ["CallBegan", "CallEnded"]
+
+
+def test_a_listener_that_forbids_a_request(
+    make_client: MakeClient, world: World, ledger: Path
+) -> None:
+    """If a listener raises as it is told of a request, nothing is sent or counted as spent."""
+
+    def forbid(event: object) -> None:
+        if isinstance(event, RequestSent):
+            raise ZeroDivisionError
+
+    client = make_client(world, ledger=ledger, on_event=forbid)
+    with pytest.raises(ZeroDivisionError) as caught:
+        client.create(image())
+    assert UNDER_WAY not in getattr(caught.value, "__notes__", [])
+    assert world.posts == []
+    assert states(ledger) == {State.RELEASED: 1}
 
 
 @paying

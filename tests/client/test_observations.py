@@ -19,6 +19,7 @@ from muybridge import (
     TaskNotFound,
     Unauthorized,
 )
+from muybridge.drivers.notes import NOT_SENT
 from muybridge_protocol.emulator import FAILURES, Timing
 from muybridge_protocol.events import (
     Ambiguous,
@@ -462,15 +463,15 @@ def test_an_observer_that_raises_after_a_create(
     assert any("task-1" in note for note in caught.value.__notes__)
 
 
-@pytest.mark.parametrize("kind", [CallBegan, RequestSent])
+@pytest.mark.parametrize(("kind", "notes"), [(CallBegan, []), (RequestSent, [NOT_SENT])])
 def test_an_observer_that_raises_before_a_create(
-    make_client: MakeClient, world: World, kind: type[Any]
+    make_client: MakeClient, world: World, kind: type[Any], notes: list[str]
 ) -> None:
     """Nothing is sent, and nothing is said to be under way."""
     with pytest.raises(Mine) as caught:
         make_client(world, on_event=failing(kind)).create(image())
     assert not world.seen
-    assert not getattr(caught.value, "__notes__", ())
+    assert getattr(caught.value, "__notes__", []) == notes
 
 
 @pytest.mark.parametrize("kind", [CallBegan, RequestSent, ReplyReceived, CallEnded])

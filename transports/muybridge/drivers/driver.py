@@ -173,8 +173,11 @@ class Driver:
         """
         if booking is not None and (withheld := await booking.arm()) is not None:
             return withheld
-        if withhold is not None and (withheld := withhold()) is not None:
-            return withheld
+        try:
+            if withhold is not None and (withheld := withhold()) is not None:
+                return withheld
+        except BaseException as error:  # noqa: BLE001  the caller raises it again
+            return BrokenOff(error, interruption_of(error, sent=False))
         stream: Stream | None = None
         try:
             stream = self.transport.stream(
@@ -237,7 +240,6 @@ class Drive(Generic[Op]):
                 case Send(request, deadline):
                     await self._send(request, deadline, now)
                 case Fetch(request, deadline):
-                    self._tracker.sending(request, now)
                     await self._fetch(request, deadline)
                 case Wait(until):
                     await runtime.sleep_until(until)
@@ -271,8 +273,6 @@ class Drive(Generic[Op]):
         next_polls, runtime, held = self._driver.next_polls, self._driver.runtime, None
         try:
             with hold_interrupts(when=request.shielded) as held:
-                self._tracker.sending(request, now)
-                self._notes.begin(request)
                 next_polls.note(self._operation, now)
                 try:
                     operation = await self._exchange(request, deadline)
@@ -320,10 +320,11 @@ class Drive(Generic[Op]):
         """Send *request* and return the operation after the exchange."""
         before = self._operation
         driver = self._driver
+        tell = partial(self._tell_sending, request)
         came = await (
-            driver.exchange(request, deadline, self._booking)
+            driver.exchange(request, deadline, self._booking, tell)
             if read is None
-            else driver.attempt(request, deadline, read, self._booking)
+            else driver.attempt(request, deadline, read, self._booking, tell)
         )
         now = self._driver.runtime.now()
         match came:
@@ -341,6 +342,11 @@ class Drive(Generic[Op]):
         if self._booking is not None:
             self._booking.take(after)
         return after
+
+    def _tell_sending(self, request: HttpRequest) -> None:
+        """Tell the listeners of *request*, which the ledger has permitted."""
+        self._tracker.sending(request, self._driver.runtime.now())
+        self._notes.begin(request)
 
     def _break_off(self, broken: BrokenOff, before: Op, request: HttpRequest, now: float) -> None:
         """Tell the operation and the listeners before the error is raised."""
