@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
+import attrs
 import pytest
 
 from client.alarms import LateTimeout, alarm_in, alarm_raises, posix
@@ -325,6 +326,27 @@ def test_a_batch_that_has_not_begun_may_go_to_another_service(folder: Path) -> N
     with SqliteJournal(folder) as journal:
         assert journal.has_begun
         assert journal.service == "https://other.test"
+
+
+@pytest.mark.parametrize("result", ["{", "[]", "nonsense", None])
+def test_a_result_that_cannot_be_read(folder: Path, result: str | None) -> None:
+    """If another program has spoilt a result, the item has none, and its task is still known."""
+    with SqliteJournal(folder) as journal:
+        token = Task(id="task-1", family="imgb").to_token()
+        entry = attrs.evolve(journal.entry(1), token=token, result=result)
+    assert entry.task_result is None
+    assert entry.task_id == "task-1"
+
+
+def test_the_result_of_an_item(folder: Path) -> None:
+    """A result belongs to the item's task, without which it is nobody's."""
+    with SqliteJournal(folder) as journal:
+        token = Task(id="task-1", family="imgb").to_token()
+        entry = attrs.evolve(journal.entry(1), token=token, result='{"status": "completed"}')
+    result = entry.task_result
+    assert result is not None
+    assert (result.id, result.status, result.family) == ("task-1", "completed", "imgb")
+    assert attrs.evolve(entry, token=None).task_result is None
 
 
 def test_the_task_with_an_unusual_id(folder: Path) -> None:
