@@ -122,12 +122,11 @@ def test_only_what_is_permitted_is_told(
     """Listeners are told that a request is sent once the ledger has permitted it."""
     pay, limits = PAYING[way]
     told: list[str] = []
-    client = make_client(
-        world,
-        budget=Budget(**limits),
-        ledger=ledger,
-        on_event=lambda event: told.append(type(event).__name__),
-    )
+
+    def listen(event: object) -> None:
+        told.append(type(event).__name__)
+
+    client = make_client(world, budget=Budget(**limits), ledger=ledger, on_event=listen)
     pay(client)
     assert told[:2] == ["CallBegan", "RequestSent"]
     told.clear()
