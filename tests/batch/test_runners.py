@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from muybridge.batch.journal_entries import Entry, NewItem, State
-from muybridge.batch.recovery import UNKNOWN_END, recover
-from muybridge.batch.runner_files import DeadRunner, KeptReply, ReplySlot, Runner
+from muybridge.batch.recovery import UNKNOWN_END, recover, release
+from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, ReplySlot, Runner
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge_protocol.records.json import RAW_LIMIT
 from muybridge_protocol.service import Service
@@ -135,6 +135,70 @@ def test_a_reply_to_an_item_that_went_on_changes_nothing(folder: Path) -> None:
         (found,) = recover(journal, SERVICE, folder / FOLDER, but="another")
         assert (found.state, found.reason, found.owner) == (State.SUBMITTED, "the first", None)
         assert found.reply is None
+
+
+def late(folder: Path, reply: KeptReply) -> Path:
+    """Leave a response that a dead runner kept after its item was taken away."""
+    (folder / FOLDER / "runner-dead").touch()
+    return kept(folder, "dead", reply)
+
+
+def test_a_late_reply_reaches_its_item(folder: Path) -> None:
+    """A response that was kept too late still gives the item its task."""
+    with SqliteJournal(folder) as journal:
+        armed_by(journal, "dead")
+        (lost,) = release(journal, SERVICE, "dead")
+        assert (lost.state, lost.owner) == (State.AMBIGUOUS, None)
+        path = late(folder, KeptReply(number=1, attempt=1, status=200, body=REPLY))
+        assert recover(journal, SERVICE, folder / FOLDER, but="another") == []
+        found = journal.entry(1)
+        assert (found.state, found.owner, found.reason) == (State.SUBMITTED, None, None)
+        assert '"task-1"' in (found.token or "")
+        assert (journal.strays(), path.exists()) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("status", "state"), [(200, State.SUBMITTED), (UNFINISHED, State.AMBIGUOUS)]
+)
+def test_a_late_reply_to_an_item_that_was_sent_again_is_a_stray(
+    folder: Path, status: int, state: State
+) -> None:
+    """A response whose item has another owner is kept with its id, and the item stays as it is."""
+    with SqliteJournal(folder) as journal:
+        armed_by(journal, "dead")
+        (lost,) = release(journal, SERVICE, "dead")
+        journal.move(lost, State.AMBIGUOUS, State.QUEUED, by=None)
+        entry = journal.take("heir", creates=True)
+        assert entry is not None
+        journal.move(entry, State.CLAIMED, State.ARMED, by="heir", attempt=2)
+        late(folder, KeptReply(number=1, attempt=1, status=status, body=REPLY))
+        assert recover(journal, SERVICE, folder / FOLDER, but="heir") == []
+        assert (journal.entry(1).state, journal.entry(1).owner) == (State.ARMED, "heir")
+        (stray,) = journal.strays()
+        assert (stray.number, stray.attempt, stray.worker, stray.state) == (1, 1, "dead", state)
+        assert b"task-1" in (stray.token or "").encode() + (stray.reply or b"")
+
+
+def test_a_reply_to_an_item_that_is_gone_stops_nothing(folder: Path) -> None:
+    """A side file about an item that the journal does not have keeps no other from recovery."""
+    with SqliteJournal(folder) as journal:
+        armed_by(journal, "dead")
+        kept(folder, "dead", KeptReply(number=99, attempt=1, status=200, body=REPLY))
+        (entry,) = recover(journal, SERVICE, folder / FOLDER, but="another")
+        assert (entry.number, entry.state, entry.reason) == (1, State.AMBIGUOUS, UNKNOWN_END)
+
+
+def test_a_reply_to_an_item_that_cannot_be_read(tmp_path: Path) -> None:
+    """The id in a response to an item of an unknown family is kept, for a person to decide."""
+    item = NewItem(name="", stem="0001", family="imgz", body={"prompt": "A horse"})
+    SqliteJournal.create(tmp_path, SERVICE.require_base_url(), [item]).close()
+    with SqliteJournal(tmp_path) as journal:
+        armed_by(journal, "dead")
+        kept(tmp_path, "dead", KeptReply(number=1, attempt=1, status=200, body=REPLY))
+        (entry,) = recover(journal, SERVICE, tmp_path / FOLDER, but="another")
+        assert (entry.state, entry.candidate) == (State.AMBIGUOUS, "task-1")
+        assert "its response was kept, but cannot be recorded" in (entry.reason or "")
+        assert "imgz" in (entry.reason or "")
 
 
 def test_a_claim_of_a_dead_runner_is_queued_again(folder: Path) -> None:

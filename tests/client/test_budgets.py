@@ -115,7 +115,7 @@ def test_a_limit_is_kept(make_client: MakeClient, world: World, ledger: Path, wa
     assert states(ledger) == {State.ACCEPTED: paid}
 
 
-@pytest.mark.parametrize("way", PAYING.keys() - {"run_all"})
+@pytest.mark.parametrize("way", sorted(PAYING.keys() - {"run_all"}))
 def test_only_what_is_permitted_is_told(
     make_client: MakeClient, world: World, ledger: Path, way: str
 ) -> None:
