@@ -37,9 +37,10 @@ def test_a_limit(
     """A limit counts what earlier commands have spent; beyond it nothing is sent (exit code 3)."""
     Path("prices.toml").write_text(PRICES, encoding="utf-8")
     for _ in range(2):
-        assert invoke(*CREATE, *limit, env=settings).exit_code == 0
+        sent = invoke(*CREATE, *limit, env=settings)
+        assert (sent.exit_code, "sending the " in sent.stderr) == (0, True)
     ended = invoke(*CREATE, *limit, "--json", env=settings)
-    assert ended.exit_code == 3
+    assert (ended.exit_code, "sending" in ended.stderr) == (3, False)
     error = json.loads(ended.stdout)["error"]
     assert error["type"] == "OverBudget"
     assert said in error["message"]

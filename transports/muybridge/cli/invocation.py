@@ -238,7 +238,6 @@ class Invocation:
             ServiceError: As `Client.create`.
         """
         self.pays, self.request = True, request
-        self.progress.say(f"sending the {request.family.name} request")
         task = client.create(request)
         if task.status == Status.FAILED:
             raise TaskFailed(result=task.to_result(), task=task)
@@ -408,8 +407,10 @@ class Invocation:
         match event:
             case Ambiguous():
                 self.ambiguous = True
-            case RequestSent(method=method):
+            case RequestSent(method=method, call=call):
                 self.unanswered = method != "GET"
+                if call.kind == "create" and not event.resends:
+                    self.progress.say(f"sending the {call.family} request")
             case ExchangeFailed(reason=Reason.INTERRUPTED, sent=True):
                 pass  # it may have been accepted
             case ReplyReceived() | ExchangeFailed():
