@@ -72,7 +72,9 @@ def test_a_task_cut_at_every_byte(length: int) -> None:
     assert holds_task(WHOLE[:length]) is known
 
 
-@pytest.mark.parametrize("text", ["[", "{{", "}", 'a "quoted\\" [', "\\\\", ""])
+@pytest.mark.parametrize(
+    "text", ["[", "{{", "}", 'a "quoted\\" [', "\\\\", "", pytest.param("[" * 200_000, id="long")]
+)
 def test_brackets_in_texts(text: str) -> None:
     """Brackets inside texts do not make an object of a cut response an inner one."""
     record = {"status": "queued", "msg": {"id": 5, "said": text}, "note": text, "id": "t1"}

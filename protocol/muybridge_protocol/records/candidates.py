@@ -20,6 +20,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, cast
 
+from muybridge_protocol.http import MEBIBYTE
 from muybridge_protocol.records.json import RAW_LIMIT, InvalidJson, JsonObject, read_json
 from muybridge_protocol.service import is_printable_id
 
@@ -45,7 +46,7 @@ _HTTP_STATUSES: Final = frozenset(
 """Names of the HTTP statuses that refuse a request, as `_plain` returns them."""
 
 # For bodies that are truncated or malformed.
-_STRING = rb'("(?:[^"\\]|\\.)*+")'
+_STRING = rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")'
 _ANY_ID = rb'"(?i:((?:task[_-]?)?id))"\s*:\s*(?:' + _STRING + rb"|(-?[0-9]{1,4000})(?=[\s,}\]]))"
 _ANY_STATE = rb'"(?i:status|object)"\s*:\s*(?:' + _STRING + rb"|null|[{\[])"
 _MOST_PIECES = 10_000
@@ -153,8 +154,9 @@ def _ids_in_pieces(body: bytes) -> list[tuple[str, str]]:
     """Return the ids in *body*, which need not be JSON, those of outer objects first."""
     found: list[tuple[int, str, str]] = []
     depth = end = 0
-    # Finding the texts of a large body would take seconds; there, brackets inside them count, too.
-    marks = body if len(body) > RAW_LIMIT else re.sub(_STRING, _blank, body, flags=re.DOTALL)
+    # With very long or many texts, finding them takes too much: brackets inside them count, too.
+    is_small = len(body) <= MEBIBYTE and body.count(b'"') <= 4 * _MOST_PIECES
+    marks = re.sub(_STRING, _blank, body, flags=re.DOTALL) if is_small else body
     for match in islice(re.finditer(_ANY_ID, body, re.DOTALL), _MOST_PIECES):
         begin = match.start()
         depth += sum(marks.count(mark, end, begin) for mark in (b"{", b"["))
