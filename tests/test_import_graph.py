@@ -65,7 +65,7 @@ CORE = {
     "media.kinds", "operations",
     "operations.create", "operations.defaults", "operations.next_polls", "operations.operation",
     "operations.paid", "operations.poll", "problems", "records", "records.candidates",
-    "records.convert", "records.json", "records.lenient", "records.tasks", "reprs", "rules",
+    "records.convert", "records.json", "records.lenient", "records.tasks", "rules",
     "rules.media_urls", "rules.relations", "rules.values", "service", "text", "text.defaults",
 }  # fmt: skip
 CLIENT = {

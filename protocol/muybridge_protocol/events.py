@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import attrs
 
 from muybridge_protocol.records.tasks import Result, Task
-from muybridge_protocol.reprs import repr_of_fields
 
 if TYPE_CHECKING:
     from muybridge_protocol.observations import CallInfo
 
 
-@attrs.frozen(kw_only=True, eq=False)  # `==` is generated for each event
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each event
 class CallEvent:
     """What every event has.
 
@@ -27,10 +26,8 @@ class CallEvent:
 
     call: CallInfo | None = attrs.field(default=None, eq=False, repr=False)
 
-    __repr__ = repr_of_fields
 
-
-@attrs.frozen(kw_only=True, eq=False, repr=False)  # `==` is generated for each event
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each event
 class FailureEvent(CallEvent):
     """What every event about a failure has in addition.
 
@@ -41,7 +38,7 @@ class FailureEvent(CallEvent):
     cause: str = attrs.field(default="", eq=False, repr=False)
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen
 class Submitted(CallEvent):
     """The service has accepted a task: its id is known, and it may be charged.
 
@@ -52,7 +49,7 @@ class Submitted(CallEvent):
     task: Task
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen
 class Polled(CallEvent):
     """A poll got a valid response.
 
@@ -65,7 +62,7 @@ class Polled(CallEvent):
     changed: bool
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen
 class WillRetry(FailureEvent):
     """An exchange failed and will be retried.
 
@@ -87,7 +84,7 @@ class WillRetry(FailureEvent):
         return f"retrying {self.what} in {self.delay:.{digits}f} s: {self.reason}"
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen
 class ServiceSilent(FailureEvent):
     """Polls have got no valid response for a long time. Polling continues.
 
@@ -110,7 +107,7 @@ class ServiceSilent(FailureEvent):
         return f"{silence}; the task is not affected. {next_poll}"
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen
 class Throttled(CallEvent):
     """The service asks to slow down (status 429).
 
@@ -127,7 +124,7 @@ class Throttled(CallEvent):
         return f"the service asks to slow down: {self.what} resumes in {self.delay:.0f} s"
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen
 class Ambiguous(FailureEvent):
     """A paid request may or may not have been accepted.
 
@@ -138,7 +135,7 @@ class Ambiguous(FailureEvent):
     reason: str
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen
 class DownloadProgress(CallEvent):
     """More bytes of a download have been saved.
 

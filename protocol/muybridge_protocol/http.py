@@ -15,8 +15,6 @@ from typing import Any
 
 import attrs
 
-from muybridge_protocol.reprs import repr_of_fields
-
 MEBIBYTE = 1024 * 1024
 
 API_BODY_LIMIT = 8 * MEBIBYTE
@@ -108,8 +106,6 @@ class HttpRequest:
     body_limit: int | None = API_BODY_LIMIT
     idle_timeout: float | None = None
 
-    __repr__ = repr_of_fields
-
     @property
     def shielded(self) -> bool:
         """Whether nothing, not even Ctrl-C, may interrupt the exchange once it has started."""
@@ -122,8 +118,6 @@ class HttpHead:
 
     status: int = attrs.field(validator=_instance_of(int))
     headers: Headers = attrs.field(default=(), validator=_check_headers)
-
-    __repr__ = repr_of_fields
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header *name*, whatever its case, or None."""
@@ -142,8 +136,6 @@ class HttpResponse:
     status: int = attrs.field(validator=_instance_of(int))
     headers: Headers = attrs.field(default=(), validator=_check_headers)
     body: bytes = attrs.field(default=b"", repr=_sized, validator=_instance_of(bytes))
-
-    __repr__ = repr_of_fields
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header *name*, whatever its case, or None."""
@@ -218,8 +210,6 @@ class TransportFailure:
     partial: bytes = attrs.field(default=b"", repr=_sized, validator=_instance_of(bytes))
     status: int | None = None
     detail: str = ""
-
-    __repr__ = repr_of_fields
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""

@@ -34,7 +34,6 @@ from muybridge_protocol.identifiers import (
 )
 from muybridge_protocol.iri import ascii_url
 from muybridge_protocol.records.json import truncated
-from muybridge_protocol.reprs import repr_of_fields
 
 __all__ = [
     "ALLOW_DOWNLOADS",
@@ -185,8 +184,6 @@ class Service:
     _origins: frozenset[tuple[str, str, int]] = attrs.field(
         init=False, repr=False, eq=False, default=frozenset()
     )
-
-    __repr__ = repr_of_fields
 
     def __attrs_post_init__(self) -> None:
         if self.base_url is None and self.text_base_url is None:

@@ -20,15 +20,12 @@ import muybridge_protocol
 from client.in_process import World
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpRequest, HttpResponse
-from muybridge_protocol.reprs import repr_of_fields
 
 _LIBRARY = tuple(
     str(Path(str(module.__file__)).parent) + os.sep for module in (muybridge, muybridge_protocol)
 )
 # A context manager of the library's is left by way of this file.
 _WATCHED = (*_LIBRARY, str(contextlib.__file__))
-# The event loop shows values as it reports an error, and whatever is raised there is dropped.
-_SHOWING = repr_of_fields.__name__
 # The interpreter looks for no signal before a call has returned to its caller.
 _UNSEEN = opmap["RETURN_VALUE"]
 _BEGINS = opmap["RETURN_GENERATOR"]
@@ -68,8 +65,7 @@ class Interruption:
 
     def _trace(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
-        is_watched = code.co_filename.startswith(_WATCHED) and code.co_name != _SHOWING
-        if self.place is not None or not is_watched:
+        if self.place is not None or not code.co_filename.startswith(_WATCHED):
             # The other lines of this frame are no steps: Python need not ask for them.
             frame.f_trace = None
             return None

@@ -21,7 +21,6 @@ import attrs
 
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families.field import Field
-from muybridge_protocol.reprs import repr_of_fields
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -60,8 +59,6 @@ class Unlisted:
 
     name: str
 
-    __repr__ = repr_of_fields
-
     def __attrs_post_init__(self) -> None:
         complaint = _UNLISTED_RULE.complaint(self.name)
         if complaint:
@@ -94,8 +91,6 @@ class Pacing:
     minimum: float | None = None
     assumed: bool = False
 
-    __repr__ = repr_of_fields
-
 
 @attrs.frozen
 class Retention:
@@ -110,8 +105,6 @@ class Retention:
     seconds: int | None
     record_too: bool = False
     note: str = ""
-
-    __repr__ = repr_of_fields
 
 
 class Billing(StrEnum):
@@ -158,8 +151,6 @@ class Model:
     billing: Billing = Billing.NOT_SHOWN
     note: str = ""
 
-    __repr__ = repr_of_fields
-
 
 @attrs.frozen
 class Report:
@@ -172,8 +163,6 @@ class Report:
 
     problems: tuple[Problem, ...] = ()
     notices: tuple[Notice, ...] = ()
-
-    __repr__ = repr_of_fields
 
     @property
     def ok(self) -> bool:
@@ -232,8 +221,6 @@ class Family:
     fields: tuple[Field, ...] = attrs.field(init=False, repr=False)
     _fields_by_wire: Mapping[str, Field] = attrs.field(init=False, repr=False)
     _models_by_name: Mapping[str, Model] = attrs.field(init=False, repr=False)
-
-    __repr__ = repr_of_fields
 
     def tie_to(self, request: type[MediaRequest], fields: tuple[Field, ...]) -> None:
         """Complete the family with its request class, once, when that class is declared."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-from muybridge_protocol.reprs import repr_of_fields
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -37,8 +36,6 @@ class Field:
     rules: tuple[ValueRule, ...]
     service_default: object
     doc: str
-
-    __repr__ = repr_of_fields
 
     def problem(self, value: object, rules: tuple[ValueRule, ...]) -> Problem | None:
         """Return the first problem of *value* under *rules*, or None."""

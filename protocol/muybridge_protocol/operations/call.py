@@ -20,7 +20,7 @@ from muybridge_protocol.service import Service
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@attrs.frozen(kw_only=True)
 class Call(PaidOperation[HttpResponse]):
     """Send one request and return its response, whatever its status.
 

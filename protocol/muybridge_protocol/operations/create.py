@@ -54,7 +54,7 @@ def encode(request: MediaRequest, service: Service) -> HttpRequest:
     )
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@attrs.frozen(kw_only=True)
 class Create(PaidOperation[Task]):
     """Create a task.
 

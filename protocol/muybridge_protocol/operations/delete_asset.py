@@ -29,7 +29,7 @@ SUCCESS = "0"
 """The only `code` that means success. It is a string."""
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@attrs.frozen(kw_only=True)
 class DeleteAsset(Operation[None]):
     """Delete an asset.
 

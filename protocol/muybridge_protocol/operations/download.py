@@ -133,7 +133,7 @@ _STEPS: Final[dict[Stage, tuple[Step, ...]]] = {
 }
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@attrs.frozen(kw_only=True)
 class Download(Operation[Saved]):
     """Download a result.
 

@@ -65,7 +65,7 @@ class Stage(Enum):
     READING = auto()
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@attrs.frozen(kw_only=True)
 class Inspection(Operation[MediaFacts]):
     """Find out what a URL leads to.
 

@@ -26,7 +26,6 @@ import attrs
 from muybridge_protocol.errors import ServiceError
 from muybridge_protocol.events import Event
 from muybridge_protocol.http import Headers, HttpRequest, HttpResponse, TransportFailure
-from muybridge_protocol.reprs import repr_of_fields
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
@@ -58,8 +57,6 @@ class Send:
     request: HttpRequest
     deadline: float
 
-    __repr__ = repr_of_fields
-
 
 @attrs.frozen
 class Fetch:
@@ -68,8 +65,6 @@ class Fetch:
     request: HttpRequest
     deadline: float
 
-    __repr__ = repr_of_fields
-
 
 @attrs.frozen
 class Wait:
@@ -77,16 +72,12 @@ class Wait:
 
     until: float
 
-    __repr__ = repr_of_fields
-
 
 @attrs.frozen
 class Settled(Generic[T_co]):
     """The operation has ended, with a value or an error."""
 
     outcome: T_co | ServiceError
-
-    __repr__ = repr_of_fields
 
     def unwrap(self) -> T_co:
         """Return the value.
@@ -99,7 +90,7 @@ class Settled(Generic[T_co]):
         return self.outcome
 
 
-@attrs.frozen(kw_only=True, eq=False)  # `==` is generated for each subclass
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each subclass
 class Operation(Generic[T_co]):
     """One call on the service.
 
@@ -122,8 +113,6 @@ class Operation(Generic[T_co]):
     due: float
     settled: Settled[T_co] | None = None
     events: tuple[Event, ...] = ()
-
-    __repr__ = repr_of_fields
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]  drivers are not all typed

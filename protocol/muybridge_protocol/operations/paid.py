@@ -37,7 +37,7 @@ T_co = TypeVar("T_co", covariant=True)
 _PROXY_WANTS_A_PASSWORD: Final = 407
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)  # `==` is generated for each subclass
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each subclass
 class PaidOperation(Operation[T_co]):
     """An operation whose request may be charged.
 

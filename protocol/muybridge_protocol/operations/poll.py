@@ -102,7 +102,7 @@ def result_query(task: Task, service: Service) -> HttpRequest:
     )
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@attrs.frozen(kw_only=True)
 class Poll(Operation[Result]):
     """Query a task's result, once or until the task ends.
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T_co = TypeVar("T_co", covariant=True)
 
 
-@attrs.frozen(kw_only=True, eq=False, repr=False)  # `==` is generated for each subclass
+@attrs.frozen(kw_only=True, eq=False, repr=False)  # generated for each subclass
 class _TextOperation(PaidOperation[T_co]):
     """A text request in any protocol."""
 
@@ -58,7 +58,7 @@ class _TextOperation(PaidOperation[T_co]):
         return TextAmbiguous(reason=reason, failure=failure, status=status, raw=raw)
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@attrs.frozen(kw_only=True)
 class TextCall(_TextOperation[T_co]):
     """Send a text request and read its whole response.
 
@@ -119,7 +119,7 @@ class TextCall(_TextOperation[T_co]):
         return REPLY_LIMIT if limit is None else limit
 
 
-@attrs.frozen(kw_only=True, repr=False)
+@attrs.frozen(kw_only=True)
 class OpenStream(_TextOperation[HttpHead]):
     """Send a text request whose response is streamed, and read the head of the response."""
 

@@ -36,7 +36,6 @@ from muybridge_protocol.records.lenient import (
     optional_time,
     optional_whole_time,
 )
-from muybridge_protocol.reprs import repr_of_fields
 from muybridge_protocol.service import check_identifier, is_identifier
 
 TOKEN_VERSION = 1
@@ -139,8 +138,6 @@ class Task:
     """
     raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False, metadata=ours())
     """The unchanged record."""
-
-    __repr__ = repr_of_fields
 
     @property
     def known_family(self) -> Family | None:
@@ -253,8 +250,6 @@ class Result:
     """Why it failed, or None."""
     raw: JsonObject = attrs.field(factory=dict[str, Any], repr=False, eq=False, metadata=ours())
     """The unchanged record."""
-
-    __repr__ = repr_of_fields
 
     @property
     def is_terminal(self) -> bool:

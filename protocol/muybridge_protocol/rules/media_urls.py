@@ -10,7 +10,6 @@ import attrs
 
 from muybridge_protocol.hosts import is_public_host
 from muybridge_protocol.media.kinds import MediaKind
-from muybridge_protocol.reprs import repr_of_fields
 from muybridge_protocol.rules.values import either, is_array, shown
 
 # Without flags and classes such as `\s`, so that the OpenAPI document can have the same patterns.
@@ -58,8 +57,6 @@ class MediaUrl:
     assets: bool = False
     public: bool = False
     kind: MediaKind = MediaKind.IMAGE
-
-    __repr__ = repr_of_fields
 
     @property
     def accepted(self) -> str:

@@ -7,7 +7,6 @@ from typing import Protocol
 
 import attrs
 
-from muybridge_protocol.reprs import repr_of_fields
 from muybridge_protocol.rules.values import Problem, both, either, is_array, shown
 
 Values = Mapping[str, object]
@@ -34,8 +33,6 @@ class Requires:
 
     field: str
     other: str
-
-    __repr__ = repr_of_fields
 
     def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
         """Yield what is wrong with *values*."""
@@ -65,8 +62,6 @@ class Excludes:
     these: tuple[str, ...]
     those: tuple[str, ...]
 
-    __repr__ = repr_of_fields
-
     def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
         """Yield what is wrong with *values*."""
         clash = [field for field in self.those if field in values]
@@ -95,8 +90,6 @@ class Alternatives:
     one: str
     other: str
 
-    __repr__ = repr_of_fields
-
     def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
         """Yield what is wrong with *values*."""
         if self.one in values and self.other in values:
@@ -119,8 +112,6 @@ class RequiredFor:
 
     field: str
     models: tuple[str, ...]
-
-    __repr__ = repr_of_fields
 
     def problems(self, values: Values, model: str | None) -> Iterator[Problem]:
         """Yield what is wrong with *values*."""
@@ -146,8 +137,6 @@ class OnlyWith:
     value: str
     other: str
     options: tuple[str, ...]
-
-    __repr__ = repr_of_fields
 
     def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
         """Yield what is wrong with *values*."""
@@ -178,8 +167,6 @@ class FewerWith:
     field: str
     high: int
     other: str
-
-    __repr__ = repr_of_fields
 
     def problems(self, values: Values, model: str | None) -> Iterator[Problem]:  # noqa: ARG002  holds for all
         """Yield what is wrong with *values*."""
@@ -214,8 +201,6 @@ class Ineffective:
     models: tuple[str, ...] = ()
     why: str = ""
 
-    __repr__ = repr_of_fields
-
     def message(self, name: Naming = str) -> str:
         """Return when the field is ignored, and why."""
         when = [f"with {name(self.other)}"] if self.other is not None else []
@@ -237,5 +222,3 @@ class Alias:
 
     legacy: str
     field: str
-
-    __repr__ = repr_of_fields

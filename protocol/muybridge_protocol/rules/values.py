@@ -16,7 +16,6 @@ from typing import ClassVar, Protocol, TypeGuard, cast
 import attrs
 
 from muybridge_protocol.records.json import is_encodable, truncated
-from muybridge_protocol.reprs import repr_of_fields
 
 _CONTENT = re.compile(r"[Dd][Aa][Tt][Aa]:|[A-Za-z0-9+/_-]{256}")
 """How text begins that is the content of a file: a `data:` URI, or plain base64."""
@@ -43,8 +42,6 @@ class Problem:
     accepted: str
     named: str = ""
 
-    __repr__ = repr_of_fields
-
     def __str__(self) -> str:
         name = self.named or self.field
         return f"{name}: {self.sentence()}" if name else self.sentence()
@@ -65,8 +62,6 @@ class Notice:
 
     field: str
     message: str
-
-    __repr__ = repr_of_fields
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
@@ -131,8 +126,6 @@ class OneOf:
     options: tuple[str | int, ...]
     ignore_case: bool = False
 
-    __repr__ = repr_of_fields
-
     @property
     def accepted(self) -> str:
         """What the rule accepts."""
@@ -172,8 +165,6 @@ class Between:
     also: tuple[int, ...] = ()
     unit: str = "s"
 
-    __repr__ = repr_of_fields
-
     @property
     def accepted(self) -> str:
         """What the rule accepts."""
@@ -197,8 +188,6 @@ class Text:
     name: ClassVar[str] = "text"
     limit: int | None = None
 
-    __repr__ = repr_of_fields
-
     @property
     def accepted(self) -> str:
         """What the rule accepts."""
@@ -218,8 +207,6 @@ class ModelName:
     """The string can be a model's name: it is not blank, and is printable."""
 
     name: ClassVar[str] = "model_name"
-
-    __repr__ = repr_of_fields
 
     @property
     def accepted(self) -> str:
@@ -245,8 +232,6 @@ class Items:
     name: ClassVar[str] = "items"
     low: int
     high: int
-
-    __repr__ = repr_of_fields
 
     @property
     def accepted(self) -> str:
@@ -279,8 +264,6 @@ class NotSet:
     name: ClassVar[str] = "not_set"
     why: str
 
-    __repr__ = repr_of_fields
-
     @property
     def accepted(self) -> str:
         """What the rule accepts."""
@@ -309,8 +292,6 @@ class PixelSize:
     longest_ratio: int
     least_pixels: int
     most_pixels: int
-
-    __repr__ = repr_of_fields
 
     @property
     def accepted(self) -> str:
