@@ -138,7 +138,7 @@ def test_only_what_is_permitted_is_told(
 def test_a_listener_that_forbids_a_request(
     make_client: MakeClient, world: World, ledger: Path
 ) -> None:
-    """If a listener raises as it is told of a request, nothing is sent or counted as spent."""
+    """If a listener raises when it is told of a request, nothing is sent or counted as spent."""
 
     def forbid(event: object) -> None:
         if isinstance(event, RequestSent):

@@ -45,7 +45,7 @@ from muybridge.cli.options import (
     LIMITS,
     PRICES,
     SIDECAR,
-    concurrency,
+    at_once,
     local,
     rate_limit,
 )
@@ -90,7 +90,7 @@ for _one in (ambiguous, manifest, resolve, submit):
 @click.option(
     "--out", required=True, metavar="DIR", help="The folder of the batch.", shell_complete=files
 )
-@concurrency(4)
+@at_once("--concurrency", 4, "tasks in progress")
 @click.option(
     "--limit",
     type=click.IntRange(0),

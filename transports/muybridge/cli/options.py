@@ -159,15 +159,21 @@ def timeout(meaning: str) -> click.Option:
     return _option("--timeout", metavar="S", type=_read_seconds, help=f"{meaning}.")
 
 
-def concurrency(usual: int) -> Callable[[Command], Command]:
-    """Return `--concurrency` of a batch, whose default is *usual*, as a decorator."""
+def at_once(flag: str, usual: int, what: str) -> Callable[[Command], Command]:
+    """Return *flag*, which says how many of *what* may go on at once, as a decorator.
+
+    Args:
+        flag: The option's name.
+        usual: Its default.
+        what: What is limited, in the plural.
+    """
     return click.option(
-        "--concurrency",
+        flag,
         type=click.IntRange(1, 256),
         default=usual,
         show_default=True,
         metavar="N",
-        help="Maximum number of tasks in progress at once.",
+        help=f"Maximum number of {what} at once.",
     )
 
 

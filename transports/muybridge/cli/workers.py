@@ -20,7 +20,7 @@ from muybridge.cli.options import (
     JSON,
     JSON_LINES,
     PRICES,
-    concurrency,
+    at_once,
     rate_limit,
 )
 from muybridge.cli.terminal import answer, document, say
@@ -107,15 +107,8 @@ def submit(
     "database is unreachable [default: the --out folder; if --out is in S3, a folder in your "
     "state folder]",
 )
-@click.option(
-    "--creates",
-    type=click.IntRange(1, 256),
-    default=CREATES,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of creates under way at once.",
-)
-@concurrency(CONCURRENCY)
+@at_once("--creates", CREATES, "creates under way")
+@at_once("--concurrency", CONCURRENCY, "tasks in progress")
 @pass_invocation
 @click.pass_context
 def worker(

@@ -37,7 +37,7 @@ def settle(entry: Entry, decide: Callable[[Ledger, str], object]) -> None:
         LedgerUnusable: The ledger cannot be read or written.
     """
     ledger = _ledger_of(entry)
-    if ledger is None:
+    if ledger is None or entry.purchase is None:
         return
     from muybridge.ledger import CannotResolve  # noqa: PLC0415  few batches have a ledger
 
@@ -58,13 +58,13 @@ def apply_decisions(journal: Journal) -> None:
 
 
 def _apply(journal: Journal, entry: Entry, ledger: Ledger | None) -> None:
-    if ledger is None:
+    if ledger is None or entry.purchase is None:
         return
     from muybridge.ledger import LedgerUnusable  # noqa: PLC0415  few batches have a ledger
 
     step = None
     with suppress(LedgerUnusable):  # then the item waits for a decision of its own
-        decided = ledger.find(entry.purchase or "")
+        decided = ledger.find(entry.purchase)
         step = None if decided is None else _step(decided)
     if step is not None:
         after, facts = step
