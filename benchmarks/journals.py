@@ -17,7 +17,7 @@ import secrets
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -25,11 +25,13 @@ from typing import Any
 from urllib.parse import quote
 
 from benchmarks.measuring import Report, Target
-from muybridge.batch.journal_entries import State
+from muybridge.batch.journal_entries import Entry, State
 
 CONNECTIONS = (1, 8)
-CREATES = 200
+CREATES = 1_000
 """Creates of each connection."""
+_WARM_UP = 50
+"""Creates of each worker before its time is taken: it is to work for hours."""
 _CLAIM = "UPDATE muybridge_items SET state = 'claimed', owner = 'worker ' || (number - 1) %% %s"
 _SCRIPT = """
 \\set number :n * :clients + :client_id + 1
@@ -50,7 +52,7 @@ def journals(rounds: int) -> Report:
         for count in CONNECTIONS:
             bench, ours = f"pgbench, {count} at once", f"workers, {count} at once"
             rates: dict[str, list[float]] = {bench: [], ours: []}
-            for _ in range(min(rounds, 3)):
+            for _ in range(min(rounds, 7)):
                 rates[bench].append(_pgbench(_prepared(url, count), programs, count))
                 rates[ours].append(_workers(_prepared(url, count), count))
             found |= {
@@ -84,7 +86,9 @@ def _prepared(url: str, count: int) -> str:
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}".encode())
     place = f"{url}&options={quote(f'-c search_path={name}')}"
-    PostgresJournal.create(place, "horses", SERVICE, new_items(count * CREATES)).close()
+    PostgresJournal.create(
+        place, "horses", SERVICE, new_items(count * (CREATES + _WARM_UP))
+    ).close()
     with psycopg.connect(place, autocommit=True) as db:
         db.execute(_CLAIM, (count,))
     return place
@@ -133,9 +137,15 @@ def _work(url: str, name: str, ready: Callable[[], object], tell: Callable[[obje
     with PostgresJournal(url, "horses") as journal:
         journal.register(name)
         claimed = journal.owned_by(name)
+
+        def conclude(entries: Sequence[Entry]) -> None:
+            for entry in entries:
+                journal.arm(entry, 1, by=name, lasts=60)
+                journal.move(entry, State.ARMED, State.SUBMITTED, by=name, token=TOKEN)
+
+        conclude(claimed[:_WARM_UP])
         ready()
         began = time.monotonic()
-        for entry in claimed:
-            journal.arm(entry, 1, by=name, lasts=60)
-            journal.move(entry, State.ARMED, State.SUBMITTED, by=name, token=TOKEN)
+        conclude(claimed[_WARM_UP:])
         tell((began, time.monotonic()))
+        ready()  # a process that ends takes time from the others

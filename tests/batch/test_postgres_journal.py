@@ -108,7 +108,7 @@ def journal(url: str) -> Iterator[Any]:
         ("ARM", "buried_at IS NULL AND lease_until", "lease_until", "a_dead_worker"),
         ("RENEW", " AND buried_at IS NULL", "", "a_dead_worker"),
         ("BURY", "lease_until <= clock_timestamp()", "true", "a_live_worker"),
-        ("ARM", " AND owner = %(owner)s", "", "the_first_one_to_take_a_step"),
+        ("ARM", " AND owner IS NOT DISTINCT FROM %(owner)s", "", "the_first_one_to_take_a_step"),
         ("ARM", "state = 'claimed' AND", "", "the_first_one_to_take_a_step"),
         ("MOVE", "AND owner IS NOT DISTINCT FROM %(by)s", "", "the_first_one_to_take_a_step"),
         ("MOVE", "AND state = %(before)s", "", "the_first_one_to_take_a_step"),

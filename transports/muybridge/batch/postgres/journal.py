@@ -21,7 +21,7 @@ import os
 import secrets
 import socket
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
@@ -501,16 +501,19 @@ class PostgresJournal:
         """Do the same, and release what the item has reserved if that is what it means."""
         if not (releases and self._has_budget):
             return self._change(statement, **values)
-        with self._counting():
+        with self._transaction():
             changed = self._change(statement, **values)
             if changed:
                 budgets.release(self._db, self._id, number)
         return changed
 
+    def _counting(self) -> AbstractContextManager[None]:
+        """Return a context that is a transaction, if the batch has a budget."""
+        return self._transaction() if self._has_budget else nullcontext()
+
     @contextmanager
-    def _counting(self) -> Generator[None, None, None]:
-        """Make the block a transaction, if the batch has a budget."""
-        with telling(self._place), self._db.transaction() if self._has_budget else nullcontext():
+    def _transaction(self) -> Generator[None, None, None]:
+        with telling(self._place), self._db.transaction():
             yield
 
     def _select(self, rest: str, **values: object) -> list[Entry]:
@@ -536,6 +539,9 @@ def _insert(
     with db.cursor() as cursor, cursor.copy(copying.encode()) as copy:
         for number, (item, needs) in enumerate(items, start=first):
             copy.write_row((batch, number, needs, *map(_stored, storable_texts(item))))
+    # Without statistics, a step may read the whole batch to find one item. SKIP_LOCKED, because the
+    # database collects them itself when it cleans up, and that may take hours.
+    db.execute("ANALYZE (SKIP_LOCKED) muybridge_items")
 
 
 def _assignments(facts: dict[str, Any]) -> tuple[str, dict[str, object]]:
