@@ -247,6 +247,7 @@ _ALL = (
             f"{_BATCH}.limits.spending",
         ),
         (
+            "tests/batch/test_connections.py",
             "tests/batch/test_postgres_journal.py",
             "tests/batch/test_prepared_statements.py",
             "tests/batch/test_spending.py",

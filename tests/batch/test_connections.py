@@ -1,0 +1,163 @@
+"""Connections to PostgreSQL: how long they wait, and what they are called."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from muybridge.batch.journal_errors import JournalAway, JournalUnusable, Unstorable
+
+from .postgres_server import Postgres
+
+psycopg = pytest.importorskip("psycopg")
+connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
+
+_LONGER = "SELECT pg_sleep(0.6)"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a third of a second too long."""
+    monkeypatch.setattr(connecting, "SILENCE", 0.3)
+
+
+def test_a_server_that_vanishes_is_noticed_within_a_minute(postgres: Postgres) -> None:
+    """The system's own settings would wait for two hours."""
+    with connecting.connect(postgres.url) as db:
+        settings = db.info.get_parameters()
+    wanted = {
+        "connect_timeout": "10",
+        "keepalives_idle": "15",
+        "keepalives_interval": "5",
+        "keepalives_count": "3",
+        "tcp_user_timeout": "30000",
+        "target_session_attrs": "read-write",
+        "application_name": "muybridge",
+    }
+    assert {name: settings.get(name) for name in wanted} == wanted
+    assert connecting.SILENCE == 30, "as the page on many machines says"
+
+
+def test_the_address_can_change_a_setting(postgres: Postgres) -> None:
+    """What a user gives comes before our own settings."""
+    with connecting.connect(f"{postgres.url}&connect_timeout=7") as db:
+        assert db.info.get_parameters()["connect_timeout"] == "7"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_silent_server_is_given_up(postgres: Postgres) -> None:
+    """The connection is closed, because the response to another statement could still arrive."""
+    db = connecting.connect(postgres.url)
+    with pytest.raises(psycopg.OperationalError, match=r"^no response within 0\.3 seconds$"):
+        db.execute(_LONGER)
+    assert db.closed
+
+
+@pytest.mark.usefixtures("impatient")
+def test_some_statements_may_take_long(postgres: Postgres) -> None:
+    """Only the statements of the block may: the next one is given up as usual."""
+    with connecting.connect(postgres.url) as db:
+        with db.waiting(), db.waiting():
+            db.execute(_LONGER)
+        with pytest.raises(psycopg.OperationalError, match="no response"):
+            db.execute(_LONGER)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_patience_ends_with_an_error(postgres: Postgres) -> None:
+    """A statement that fails within the block leaves the connection as impatient as before."""
+    with connecting.connect(postgres.url) as db:
+        with pytest.raises(psycopg.errors.DivisionByZero), db.waiting():
+            db.execute("SELECT 1 / 0")
+        assert not db.patient
+
+
+def test_a_statement_is_prepared_when_it_comes_back(postgres: Postgres) -> None:
+    """The server keeps it from the sixth time on: what is executed once is not worth it."""
+    kept: list[Any] = []
+    with connecting.connect(postgres.url) as db:
+        for _ in range(6):
+            db.execute("SELECT 1")
+            kept += db.execute("SELECT count(*) FROM pg_prepared_statements", prepare=False)
+    assert [count for (count,) in kept] == [0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("postgresql://rider:secret@db.example/horses", "postgresql://db.example/horses"),
+        ("hostaddr=127.0.0.1 dbname=horses", "postgresql://127.0.0.1/horses"),
+        ("dbname=horses", "postgresql://this machine/horses"),
+        ("postgresql://db.example", "postgresql://db.example/"),
+        (f"host={'h' * 300} dbname=horses", f"postgresql://{'h' * 200}.../horses"),
+        (f"host=db dbname={'d' * 300}", f"postgresql://db/{'d' * 200}..."),
+    ],
+)
+def test_a_database_has_a_short_name(address: str, name: str) -> None:
+    """Messages name it without a user or a password, and never at length."""
+    assert connecting.named(address) == name
+
+
+def test_an_address_that_is_none_is_not_repeated() -> None:
+    """It may hold a password."""
+    with pytest.raises(JournalUnusable, match=r"^This is not the address") as failed:
+        connecting.named("postgresql//rider:secret@db.example")
+    assert "secret" not in str(failed.value)
+
+
+def test_an_old_server_is_refused(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message tells which version is required, and which one was found."""
+    monkeypatch.setattr(psycopg.ConnectionInfo, "server_version", 140_000)
+    connecting.connect(postgres.url).close()
+    monkeypatch.setattr(psycopg.ConnectionInfo, "server_version", 139_999)
+    wanted = r"PostgreSQL 14 or newer is required \(found version 13\)"
+    with pytest.raises(JournalUnusable, match=wanted):
+        connecting.connect(postgres.url)
+
+
+def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
+    """It could not keep the texts of every request."""
+    with suppress(psycopg.errors.DuplicateDatabase):
+        postgres.execute("CREATE DATABASE plain TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    url = urlsplit(postgres.url)._replace(path="/plain").geturl()
+    with pytest.raises(JournalUnusable, match=r"encoding is LATIN1\. Use a database with UTF8"):
+        connecting.connect(url)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "end"),
+    [
+        (
+            psycopg.OperationalError("gone"),
+            JournalAway,
+            ".",
+        ),
+        (psycopg.InterfaceError("gone"), JournalAway, "."),
+        (psycopg.ProgrammingError("no"), JournalUnusable, ", then run again."),
+    ],
+)
+def test_an_error_says_what_to_do(error: Exception, kind: type[Exception], end: str) -> None:
+    """A worker waits for a database that is away; with another error, a person has to act."""
+    with pytest.raises(JournalUnusable) as failed, connecting.telling("the database"):
+        raise error
+    assert type(failed.value) is kind
+    wanted = "Nothing more is sent. Make the database reachable and writable"
+    assert str(failed.value) == f"the database: {error}. {wanted}{end}"
+
+
+def test_an_error_is_told_shortly() -> None:
+    """A server may repeat a whole statement in its message."""
+    with pytest.raises(JournalUnusable) as failed, connecting.telling("the database"):
+        raise psycopg.ProgrammingError("x" * 600)
+    assert str(failed.value).count("x") == 500
+
+
+@pytest.mark.parametrize("error", [psycopg.DataError("too long"), psycopg.IntegrityError("twice")])
+def test_what_cannot_be_stored_is_told(error: Exception) -> None:
+    """That is the fault of a value, not of the database."""
+    said = f"^{type(error).__name__}: {error}$"
+    with pytest.raises(Unstorable, match=said), connecting.telling("the database"):
+        raise error
