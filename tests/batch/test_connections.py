@@ -108,16 +108,6 @@ def test_an_address_that_is_none_is_not_repeated() -> None:
     assert "secret" not in str(failed.value)
 
 
-def test_an_old_server_is_refused(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message tells which version is required, and which one was found."""
-    monkeypatch.setattr(psycopg.ConnectionInfo, "server_version", 140_000)
-    connecting.connect(postgres.url).close()
-    monkeypatch.setattr(psycopg.ConnectionInfo, "server_version", 139_999)
-    wanted = r"PostgreSQL 14 or newer is required \(found version 13\)"
-    with pytest.raises(JournalUnusable, match=wanted):
-        connecting.connect(postgres.url)
-
-
 def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
     """It could not keep the texts of every request."""
     with suppress(psycopg.errors.DuplicateDatabase):

@@ -248,6 +248,7 @@ _ALL = (
         ),
         (
             "tests/batch/test_connections.py",
+            "tests/batch/test_postgres_items.py",
             "tests/batch/test_postgres_journal.py",
             "tests/batch/test_prepared_statements.py",
             "tests/batch/test_spending.py",
@@ -339,12 +340,90 @@ EQUIVALENT: dict[_Key, str] = {
         "it takes longer, and gives the same permits",
     ),
     **dict.fromkeys(
-        _swapped(
-            f"{_BATCH}.postgres.tables",
-            "if len(versions) != 1 or versions[0] not in (*schema.UPGRADES, schema.VERSION):",
-            ("[0]", "[-1]"),
+        (
+            *_swapped(
+                f"{_BATCH}.postgres.tables",
+                "if len(versions) != 1 or versions[0] not in (*schema.UPGRADES, schema.VERSION):",
+                ("[0]", "[-1]"),
+            ),
+            *_swapped(f"{_BATCH}.postgres.tables", "return versions[0]", ("[0]", "[-1]")),
+            *_swapped(f"{_BATCH}.postgres.journal", "return found[0]", ("[0]", "[-1]")),
+            *_swapped(
+                f"{_BATCH}.postgres.journal",
+                "return rows[0][0] if rows else None",
+                ("rows[0]", "rows[-1]"),
+            ),
         ),
         _ONE_MATCH,
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_BATCH}.postgres.connecting",
+                'return "" if found is None else str(found[0])',
+                ("[0]", "[-1]"),
+            ),
+            *_swapped(
+                f"{_BATCH}.postgres.tables",
+                "return found is not None and found[0] is not None",
+                ("[0]", "[-1]"),
+            ),
+            *(
+                key
+                for line in (
+                    "budgets.begin(db, begun[0], budget)",
+                    "_insert(db, begun[0], 1, _with_needs(items, prices, counted=counted))",
+                    "return [row[0] for row in rows]",
+                    "return rows[0][0] if rows else None",
+                )
+                for key in _swapped(
+                    f"{_BATCH}.postgres.journal",
+                    line,
+                    ("rows[0][0]", "rows[0][-1]") if "rows[0]" in line else ("[0]", "[-1]"),
+                )
+            ),
+        ),
+        _ONE_COLUMN,
+    ),
+    **dict.fromkeys(
+        (
+            *_swapped(
+                f"{_BATCH}.postgres.journal",
+                "_PAGE: Final = 500",
+                ("500", "501"),
+                ("500", "499"),
+            ),
+            *_swapped(
+                f"{_BATCH}.postgres.tables",
+                "_LOCK: Final = 0x6D757962",
+                ("0x6D757962", "1836415331"),
+                ("0x6D757962", "1836415329"),
+            ),
+        ),
+        "another number does the same",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.postgres.journal",
+            "is_number = item.isascii() and item.isdigit() and len(item) < 19 "
+            "# noqa: PLR2004 of 64 bits",
+            ("len(item) < 19", "(len(item) <= 19)"),
+            ("19", "20"),
+            ("19", "18"),
+        ),
+        "no item has a number of so many digits",
+    ),
+    **dict.fromkeys(
+        _swapped(f"{_BATCH}.postgres.journal", "continue", ("continue", "break")),
+        "queued is the least urgent state, so none comes after it",
+    ),
+    **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.limits.spending",
+            "limited = [one for one in budget.limits if one is not Measure.CREATES]",
+            ("CREATES", "PICTURES"),
+        ),
+        "how many creates and pictures there will be is always known",
     ),
     **dict.fromkeys(
         (
@@ -664,6 +743,7 @@ EQUIVALENT: dict[_Key, str] = {
     ),
     **dict.fromkeys(
         (
+            *_swapped(f"{_BATCH}.postgres.journal", "last = 0", ("0", "-1")),
             *_swapped(f"{_BATCH}.sqlite.journal", "last = 0", ("0", "-1")),
             *_swapped("muybridge.ledger.sqlite_store", "last = 0", ("0", "-1")),
         ),
@@ -677,10 +757,25 @@ EQUIVALENT: dict[_Key, str] = {
                 ("True", "False"),
             ),
             *_swapped(
-                f"{_BATCH}.sqlite.journal",
-                "return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) "
-                "for row in rows]",
+                f"{_BATCH}.postgres.journal",
+                "return [structure(dict(zip(_COLUMNS, row, strict=True)), Entry) for row in rows]",
                 ("True", "False"),
+            ),
+            *_swapped(
+                f"{_BATCH}.postgres.journal",
+                'kept = dict(zip(("token", "reply_status", "reply"), stray_values(facts), '
+                "strict=True))",
+                ("True", "False"),
+            ),
+            *(
+                key
+                for module in ("sqlite", "postgres")
+                for key in _swapped(
+                    f"{_BATCH}.{module}.journal",
+                    "return [structure(dict(zip(_OF_A_STRAY, row, strict=True)), Stray) "
+                    "for row in rows]",
+                    ("True", "False"),
+                )
             ),
         ),
         "the row has just these columns, because they were asked for",

@@ -90,16 +90,39 @@ def test_a_trial(source: str, outcome: str, tmp_path: Path) -> None:
     test = tmp_path / "test_subject.py"
     (tmp_path / "test_other.py").write_text("def test(): pass")
     test.write_text("import trial_subject\ndef test(): assert trial_subject.answer == 42")
+    assert _try(source, tmp_path) == (outcome, "")
+    assert module.read_text() == "answer = None"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_trial_that_leaves_something_open(tmp_path: Path) -> None:
+    """A failing test kills the mutant, although pytest itself fails when it cleans up after it."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error")
+    (tmp_path / "trial_subject.py").write_text("answer = None")
+    (tmp_path / "test_other.py").write_text("def test(): pass")
+    (tmp_path / "conftest.py").write_text("""class Open:
+    def __del__(self):
+        raise ValueError
+left_open = [Open()]
+def pytest_sessionfinish():
+    left_open.clear()
+""")
+    test = "import trial_subject\ndef test(): assert trial_subject.answer == 42"
+    (tmp_path / "test_subject.py").write_text(test)
+    assert _try("answer = 6 / 7", tmp_path) == ("KILLED", "")
+
+
+def _try(source: str, folder: Path) -> tuple[str, str]:
+    """Return what a trial of *source* prints."""
     done = subprocess.run(  # noqa: S603  our own script
-        [sys.executable, "-c", TRIAL, source, str(tmp_path)],
+        [sys.executable, "-c", TRIAL, source, str(folder)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert (done.stdout.strip(), done.stderr) == (outcome, "")
-    assert module.read_text() == "answer = None"
+    return done.stdout.strip(), done.stderr
 
 
 REACH = """

@@ -224,4 +224,8 @@ def _pytest(test: str, plugin: object, *more: str) -> int:
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     # The project's own options need another.
     options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", *more]
-    return int(pytest.main([*options, "-m", "not nightly", test], plugins=[plugin, syrupy]))
+    try:
+        return int(pytest.main([*options, "-m", "not nightly", test], plugins=[plugin, syrupy]))
+    except pytest.PytestUnraisableExceptionWarning:
+        # What a failing test leaves open is only noticed when pytest ends, which raises this.
+        return pytest.ExitCode.TESTS_FAILED

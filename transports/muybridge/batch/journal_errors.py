@@ -43,7 +43,7 @@ class OverBudget(MuybridgeError):
 
 DAMAGED: Final = (
     "Nothing more is sent. Restore it from a copy, or look in your account for the batch's tasks: "
-    "a new batch in another folder would pay for them again."
+    "a new batch would pay for them again."
 )
 """What to do about a journal that cannot be trusted."""
 
