@@ -11,6 +11,7 @@ import pytest
 from muybridge.batch.journal_errors import JournalAway, JournalUnusable, Unstorable
 
 from .postgres_server import Postgres
+from .relay import Relay
 
 psycopg = pytest.importorskip("psycopg")
 connecting = pytest.importorskip("muybridge.batch.postgres.connecting")
@@ -49,11 +50,19 @@ def test_the_address_can_change_a_setting(postgres: Postgres) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_silent_server_is_given_up(postgres: Postgres) -> None:
-    """The connection is closed, because the response to another statement could still arrive."""
-    db = connecting.connect(postgres.url)
-    with pytest.raises(psycopg.OperationalError, match=r"^no response within 0\.3 seconds$"):
-        db.execute(_LONGER)
-    assert db.closed
+    """The connection is closed, because the response could still arrive instead of another one."""
+    with Relay(postgres.url) as relay:
+        db = connecting.connect(relay.address)
+        relay.swallow()
+        with pytest.raises(psycopg.OperationalError, match=r"^no response within 0\.3 seconds$"):
+            db.execute("SELECT 1")
+        assert db.closed
+
+
+def test_a_slow_server_is_waited_for(postgres: Postgres) -> None:
+    """A statement may take a while, as long as that is less than half a minute."""
+    with connecting.connect(postgres.url) as db:
+        assert db.execute(_LONGER).fetchone() is not None
 
 
 @pytest.mark.usefixtures("impatient")

@@ -426,6 +426,14 @@ EQUIVALENT: dict[_Key, str] = {
         "how many creates and pictures there will be is always known",
     ),
     **dict.fromkeys(
+        _swapped(
+            f"{_BATCH}.postgres.connecting",
+            "if not happened and time.monotonic() > ends:",
+            ("time.monotonic() > ends", "(time.monotonic() >= ends)"),
+        ),
+        "it waits for one reading of the clock less",
+    ),
+    **dict.fromkeys(
         (
             key
             for line in (
