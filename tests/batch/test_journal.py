@@ -18,7 +18,13 @@ import pytest
 
 from client.alarms import LateTimeout, alarm_in, alarm_raises, posix
 from muybridge import batch
-from muybridge.batch.journal_entries import TRANSITIONS, NewItem, State
+from muybridge.batch.journal_entries import (
+    FACTS,
+    TRANSITIONS,
+    NewItem,
+    State,
+    storable_facts,
+)
 from muybridge.batch.journal_errors import ClaimLost, JournalMissing, JournalUnusable
 from muybridge.batch.sqlite.journal import SqliteJournal
 from muybridge.files import sqlite
@@ -349,6 +355,16 @@ def test_the_result_of_an_item(folder: Path) -> None:
     assert attrs.evolve(entry, token=None).task_result is None
 
 
+def test_the_task_of_an_item(folder: Path) -> None:
+    """An item has the task of its token, and none without a token or with one that is spoilt."""
+    task = Task(id="task-1", family="imgb")
+    with SqliteJournal(folder) as journal:
+        entry = journal.entry(1)
+    assert entry.task is None
+    assert attrs.evolve(entry, token=task.to_token()).task == task
+    assert attrs.evolve(entry, token=task.id).task is None
+
+
 def test_the_task_with_an_unusual_id(folder: Path) -> None:
     """An id is found as a person writes it, whichever characters JSON escapes."""
     name = 'tâche "1"'
@@ -578,6 +594,7 @@ def test_only_facts_are_noted(folder: Path) -> None:
         for column in ("number", "name", "stem", "family", "body", "no_such"):
             with pytest.raises(ValueError, match="no such columns"):
                 journal.move(entry, State.QUEUED, State.CLAIMED, by=None, **{column: 1})
+        assert storable_facts(dict.fromkeys(FACTS)) == dict.fromkeys(FACTS)
         journal.move(entry, State.QUEUED, State.QUEUED, by=None, reason="a note")
         assert journal.entry(1).reason == "a note"
         assert journal.entry(1).state is State.QUEUED

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from muybridge.batch.journal_entries import Entry, NewItem, State
-from muybridge.batch.recovery import UNKNOWN_END, recover, release
+from muybridge.batch.journal_errors import ClaimLost, JournalUnusable
+from muybridge.batch.recovery import UNKNOWN_END, recover, release, release_item
 from muybridge.batch.runner_files import UNFINISHED, DeadRunner, KeptReply, ReplySlot, Runner
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge_protocol.records.json import RAW_LIMIT
@@ -112,6 +114,24 @@ def test_only_the_reply_to_an_items_own_create_is_read(
         ]
         assert journal.entry(1).token is None
         assert not path.exists()
+
+
+@pytest.mark.parametrize("error", [JournalUnusable("locked"), ClaimLost("another one's")])
+def test_a_kept_reply_waits_for_the_journal(
+    error: Exception, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An item whose task is known is not called ambiguous because the journal was busy once."""
+    with SqliteJournal(folder) as journal:
+        armed = armed_by(journal, "dead")
+        facts = {"reply_status": 200, "reply": REPLY}
+        journal.move(armed, State.ARMED, State.ARMED, by="dead", **facts)
+        move = Mock(side_effect=[error, None])
+        with monkeypatch.context() as busy:
+            busy.setattr(journal, "move", move)
+            with pytest.raises(type(error)):
+                release_item(journal, journal.entry(1), SERVICE)
+        assert move.call_count == 1
+        assert release_item(journal, journal.entry(1), SERVICE).task_id == "task-1"
 
 
 def test_a_reply_in_the_journal_is_not_replaced(folder: Path) -> None:
