@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from muybridge.batch import SharedBatch, State
 from muybridge.batch.journal_errors import JournalAway
+from muybridge.batch.port import SharedJournal
 from muybridge.cli.commands import muybridge
 from muybridge.cli.errors import AMBIGUOUS, FAILED, INVALID, NOT_SENT
 from muybridge.cli.workers import worker
+from muybridge.testing.journal_conformance.any_journal import TOKEN
 
 from .billing import BillingServer, Fault
 from .postgres_server import Postgres
@@ -26,11 +29,11 @@ Command = Callable[..., Result]
 
 
 @pytest.fixture
-def command(server: BillingServer, postgres: Postgres, tmp_path: Path) -> Command:
+def command(server: BillingServer, shared: SharedBatch, tmp_path: Path) -> Command:
     """Run a command against the server; `URL` stands for the database, `FILE` for two horses."""
     file = tmp_path / "horses.jsonl"
     file.write_text("".join(f"{json.dumps(horse)}\n" for horse in horses(2)))
-    names = {"URL": postgres.fresh(), "FILE": str(file), "DIR": str(tmp_path / "out")}
+    names = {"URL": shared.url, "FILE": str(file), "DIR": str(tmp_path / "out")}
 
     def go(line: str, at: BillingServer = server) -> Result:
         words = [names.get(word, word) for word in line.split()]
@@ -103,6 +106,56 @@ def test_a_person_decides(command: Command) -> None:
         assert done.exit_code == 0
         assert summary["counts"] == {"abandoned": 1, "downloaded": 1}
         assert (summary["items"], summary["strays"]) == ([], [])
+
+
+def _lost(journal: SharedJournal, attempt: int) -> None:
+    """Let the worker `one` arm the second item, and be declared dead before its response."""
+    entry = journal.entry(2)
+    if entry.state is State.AMBIGUOUS:
+        journal.move(entry, State.AMBIGUOUS, State.QUEUED, by=None)
+    taken = journal.take("one", creates=True)
+    assert taken is not None
+    journal.arm(taken, attempt, by="one", lasts=0)
+    journal.move(taken, State.ARMED, State.AMBIGUOUS, by="one", owner=None, reason="it was lost")
+
+
+@pytest.mark.parametrize(
+    ("after", "facts", "said"),
+    [
+        (State.SUBMITTED, {"token": TOKEN}, "It names task task-1, which you have probably paid"),
+        (State.ARMED, {"reply": b'{"id": "task-1"}'}, "It names task task-1, which you have prob"),
+        (State.ARMED, {"reply": b'{"i'}, "It names no task, so check your account."),
+        (State.REFUSED, {}, "That request created no task."),
+    ],
+)
+def test_a_stray_is_shown_with_what_to_do(
+    after: State, facts: dict[str, Any], said: str, command: Command, shared: SharedBatch
+) -> None:
+    """A late response is reported with its task's id, until the item has that very task."""
+    command("batch submit FILE --journal URL --name horses")
+    with shared.open() as journal:
+        journal.register("one")
+        assert journal.take("one", creates=True) is not None  # the first item
+        _lost(journal, 1)
+        _lost(journal, 2)
+        assert not journal.report_late(2, 1, after, by="one", **facts)
+    (line,) = _late(command)
+    assert line.startswith(
+        f"item 2: a response arrived after you had decided about the item. {said}"
+    )
+    if "task-1" in said:
+        assert "; to see it: muybridge get task-1; to use it for this item: muybridge" in line
+        adopt = line.rpartition("muybridge ")[2]
+        assert adopt == "batch resolve --journal URL horses 2 --adopt task-1"
+        assert command(adopt).exit_code == 0
+        assert _late(command) == []
+        done = command("batch status --journal URL horses --json")
+        assert json.loads(done.stdout)["strays"] == []
+
+
+def _late(command: Command) -> list[str]:
+    done = command("batch status --journal URL horses")
+    return [line for line in done.stderr.splitlines() if "a response arrived" in line]
 
 
 def test_the_page(

@@ -42,6 +42,7 @@ import attrs
 from muybridge.batch.journal_entries import Entry, NewItem, State
 from muybridge.batch.journal_errors import ClaimLost, OverBudget, StillSending, Unstorable
 from muybridge.batch.limits.rate import Permits
+from muybridge_protocol.records.candidates import find_id
 
 if TYPE_CHECKING:
     from muybridge.ledger.budget import Budget, BudgetUse
@@ -80,6 +81,11 @@ class Stray:
     token: str | None
     reply_status: int | None
     reply: bytes | None = attrs.field(repr=False)
+
+    @property
+    def task_id(self) -> str | None:
+        """The id that the response names, or None."""
+        return find_id((self.reply or b"") if self.token is None else self.token.encode())
 
 
 class Journal(Protocol):

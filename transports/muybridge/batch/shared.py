@@ -68,8 +68,8 @@ class SharedReport:
         batch: The batch.
         counts: How many items are in each state, without empty states.
         entries: Its items, read from the journal on access.
-        strays: Responses that arrived too late to be recorded for their items. If one has a task
-            id, that task was paid for.
+        strays: Responses that arrived too late to be recorded for their items, except those whose
+            tasks the items have been given since. If one has a task id, that task was paid for.
         stopped: Why a worker stopped early, or "".
         over_budget: Whether it stopped because a budget is used up: the batch's own, or one of the
             client's ledger.
@@ -182,10 +182,15 @@ def report_of(batch: SharedBatch, journal: SharedJournal) -> SharedReport:
         batch=batch,
         counts=counts,
         entries=entries,
-        strays=tuple(journal.strays()),
+        strays=tuple(stray for stray in journal.strays() if not _is_adopted(journal, stray)),
         budget=journal.budget_use(),
         out=journal.out,
     )
+
+
+def _is_adopted(journal: SharedJournal, stray: Stray) -> bool:
+    """Whether the item has the task of *stray* by now."""
+    return stray.task_id is not None and stray.task_id == journal.entry(stray.number).task_id
 
 
 def open_journal(place: Place) -> SqliteJournal | SharedJournal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Container, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from muybridge_protocol.service import is_identifier, shown_id
 if TYPE_CHECKING:
     from muybridge.batch import SharedReport
     from muybridge.batch.journal_entries import Entry
+    from muybridge.batch.port import Stray
 
 _EXIT_CODES = (
     (AMBIGUOUS, (State.AMBIGUOUS,)),
@@ -153,10 +154,7 @@ def show_shared(
     if ambiguous:
         say_how_to_decide(f"--journal URL {shlex.quote(report.batch.name)}")
     for stray in report.strays:
-        say(
-            f"item {stray.number}: the response to attempt {stray.attempt} arrived after you had "
-            f"decided about the item; it would have been {stray.state}: {stray.token or 'no task'}"
-        )
+        _say_stray(stray, report, adoptable={entry.number for entry in ambiguous})
     if report.budget is not None:
         say_spent(report.budget)
     if report.out is not None:
@@ -166,6 +164,34 @@ def show_shared(
     if not invocation.json:
         answer(counted(report.counts))
     context.exit(code)
+
+
+def _say_stray(stray: Stray, report: SharedReport, *, adoptable: Container[int]) -> None:
+    """Report a response that arrived too late, and what to do about it.
+
+    Args:
+        stray: The response.
+        report: The progress of the batch.
+        adoptable: The items that may still adopt its task.
+    """
+    late = f"item {stray.number}: a response arrived after you had decided about the item"
+    if stray.task_id is None:
+        paid = stray.state in (State.SUBMITTED, State.AMBIGUOUS)
+        said = "It names no task, so check your account" if paid else "That request created no task"
+        say(f"{late}. {said}.")
+        return
+    task = shlex.quote(stray.task_id)
+    advice = f"to see it: muybridge get {task}"
+    if stray.number in adoptable:
+        batch = f"--journal URL {shlex.quote(report.batch.name)}"
+        advice += (
+            f"; to use it for this item: muybridge batch resolve {batch} {stray.number} "
+            f"--adopt {task}"
+        )
+    say(
+        f"{late}. It names task {shown_id(stray.task_id)}, which you have probably paid for; "
+        f"{advice}"
+    )
 
 
 def _named(entry: Entry) -> str:
