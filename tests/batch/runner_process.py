@@ -171,6 +171,7 @@ def _steps() -> dict[str, Callable[[], None]]:
         "arming": around(journal, "move", when=_moving("armed", "claimed")),
         "sending": around("muybridge.wire._requests_connections:Connection", "request"),
         "keeping the reply": around(record, "keep"),
+        "writing the reply down": around(journal, "move", when=_moving("armed", "armed")),
         "concluding": around(record, "conclude"),
         "writing submitted down": around(journal, "move", when=_moving("submitted")),
         "writing completed down": around(journal, "move", when=_moving("completed")),

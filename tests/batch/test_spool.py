@@ -129,7 +129,7 @@ def test_nothing_can_be_written_any_more(
     def full(*_: Any) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(ReplySlot, "keep", full)
+    monkeypatch.setattr(ReplySlot, "hold", full)
     with pytest.raises(JournalUnusable) as raised:
         run(server, horses(4), concurrency=2, patience=0.1)
     notes = " ".join(raised.value.__notes__)

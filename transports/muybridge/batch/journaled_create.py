@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from muybridge.batch.journal_entries import Entry, State
@@ -74,12 +75,8 @@ class ItemRecord:
         `conclude` raises.
         """
         status, body = response.status, response.body[:RAW_LIMIT]
-        try:
-            with suppress(ClaimLost):
-                self._move(State.ARMED, reply_status=status, reply=body)
-        except JournalUnusable as error:
-            self._spool(status, body, error)
-            raise
+        with self._held(status, body), suppress(ClaimLost):
+            self._move(State.ARMED, reply_status=status, reply=body)
 
     def conclude(self, outcome: Created, failure: TransportFailure | None = None) -> None:
         """Record the outcome of a response or a failure.
@@ -89,26 +86,38 @@ class ItemRecord:
                 same, for whoever continues with the item.
         """
         after, facts = verdict(outcome)
+        partial = b"" if failure is None else failure.partial[:RAW_LIMIT]
         if failure is not None and after is State.AMBIGUOUS:
-            facts |= {"reply_status": failure.status, "reply": failure.partial[:RAW_LIMIT]}
-        try:
+            facts |= {"reply_status": failure.status, "reply": partial}
+        # A whole response is in the journal already; the next run judges it.
+        with self._held(UNFINISHED, partial) if partial else nullcontext():
             self._move(after, **facts)
-        except JournalUnusable as error:
-            # A whole response is in the journal already; the next run judges it.
-            if failure is not None and failure.partial:
-                self._spool(UNFINISHED, failure.partial[:RAW_LIMIT], error)
-            raise
 
-    def _spool(self, status: int, body: bytes, error: JournalUnusable) -> None:
-        """Keep a response in the side file after the journal's *error*."""
+    @contextmanager
+    def _held(self, status: int, body: bytes) -> Generator[None, None, None]:
+        """Hold a response in the side file until the block has recorded it in the journal.
+
+        A database that falls silent, or a file that another process has locked, is only given up
+        after a while. Until then, this process may be killed.
+        """
         kept = KeptReply(number=self._entry.number, attempt=self._attempt, status=status, body=body)
+        with suppress(OSError):
+            self._slot.hold(kept)
         try:
-            self._slot.keep(kept)
-        except OSError:
-            # Nothing is left to write to, so the error shows it.
-            found = find_id(body)
-            task = "" if found is None else f" (task {found})"
-            error.add_note(f"The response to {self._entry.label}{task} was: {body[:1000]!r}")
+            yield
+        except JournalUnusable as error:
+            try:
+                self._slot.keep(kept)
+            except OSError:
+                # Nothing is left to write to, so the error shows it.
+                found = find_id(body)
+                task = "" if found is None else f" (task {found})"
+                error.add_note(f"The response to {self._entry.label}{task} was: {body[:1000]!r}")
+            raise
+        except ClaimLost:  # it was reported late
+            self._slot.clear()
+            raise
+        self._slot.clear()
 
     def _move(self, after: State, **facts: Any) -> None:
         """Move the armed item to *after*, or report that late if another worker has it."""

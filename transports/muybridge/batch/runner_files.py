@@ -3,8 +3,9 @@
 A runner is one process at work on a batch. As long as it lives, it holds a lock on a file of its
 own. A process that gets another runner's lock knows that it is dead, and may take over its items.
 
-A `ReplySlot` is a file that gets its full size before the first create is sent. It takes a response
-when the journal cannot, because the disk is full or another process holds it.
+A `ReplySlot` is a file that gets its full size before the first create is sent. It holds a response
+until the journal has taken it, and keeps it if the journal cannot: because the disk is full, or
+another process holds it.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class ReplySlot:
                 raise
         self.is_used: bool = False
 
-    def keep(self, reply: KeptReply) -> None:
-        """Keep *reply* durably.
+    def hold(self, reply: KeptReply) -> None:
+        """Hold *reply*, which outlasts this process, but not a power cut.
 
         Raises:
             OSError: It cannot be written here either.
@@ -86,8 +87,23 @@ class ReplySlot:
         facts = {**unstructure(reply, _FACTS), "size": len(body), "crc": zlib.crc32(body)}
         self._file.seek(0)
         write_all(self._file, json.dumps(facts).encode().ljust(_HEADER) + body)
-        os.fsync(self._file.fileno())
         self.is_used = True
+
+    def keep(self, reply: KeptReply) -> None:
+        """Keep *reply* durably.
+
+        Raises:
+            OSError: It cannot be written here either.
+        """
+        self.hold(reply)
+        os.fsync(self._file.fileno())
+
+    def clear(self) -> None:
+        """Forget the response, which is in the journal."""
+        with ignoring_errors(OSError):
+            self._file.seek(0)
+            write_all(self._file, bytes(_HEADER))
+            self.is_used = False
 
     def close(self) -> None:
         """Close the file, and remove it if it is empty."""
