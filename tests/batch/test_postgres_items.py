@@ -12,7 +12,7 @@ from muybridge.batch.journal_entries import NewItem, State
 from muybridge.batch.journal_errors import JournalUnusable
 from muybridge.ledger import Budget, Measure
 from muybridge.testing.journal_conformance import SERVICE
-from muybridge.testing.journal_conformance.any_journal import new_items
+from muybridge.testing.journal_conformance.any_journal import TOKEN, new_items
 from muybridge_protocol.estimates import parse_prices
 
 from .postgres_server import Postgres
@@ -121,3 +121,17 @@ def test_tables_are_made_by_one_process_at_a_time(postgres: Postgres, url: str) 
         with tables.beginning(db):
             assert postgres.execute(held, pid) == [(1,)]
         assert postgres.execute(held, pid) == []
+
+
+def test_a_task_of_another_batch_is_known(journal: Any, url: str) -> None:
+    """Nobody adopts a task that another batch of the same service has; elsewhere, ids differ."""
+    for name, service in (("mules", SERVICE), ("cats", "https://other.test")):
+        with PostgresJournal.create(url, name, service, new_items(1)) as other:
+            other.register(name)
+            entry = other.take(name, creates=True)
+            other.arm(entry, 1, by=name, lasts=60)
+            token = TOKEN.replace("task-1", f"{name}-task")
+            other.move(entry, State.ARMED, State.SUBMITTED, by=name, token=token)
+            assert other.label_of_task(f"{name}-task") == "item 1 (h1)"
+    assert journal.label_of_task("mules-task") == "item 1 (h1) of the batch mules"
+    assert journal.label_of_task("cats-task") is None

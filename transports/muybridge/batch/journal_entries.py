@@ -134,7 +134,7 @@ class Entry:
     @property
     def label(self) -> str:
         """What messages call it."""
-        return f"item {self.number} ({self.name})" if self.name else f"item {self.number}"
+        return label_of(self.number, self.name)
 
     @property
     def task(self) -> Task | None:
@@ -167,6 +167,11 @@ class Entry:
             return None
         task = self.task
         return find_id(self.token.encode("utf-8", "replace")) if task is None else task.id
+
+
+def label_of(number: int, name: str) -> str:
+    """Return what messages call the item *number*, whose *name* may be empty."""
+    return f"item {number} ({name})" if name else f"item {number}"
 
 
 FACTS: Final[Mapping[str, Kind]] = {

@@ -148,8 +148,11 @@ class Journal(Protocol):
         """Return the items with this name, or else the one with this number."""
         ...
 
-    def with_task(self, task_id: str) -> Entry | None:
-        """Return the item whose task has this id, or None."""
+    def label_of_task(self, task_id: str) -> str | None:
+        """Return what messages call the item whose task has this id, or None.
+
+        It may be an item of another batch that the journal knows, at the same service.
+        """
         ...
 
     def counts(self) -> dict[State, int]:

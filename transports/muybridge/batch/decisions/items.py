@@ -202,9 +202,8 @@ def find(journal: Journal, item: int | str) -> Entry:
 def _adopted(
     journal: Journal, entry: Entry, task: Task
 ) -> tuple[State, Callable[[Ledger, str], object], dict[str, Any]]:
-    other = journal.with_task(task.id)
-    if other is not None:
-        raise CannotResolve(f"task {task.id} is {other.label} already")
+    if (label := journal.label_of_task(task.id)) is not None:
+        raise CannotResolve(f"task {task.id} is {label} already")
     model = read_object(entry.body).get("model")
     adopted = attrs.evolve(
         task,

@@ -30,6 +30,7 @@ from muybridge.batch.journal_entries import (
     NewItem,
     State,
     check_step,
+    label_of,
     late_step,
     storable_facts,
     storable_texts,
@@ -245,9 +246,17 @@ class PostgresJournal:
             return []
         return self._select("AND number = %(number)s", number=int(item))
 
-    def with_task(self, task_id: str) -> Entry | None:
-        """Return the item whose task has this id, or None."""
-        return next(iter(self._select("AND task = %(task)s", task=_text(task_id))), None)
+    def label_of_task(self, task_id: str) -> str | None:
+        """Return what messages call the item whose task has this id, or None.
+
+        It may be an item of another batch of the same service.
+        """
+        rows = self._rows(schema.WITH_TASK, task=_text(task_id), service=self._service)
+        if not rows:
+            return None
+        number, name, batch = rows[0]
+        label = label_of(number, name)
+        return label if batch == self.batch else f"{label} of the batch {batch}"
 
     def counts(self) -> dict[State, int]:
         """Return how many items are in each state, without empty states."""

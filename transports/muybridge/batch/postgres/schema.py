@@ -151,6 +151,13 @@ SELECT state, sum(items)::bigint FROM muybridge_counts WHERE batch = %(batch)s
 GROUP BY state HAVING sum(items) > 0
 """
 
+WITH_TASK: Final = """
+SELECT number, items.name, batches.name
+FROM muybridge_batches AS batches JOIN muybridge_items AS items ON items.batch = batches.id
+WHERE service = %(service)s AND task = %(task)s
+ORDER BY batches.id <> %(batch)s LIMIT 1
+"""
+
 FORGET_WORKERS: Final = """
 DELETE FROM muybridge_workers AS workers
 WHERE batch = %(batch)s

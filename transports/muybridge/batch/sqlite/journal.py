@@ -225,13 +225,13 @@ class SqliteJournal:
             f"{_SELECT} WHERE name = ? AND name != '' ORDER BY number", wanted
         ) or self._select(f"{_SELECT} WHERE CAST(number AS TEXT) = ?", wanted)
 
-    def with_task(self, task_id: str) -> Entry | None:
-        """Return the item whose task has this id, or None."""
+    def label_of_task(self, task_id: str) -> str | None:
+        """Return what messages call the item whose task has this id, or None."""
         written = json.dumps(storable(task_id, str))[1:-1]
         found = self._select(
             f"{_SELECT} WHERE instr(token, ?) OR instr(token, ?) ORDER BY number", task_id, written
         )
-        return next((entry for entry in found if entry.task_id == task_id), None)
+        return next((entry.label for entry in found if entry.task_id == task_id), None)
 
     def counts(self) -> dict[State, int]:
         """Return how many items are in each state, without empty states."""

@@ -57,9 +57,8 @@ class Items(AnyJournal):
         found = [entry.number for entry in (*journal.called("h2"), *journal.called("3"))]
         WHOLE.require(found == [2, 3], "h2 is item 2, and 3 is item 3", found)
         WHOLE.require(journal.called("h9") == [], "no item is called h9", journal.called("h9"))
-        by_task = journal.with_task("task-1")
-        WHOLE.require(by_task and by_task.number == 1, "item 1 has task-1", by_task)
-        WHOLE.require(journal.with_task("task-9") is None, "no item has task-9", "one")
+        labels = [journal.label_of_task(task) for task in ("task-1", "task-9")]
+        WHOLE.require(labels == ["item 1 (h1)", None], "item 1 has task-1, none task-9", labels)
         recorded = [journal.is_recorded("a.png", besides=n) for n in (1, 2)]
         WHOLE.require(recorded == [False, True], "a.png is item 1's", recorded)
         counts = journal.counts()
