@@ -147,6 +147,13 @@ def test_an_error_says_what_to_do(error: Exception, kind: type[Exception], end: 
     assert str(failed.value) == f"the database: {error}. {wanted}{end}"
 
 
+def test_an_error_is_told_as_a_sentence() -> None:
+    """The library's line breaks, indentation and question marks do not disturb what follows."""
+    said = r"^db: is it up, here\. Nothing more is sent\."
+    with pytest.raises(JournalUnusable, match=said), connecting.telling("db"):
+        raise psycopg.OperationalError("is it up,\n\there?\n")
+
+
 def test_an_error_is_told_shortly() -> None:
     """A server may repeat a whole statement in its message."""
     with pytest.raises(JournalUnusable) as failed, connecting.telling("the database"):

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import pickle
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,8 @@ def test_the_list(kept: Kept) -> None:
     done = invoke("ambiguous", *kept.words)
     assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "item 1 (walk)")
     assert "item 1 (walk) is ambiguous: lost, or not" in done.stderr
+    named = kept.words if len(kept.words) == 1 else ["--journal", "URL", "horses"]
+    assert f"then decide: muybridge batch resolve {shlex.join(named)} ITEM --adopt" in done.stderr
     done = invoke("ambiguous", *kept.words, "--json")
     first, *others = [json.loads(line) for line in done.stdout.splitlines()]
     assert (first["number"], first["request"]["model"], len(others)) == (1, "imgb-2", 5)

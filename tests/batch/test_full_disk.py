@@ -24,7 +24,7 @@ from .billing import BillingServer
 from .conftest import Run, Work
 from .runner_process import KEY, horses
 
-FULL = "No space left on device. Make room on the disk, then run the batch again."
+FULL = "No space left on device. Make room on the disk, then run again."
 
 
 @pytest.fixture

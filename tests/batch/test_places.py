@@ -36,7 +36,7 @@ def test_equal_places_are_equal(given: str | Path, kept: str) -> None:
 def test_a_relative_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder means the same to all workers only if its path is absolute."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(WrongPlace, match="horses is another folder on each machine"):
+    with pytest.raises(WrongPlace, match="horses' is another folder on each machine"):
         place_for_all("horses")
     assert agreed_place("horses", str(tmp_path / "horses")) == "horses"
     with pytest.raises(WrongPlace, match=r"go to s3://studio, and this worker was given .*/horses"):

@@ -159,7 +159,9 @@ def test_only_what_is_new_is_counted(server: BillingServer, run: Run, tmp_path: 
     assert grown.counts == {State.DOWNLOADED: 2}
     with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
         batch.preview(horses(2, first=2), tmp_path / "out")
-    with pytest.raises(batch.InvalidBatch, match="2 items are in"):
+    with pytest.raises(
+        batch.InvalidBatch, match=r"has 2 items \(got 1\); use another folder, or leave"
+    ):
         batch.preview(horses(1), tmp_path / "out")
 
 

@@ -36,7 +36,8 @@ def test_an_unknown_amount(budget: Budget, advised: bool) -> None:  # noqa: FBT0
         check_budget(budget, [item("vidd", **body)], None)
     (problem,) = caught.value.problems
     assert problem.where == "item 1"
-    assert problem.message.endswith("because this is unknown; give its price") is advised
+    assert ("because its cost is unknown. Give its price" in problem.message) is advised
+    assert ("because its seconds are unknown. Set its length" in problem.message) is not advised
 
 
 def test_the_programs_own_precision() -> None:

@@ -92,10 +92,11 @@ def test_a_person_decides(command: Command) -> None:
         assert "item 1 (h1) is ambiguous" in done.stderr
         assert "muybridge batch resolve --journal URL horses ITEM" in done.stderr
         (task,) = server.accepted["horse 1"]
+        resuming = "muybridge worker --journal URL --batch horses"
         done = command(f"batch resolve --journal URL horses h1 --adopt {task}", server)
         assert (done.exit_code, done.stderr) == (
             0,
-            "item 1 (h1) is submitted now; to resume: muybridge worker\n",
+            f"item 1 (h1) is submitted now; to resume: {resuming}\n",
         )
         done = command("batch resolve --journal URL horses h2 --resubmit --i-may-pay-twice", server)
         assert done.exit_code == 2
@@ -199,7 +200,7 @@ def test_a_budget(command: Command, server: BillingServer) -> None:
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (3, "1 queued, 1 downloaded\n")
     assert "stopped: " in done.stderr
-    assert "0 of the limit of 1 create is left" in done.stderr
+    assert "none of the limit of 1 create is left" in done.stderr
     done = command("batch status --journal URL horses")
     assert "the limit of 1 create: 1 spent" in done.stderr
     done = command("batch status --journal URL horses --json")
@@ -231,7 +232,7 @@ def test_a_budget_of_the_ledger(
     done = command(WORKER)
     assert (done.exit_code, done.stdout) == (3, "1 queued, 1 downloaded\n")
     (said,) = (line for line in done.stderr.splitlines() if line.startswith("stopped: "))
-    assert "0 of the limit of 1 create is left. Raise the limit" in said
+    assert "none of the limit of 1 create is left. Raise the limit" in said
     done = command(f"{WORKER} --json")
     assert done.exit_code == json.loads(done.stdout.splitlines()[-1])["exit_code"] == 3
     monkeypatch.setenv("MUYBRIDGE_MAX_CREATES", "2")
@@ -251,7 +252,7 @@ def test_a_place_for_results(command: Command, server: BillingServer, tmp_path: 
     done = command("worker --journal URL --batch horses --out elsewhere")
     assert (done.exit_code, server.requests) == (2, 0)
     assert f"The results of this batch go to {out}, and this worker was given" in done.stderr
-    assert "Leave --out away" in done.stderr
+    assert "Omit --out" in done.stderr
     done = command("batch status --journal URL horses")
     assert (done.stdout, done.stderr) == ("2 queued\n", f"results go to {out}\n")
     done = command("worker --journal URL --batch horses --poll-interval 0.01")
@@ -259,6 +260,19 @@ def test_a_place_for_results(command: Command, server: BillingServer, tmp_path: 
     assert {path.name for path in out.glob("*.png")} == {"h1.png", "h2.png"}
     done = command("batch status --journal URL horses --json")
     assert json.loads(done.stdout)["out"] == str(out)
+
+
+def test_another_file(command: Command, tmp_path: Path) -> None:
+    """Items that differ from the batch's, or are missing, are refused with what to do instead."""
+    assert command("batch submit FILE --journal URL --name horses").exit_code == 0
+    (tmp_path / "fewer.jsonl").write_text(json.dumps(horses(1)[0]))
+    (tmp_path / "other.jsonl").write_text(json.dumps({**horses(1)[0], "prompt": "A mule"}))
+    for file, said in (("fewer", "has 2 items (got 1)"), ("other", "differs from")):
+        done = command(f"batch submit {tmp_path / file}.jsonl --journal URL --name horses")
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert "use another name, or submit the same items as before" in done.stderr
+        assert "folder" not in done.stderr
 
 
 def test_a_place_is_needed(command: Command, server: BillingServer) -> None:

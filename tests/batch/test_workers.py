@@ -159,7 +159,7 @@ def test_a_budget_holds_for_all_workers(
     batch.submit(shared, horses(4), service, budget=Budget(creates=3))
     report = work(server, shared, creates=2)
     assert report.counts == {State.QUEUED: 1, State.DOWNLOADED: 3}
-    assert "it needs 1 create, and 0 of the limit of 3 creates is left" in report.stopped
+    assert "it needs 1 create, and none of the limit of 3 creates is left" in report.stopped
     assert report.budget is not None
     assert report.budget.spent[Measure.CREATES] == 3
     assert work(server, shared).counts == report.counts

@@ -26,8 +26,8 @@ prices = [{{model = "textg-2.5-pro", {}}}]
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        (("--max-creates", "2"), "0 of the limit of 2 creates is left"),
-        (("--max-pictures", "2", "--per", "day"), "0 of the limit of 2 pictures a day is left"),
+        (("--max-creates", "2"), "none of the limit of 2 creates is left"),
+        (("--max-pictures", "2", "--per", "day"), "none of the limit of 2 pictures a day is left"),
         (("--max-cost", "0.6", "--prices", "prices.toml"), "0.1 of the limit of 0.6 in cost"),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_limit_on_text(invoke: Invoke, settings: dict[str, str]) -> None:
     assert invoke(*words, env=env).exit_code == 0
     ended = invoke(*words, env=env)
     assert ended.exit_code == 3
-    assert "0 of the limit of 1 text call is left" in ended.stderr
+    assert "none of the limit of 1 text call is left" in ended.stderr
 
 
 def test_a_limit_on_a_batch(invoke: Invoke, settings: dict[str, str]) -> None:

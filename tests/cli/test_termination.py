@@ -62,10 +62,11 @@ def test_a_create_is_waited_for(start: Start, number: signal.Signals, words: tup
         process = start(*words, "--json", env=service.settings)
         assert holding.asked.wait(20)
         process.send_signal(number)
-        read_until(process, "muybridge: waiting for the response to a paid request")
+        waiting = read_until(process, "muybridge: waiting for the response to a paid request")
         holding.go_on.set()
         stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, service.posts) == (128 + number, 1)
+    assert waiting.endswith(f"; send {number.name} again to stop at once\n")
     assert "task task-1\n" in stderr
     assert (
         f"error: Interrupted by {number.name}. Task task-1 continues; you can resume it." in stderr

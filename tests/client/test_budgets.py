@@ -108,7 +108,7 @@ def test_a_limit_is_kept(make_client: MakeClient, world: World, ledger: Path, wa
     paid = len(world.posts)
     assert paid == sum(limits.values())
     with pytest.raises(
-        OverBudget, match=r"and 0 of the limit of . .* is left\. Raise the limit.*\. Nothing was"
+        OverBudget, match=r"and none of the limit of . .* is left\. Raise the limit.*\. Nothing was"
     ):
         pay(client)
     assert len(world.posts) == paid
@@ -318,7 +318,7 @@ def test_a_limit_on_cost(make_client: MakeClient, world: World, ledger: Path) ->
     client = make_client(world, budget=Budget(cost="0.12"), ledger=ledger, prices=prices)
     for _ in range(3):
         client.create(image())
-    with pytest.raises(OverBudget, match=r"it needs 0\.04 in cost, and 0 of the limit of 0\.12"):
+    with pytest.raises(OverBudget, match=r"it needs 0\.04 in cost, and none of the limit of 0\.12"):
         client.create(image())
     with pytest.raises(OverBudget, match="its cost is unknown"):
         client.create(ImgbRequest(model="imgb-2", prompt="a horse"))
@@ -343,11 +343,11 @@ def test_a_limit_on_seconds_and_pictures(
     """Pictures and seconds of video are counted apart; one does not use up the other."""
     client = make_client(world, budget=Budget(pictures=1, seconds=5), ledger=ledger)
     client.create(image())
-    with pytest.raises(OverBudget, match="it needs 1 picture, and 0 of"):
+    with pytest.raises(OverBudget, match="it needs 1 picture, and none of"):
         client.create(image())
     video = VideosRequest(model="videos", prompt="a horse", duration=5)
     client.create(video)
-    with pytest.raises(OverBudget, match="it needs 5 seconds, and 0 of"):
+    with pytest.raises(OverBudget, match="it needs 5 seconds, and none of"):
         client.create(video)
     assert len(world.posts) == 2
 
@@ -368,7 +368,7 @@ def test_a_limit_that_is_lowered(make_client: MakeClient, world: World, ledger: 
     for prompt in ("a horse", "another horse", "a third horse"):
         make_client(world, ledger=ledger).create(image(prompt))
     client = make_client(world, budget=Budget(creates=1), ledger=ledger)
-    with pytest.raises(OverBudget, match="and 0 of the limit of 1 create is left"):
+    with pytest.raises(OverBudget, match="and none of the limit of 1 create is left"):
         client.create(image())
 
 
@@ -399,7 +399,7 @@ def test_the_environment_limits_every_client(
     make_client(world).create(image())
     client = make_client(world, budget=Budget(creates=10))
     client.create(image())
-    with pytest.raises(OverBudget, match="0 of the limit of 2 creates is left"):
+    with pytest.raises(OverBudget, match="none of the limit of 2 creates is left"):
         client.create(image())
     with pytest.raises(OverBudget):
         make_client(world).create(image())

@@ -223,7 +223,7 @@ def check_service(journal: Journal, service: str) -> None:
     if journal.service != service:
         raise WrongService(
             f"The batch in {journal.name} was begun at {journal.service}, and this is {service}: "
-            "its tasks are not known here. Use that service, or another folder."
+            "its tasks are not known here. Use that service, or begin another batch."
         )
 
 
@@ -248,12 +248,20 @@ def check_same_items(journal: Journal, items: CheckedItems) -> int:
         same = (entry.name, entry.family) == (item.name, item.family)
         if not same or json.loads(entry.body) != item.body:
             problem = f"differs from the batch in {journal.name}, which has been begun"
-            advice = "use another folder, or leave the file out to resume that one"
-            raise InvalidBatch([BatchProblem(f"item {entry.number}", "", f"{problem}; {advice}")])
+            said = f"{problem}; {_instead(journal)}"
+            raise InvalidBatch([BatchProblem(f"item {entry.number}", "", said)])
     if len(items) < known:
-        problem = f"{known} items are in {journal.name}, and {len(items)} in what is given"
-        raise InvalidBatch([BatchProblem("the batch", "", problem)])
+        problem = f"{journal.name} has {known} items (got {len(items)})"
+        said = f"{problem}; {_instead(journal)}"
+        raise InvalidBatch([BatchProblem("the batch", "", said)])
     return known
+
+
+def _instead(journal: Journal) -> str:
+    """Return what to do with items that are not those of the journal."""
+    if journal.lease is None:
+        return "use another folder, or leave the file out to resume that one"
+    return "use another name, or submit the same items as before, with new ones at the end"
 
 
 def add_new(journal: Journal, items: CheckedItems) -> None:

@@ -66,7 +66,7 @@ class ReplySlot:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with unusable(path, "Make room on the disk, then run the batch again."):
+        with unusable(path, "Make room on the disk, then run again."):
             self._file = _create(path)
             try:
                 write_all(self._file, bytes(_SIZE))
@@ -232,7 +232,7 @@ class DeadRunner:
             with unusable(
                 path,
                 "It may hold the response to a paid request. Nothing was sent. Make the file "
-                "readable, then run the batch again.",
+                "readable, then run again.",
             ):
                 data = path.read_bytes()
             if (kept := _read_slot(data)) is not None:

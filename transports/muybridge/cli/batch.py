@@ -287,7 +287,8 @@ def status(
     """Show the state of a batch, and rewrite its contact sheet.
 
     With --json: {event: summary, ok, exit_code, counts, items, sheet}. With --journal, items are
-    those that need a decision, and strays replaces sheet.
+    those that need a decision, and strays replaces sheet; budgets is added if the batch has a
+    budget, and out if it has a place for results.
     """
     from muybridge import batch as batches  # noqa: PLC0415  it loads the HTTP libraries
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from muybridge.cli.batch_places import in_database, in_folder, place_of
+from muybridge.cli.batch_places import in_database, in_folder, place_of, words_of
 from muybridge.cli.batch_progress import entry_record
-from muybridge.cli.batch_reports import journal_errors, say_reasons
+from muybridge.cli.batch_reports import journal_errors, say_how_to_decide, say_reasons
 from muybridge.cli.invocation import Invocation, pass_invocation
 from muybridge.cli.options import JSON
 from muybridge.cli.suggestions import files
@@ -52,8 +52,9 @@ def ambiguous(
             document({**entry_record(entry), "request": read_object(entry.body)})
         else:
             answer(entry.label)
-    if not invocation.json:
+    if found and not invocation.json:
         say_reasons(found)
+        say_how_to_decide(words_of(folder, journal))
 
 
 @click.command(params=[JSON])
@@ -127,18 +128,17 @@ def resolve(
             else:
                 entry = batches.resubmit(place, item, i_may_pay_twice=i_may_pay_twice)
             decided = (entry,)
-    _show(invocation, decided, folder, single=table is None, shared=journal is not None)
+    name = shlex.quote(folder)
+    run = f"worker --journal URL --batch {name}" if journal else f"batch run --out {name}"
+    _show(invocation, decided, again=f"muybridge {run}", single=table is None)
 
 
-def _show(
-    invocation: Invocation, decided: tuple[Entry, ...], folder: str, *, single: bool, shared: bool
-) -> None:
+def _show(invocation: Invocation, decided: tuple[Entry, ...], *, again: str, single: bool) -> None:
     """Report what was decided, and the command that acts on it."""
     records = [entry_record(entry) for entry in decided]
     if invocation.json:
         document({"ok": True, "item": records[0]} if single else {"ok": True, "items": records})
         return
-    again = "muybridge worker" if shared else f"muybridge batch run --out {shlex.quote(folder)}"
     for entry in decided if single else ():
         say(f"{entry.label} is {entry.state} now; to resume: {again}")
     if not single:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,3 +32,9 @@ def place_of(folder: str, journal: str | None) -> Place:
     from muybridge.batch import SharedBatch  # noqa: PLC0415  only where it is needed
 
     return folder if journal is None else SharedBatch(journal, folder)
+
+
+def words_of(folder: str, journal: str | None) -> str:
+    """Return the same as words of the command, without the address, which may have a password."""
+    named = shlex.quote(folder)
+    return named if journal is None else f"--journal URL {named}"

@@ -101,7 +101,7 @@ _ARGUMENTS: Mapping[str, str] = {
     "is in the error's `chunks`": "is on stdout",
     "give api_key": "give --api-key-file",
     "give out": "give --out",
-    "Use out=None": "Leave --out away",
+    "Use out=None": "Omit --out",
     "give mime_type, such as image/png": "use a picture or video",
     "although its name says so; give mime_type": "although its name says so; use another file",
     ALLOWED: "--allow-inline",

@@ -96,7 +96,7 @@ def submit(
 @click.option("--batch", "name", required=True, metavar="NAME", help="The name of the batch.")
 @click.option(
     "--out",
-    metavar="DIR",
+    metavar="PLACE",
     help="Where results go: a folder on this machine, or s3://BUCKET/PREFIX [default: the place "
     "that the batch was submitted with].",
 )
@@ -132,7 +132,8 @@ def worker(
     or one of the environment's limits, such as MUYBRIDGE_MAX_CREATES.
 
     With --json: one JSON object per line on stdout for each event of this worker, and finally
-    {event: summary, ok, exit_code, counts, items, strays}, whose items need a decision.
+    {event: summary, ok, exit_code, counts, items, strays}, whose items need a decision, with
+    budgets if the batch has a budget, and with out if it has a place for results.
     """
     from muybridge import Client  # noqa: PLC0415  it loads the HTTP libraries
     from muybridge import batch as batches  # noqa: PLC0415  the same

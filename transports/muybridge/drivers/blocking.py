@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -15,7 +16,7 @@ from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 import attrs
 
 from muybridge.clock import Clock, SystemClock
-from muybridge.drivers.interrupts import hold_interrupts, tell, waiting_for
+from muybridge.drivers.interrupts import Terminated, hold_interrupts, tell, waiting_for
 from muybridge.drivers.notes import note_outcome
 from muybridge.wire.transport import StreamedReply, Transport
 from muybridge_protocol.http import HttpHead, HttpRequest
@@ -186,7 +187,8 @@ class BlockingTeam:
         """
         with hold_interrupts(when=not isinstance(error, KeyboardInterrupt)) as held:
             if self._paid and isinstance(error, KeyboardInterrupt):
-                tell(waiting_for(self._paid))
+                number = error.number if isinstance(error, Terminated) else signal.SIGINT
+                tell(waiting_for(self._paid, number))
             self._wait_while(lambda: self._paid > 0, math.inf)
             self._dismiss()
             self._wait_while(lambda: self._unfinished > 0, _GRACE)

@@ -153,7 +153,7 @@ class _Interrupts:
             usual(number, frame)
             return  # trio's raises later
         self._pressed = number
-        tell(waiting_for(1))
+        tell(waiting_for(1, number))
         if _main_task_of(usual) is not None:
             usual(number, frame)
 
@@ -185,12 +185,18 @@ def stops_at_once(event_loop: object) -> bool:
     return event_loop is _interrupts.stopped
 
 
-def waiting_for(paid: int) -> str:
-    """Return the message for the time while *paid* requests are awaited."""
+def waiting_for(paid: int, number: int = signal.SIGINT) -> str:
+    """Return the message for the time while *paid* requests are awaited.
+
+    Args:
+        paid: How many requests.
+        number: The signal that arrived.
+    """
     what, whose = "the response to a paid request", "its id is"
     if paid > 1:
         what, whose = f"the responses to {paid} paid requests", "their ids are"
-    return f"waiting for {what}, so that {whose} not lost; press Ctrl-C again to stop at once"
+    again = "press Ctrl-C" if number == signal.SIGINT else f"send {signal.Signals(number).name}"
+    return f"waiting for {what}, so that {whose} not lost; {again} again to stop at once"
 
 
 def left_unread(paid: int) -> str:

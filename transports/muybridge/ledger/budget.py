@@ -45,7 +45,7 @@ _SINGULAR: Final = {
     Measure.CALLS: "text call",
 }
 
-_KNOWN_BY: Final = {
+KNOWN_BY: Final = {
     Measure.COST: "Give its price (prices, --prices or MUYBRIDGE_PRICES)",
     Measure.SECONDS: "Set its length",
 }
@@ -158,7 +158,7 @@ class Budget:
             named = self.named(measure)
             theirs = "cost is" if measure is Measure.COST else f"{measure} are"
             if needs is None:
-                advice = _KNOWN_BY.get(measure, "Leave that limit out")
+                advice = KNOWN_BY.get(measure, "Leave that limit out")
                 if measure is Measure.COST and wanted[Measure.CALLS]:
                     advice = _KNOWN_BEFORE
                 return f"{named} cannot be checked, because its {theirs} unknown. {advice}"
@@ -170,7 +170,8 @@ class Budget:
                     "unknown. Use another ledger, or leave that limit out"
                 )
             if EXACT.add(used, needs) > limit:
-                left = _plain(max(Decimal(0), EXACT.subtract(limit, used)))
+                rest = EXACT.subtract(limit, used)
+                left = _plain(rest) if rest > 0 else "none"
                 wait = f", or wait for the next {self.per}" if self.per else ""
                 return (
                     f"it needs {_told(needs, measure)}, and {left} of {named} is left. Raise the "

@@ -24,7 +24,7 @@ import attrs
 from muybridge.batch.items import BatchProblem, InvalidBatch
 from muybridge.batch.journal_entries import NewItem
 from muybridge.batch.journal_errors import OverBudget
-from muybridge.ledger.budget import Amounts, Budget, BudgetUse, Measure
+from muybridge.ledger.budget import KNOWN_BY, Amounts, Budget, BudgetUse, Measure
 from muybridge_protocol.estimates import PriceList, Sum, estimate_of
 from muybridge_protocol.families import find_family
 
@@ -149,8 +149,9 @@ def check_budget(budget: Budget | None, items: Iterable[NewItem], prices: PriceL
         needs = needs_of(item, prices)
         missing = [one for one in limited if needs[one] is None]
         for one in missing:
-            advice = "; give its price" if one is Measure.COST else ""
-            said = f"{budget.named(one)} cannot be checked, because this is unknown{advice}"
+            theirs = "cost is" if one is Measure.COST else f"{one} are"
+            said = f"{budget.named(one)} cannot be checked, because its {theirs} unknown"
+            said += f". {KNOWN_BY.get(one, 'Leave that limit out')}"
             problems.append(BatchProblem(f"item {number}", one.value, said))
     if problems:
         raise InvalidBatch(problems)

@@ -187,4 +187,4 @@ def _parts(url: str) -> dict[str, Any]:
 
 
 def _said(error: psycopg.Error) -> str:
-    return readable(str(error).strip(), 500).rstrip(".")
+    return readable(" ".join(str(error).split()), 500).rstrip(".?!")

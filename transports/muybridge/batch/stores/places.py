@@ -82,7 +82,7 @@ def place_for_all(out: str | os.PathLike[str]) -> str:
     whole = _whole(out)
     if not is_in_s3(out) and not Path(out).is_absolute():
         raise WrongPlace(
-            f"{os.fspath(out)} is another folder on each machine. Nothing was sent: give out as "
+            f"{os.fspath(out)!r} is another folder on each machine. Nothing was sent: give out as "
             "s3://BUCKET/PREFIX or as an absolute path, or start each worker with its own folder."
         )
     return whole
