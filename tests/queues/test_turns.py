@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from batch.billing import PNG, BillingServer
+from batch.billing import PNG, BillingServer, Fault
 from muybridge import batch
 from muybridge.batch import SharedBatch, State
 from muybridge.workers.messages import TASK
@@ -165,6 +165,33 @@ def test_many_kills(pool: str, kill: Kill) -> None:
     """The same holds for many kills."""
     found = kill(pool, 150)
     assert found.is_clean, found
+
+
+@pytest.mark.parametrize("broker", ["Redis"], indirect=True)
+def test_a_batch_outlasts_a_failure_of_the_service(
+    nursery: Nursery, folder: Path, shared: SharedBatch, broker: Broker
+) -> None:
+    """One message finishes a batch, although the service refuses every request at first."""
+    refused = iter([Fault.UNAUTHORIZED] * 4)
+    with BillingServer(lambda _: next(refused, Fault.NONE)) as server:
+        submit(server, shared, 3)
+        sender(broker).send_task(TASK, ("horses",))
+        worker = nursery.start(
+            folder=str(folder), url=server.url, database=shared.url, broker=broker.settings,
+            pool="prefork", pause=1,
+        )  # fmt: skip
+        try:
+            ends = time.monotonic() + 60
+            while not is_over(shared):
+                assert time.monotonic() < ends, last_output(folder)
+                time.sleep(0.05)
+        finally:
+            kill_all(worker)
+            nursery.wait()
+    assert batch.shared_status(shared).counts == {State.DOWNLOADED: 3}
+    assert "Batch 'horses' continues in 1 s: The service refused the request" in (
+        last_output(folder)
+    )
 
 
 @pytest.mark.parametrize(

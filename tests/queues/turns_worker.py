@@ -56,6 +56,7 @@ def work(
     most: int = 0,
     pace: float = 0.0,
     slots: int = 2,
+    pause: int | None = None,
 ) -> int:
     """Work on the queue of *broker* until this process is killed.
 
@@ -68,6 +69,7 @@ def work(
         most: How many kills there are.
         pace: The fewest seconds between kills on a rampage, which has pauses as well, or 0.
         slots: How many turns it takes at once.
+        pause: Seconds until the next turn if one could do nothing more, or None for the default.
     """
     place = Path(folder)
     lead(place)
@@ -81,6 +83,9 @@ def work(
     )
     app: Any = import_module("muybridge.workers.celery_app").app
     app.conf.update(broker)
+    if pause is not None:
+        turns: Any = import_module("muybridge.workers.turns")
+        turns.PAUSE = pause
     if pace:
         tasks: Any = import_module("muybridge.workers.celery_app")
         tasks.work = partial(tasks.work, lease=LEASE)

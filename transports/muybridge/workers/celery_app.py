@@ -5,8 +5,8 @@
 
 A message that is lost costs time, and one that is repeated costs a look at the journal: items are
 leased there, and each create is armed there, whatever the queue does. A turn ends after ten
-minutes, so that a worker can be stopped and other batches get their turn. If the batch is not
-finished then, the task queues the next turn.
+minutes, so that a worker can be stopped and other batches get their turn. As long as workers can do
+something for the batch, the task queues the next turn: with a pause if something was away.
 
 The key, the journal's address and the place for results are read from the worker's environment
 when a turn begins. They are in no message, no result and no setting of Celery's, which its remote
@@ -22,10 +22,11 @@ from typing import Any, Final
 
 from muybridge.batch import SharedBatch, work
 from muybridge.batch.journal_errors import JournalAway
-from muybridge.batch.stores.port import StoreAway
+from muybridge.batch.stores.port import StoreUnusable
 from muybridge.client import Client
 from muybridge.workers.environment import WorkerMisconfigured, WorkerSettings
 from muybridge.workers.messages import TASK, Refused, check_batch, check_message
+from muybridge.workers.turns import PAUSE, TurnLog, delay_after
 from muybridge_protocol.errors import MuybridgeError
 
 try:
@@ -39,8 +40,6 @@ except ImportError as _missing:
     ) from _missing
 
 QUEUE: Final = "muybridge"
-_WHILE_AWAY: Final = 60
-"""Seconds until the next turn, if the database or the store is away."""
 
 app: Any = _celery.Celery("muybridge")
 app.conf.update(
@@ -81,32 +80,46 @@ def careful(task: Any, application: Any, consumer: Any) -> Any:
 app.Task.Strategy = f"{__name__}:careful"
 
 
-def _take_turn(self: Any, batch: str) -> dict[str, int]:
-    """Take a turn at a batch, and queue the next one if it is not finished.
+def _take_turn(self: Any, batch: str) -> None:
+    """Take a turn at a batch, and queue the next one if workers can still do something.
 
     Args:
         self: The task.
         batch: The name of the batch.
     """
+    log = TurnLog(check_batch(batch))
+    try:
+        delay = _work(batch, log)
+        if delay is not None:
+            # A retry of this message would count towards Celery's limit.
+            self.apply_async((batch,), countdown=delay)
+    except Exception as error:
+        log.stopped(error)
+        raise
+
+
+def _work(batch: str, log: TurnLog) -> int | None:
+    """Work on a batch, and return the seconds until the next turn, or None if there is none."""
     settings = WorkerSettings.read(os.environ)
-    shared = SharedBatch(settings.journal, check_batch(batch))
-    began = time.monotonic()
+    ends_at = time.monotonic() + settings.seconds
     try:
         with Client() as client:
             report = work(
                 client,
-                shared,
+                SharedBatch(settings.journal, batch),
                 settings.out,
                 creates=settings.creates,
                 concurrency=settings.concurrency,
+                on_event=log.event,
                 spool=settings.spool,
                 seconds=settings.seconds,
             )
-    except (JournalAway, StoreAway) as error:
-        raise self.retry(exc=error, countdown=_WHILE_AWAY, max_retries=None) from None
-    if time.monotonic() - began >= settings.seconds and not (report.stopped or report.done):
-        self.apply_async((batch,))
-    return {str(state): count for state, count in report.counts.items()}
+    except (JournalAway, StoreUnusable) as error:
+        log.away(error, PAUSE)
+        return PAUSE
+    delay = delay_after(report, timed_out=time.monotonic() >= ends_at)
+    log.end(report, delay)
+    return delay
 
 
 take_turn: Any = app.task(_take_turn, name=TASK, bind=True)
