@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from muybridge import Client, batch
@@ -264,6 +265,18 @@ def test_a_late_response_belongs_to_its_item(
     assert states == [State.AMBIGUOUS]
     assert (report.counts, report.strays) == ({State.DOWNLOADED: 1}, ())
     assert (server.posts, server.doubles) == (1, [])
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "\x1b[2J", "\ud83d"])
+def test_names_that_cannot_be_shown(server: BillingServer, shared: SharedBatch, name: str) -> None:
+    """No batch is begun under a name that is empty, very long or not printable."""
+    with pytest.raises(batch.InvalidBatch, match="the name: it must have 1 to 200 characters"):
+        submit(server, attrs.evolve(shared, name=name), 1)
+
+
+def test_the_longest_name(server: BillingServer, shared: SharedBatch) -> None:
+    """A batch may have a name of 200 characters."""
+    assert submit(server, attrs.evolve(shared, name="ß" * 200), 1).counts == {State.QUEUED: 1}
 
 
 def test_a_late_response_that_nobody_waits_for_is_kept(

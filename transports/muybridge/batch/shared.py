@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from muybridge.batch.entries import Entries
 from muybridge.batch.events import SETTLED
-from muybridge.batch.items import Source, checked_items
+from muybridge.batch.items import BatchProblem, InvalidBatch, Source, checked_items
 from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.limits.rate import check_rate
 from muybridge.batch.opening import add_new, check_service
@@ -34,7 +34,7 @@ class SharedBatch:
     Args:
         url: The database: `postgresql://USER@HOST/DATABASE`. Keep the password in a `.pgpass` file,
             or in `PGPASSWORD`.
-        name: The batch's name.
+        name: The batch's name, of 1 to 200 printable characters.
     """
 
     url: str = attrs.field(repr=False)
@@ -54,6 +54,15 @@ class SharedBatch:
         from muybridge.batch.postgres import LEASE, PostgresJournal  # noqa: PLC0415  an extra
 
         return PostgresJournal(self.url, self.name, lease=LEASE if lease is None else lease)
+
+
+LONGEST_NAME: Final = 200
+"""Longest name of a batch in a database, in characters."""
+
+
+def is_batch_name(name: object) -> bool:
+    """Whether *name* may be that of a batch in a database: it is shown and typed in one line."""
+    return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
 
 
 Place = str | os.PathLike[str] | SharedBatch
@@ -131,8 +140,8 @@ def submit(
             needs its own. Running workers keep the old place.
 
     Raises:
-        InvalidBatch: Some items are not valid, or differ from those that the batch has, or a budget
-            cannot be kept.
+        InvalidBatch: Some items are not valid, or differ from those that the batch has, a budget
+            cannot be kept, or the name does not have 1 to 200 printable characters.
         JournalUnusable: The database cannot be used; `WrongService` if its tasks are elsewhere.
         ValueError: The rate is not above 0, the budget is one for a day or a month, or the place
             for results (`WrongPlace`) is not the same for every worker.
@@ -141,6 +150,9 @@ def submit(
     from muybridge.batch.limits.spending import check_budget  # noqa: PLC0415  few batches have one
     from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
 
+    if not is_batch_name(batch.name):
+        said = f"it must have 1 to {LONGEST_NAME} characters, all of them printable"
+        raise InvalidBatch([BatchProblem("the name", "", said)])
     check_rate(rate)
     place = None if out is None else place_for_all(out)
     named = service.require_base_url()

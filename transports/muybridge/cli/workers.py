@@ -30,7 +30,7 @@ from muybridge.drivers.interrupts import ignoring_signals
 @click.command(params=[JSON, *BATCH_LIMITS, PRICES, *CONNECTION])
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--journal", required=True, metavar="URL", help=JOURNAL)
-@click.option("--name", required=True, help="The name of the batch.")
+@click.option("--name", required=True, help="The name of the batch, of at most 200 characters.")
 @click.option(
     "--out",
     metavar="PLACE",
