@@ -149,9 +149,9 @@ def test_an_error_says_what_to_do(error: Exception, kind: type[Exception], end: 
 
 def test_an_error_is_told_as_a_sentence() -> None:
     """The library's line breaks, indentation and question marks do not disturb what follows."""
-    said = r"^db: is it up, here\. Nothing more is sent\."
+    said = r"^db: FATAL: refused; Is it up\. Nothing more is sent\."
     with pytest.raises(JournalUnusable, match=said), connecting.telling("db"):
-        raise psycopg.OperationalError("is it up,\n\there?\n")
+        raise psycopg.OperationalError("FATAL:  refused\n\tIs it up?\n")
 
 
 def test_an_error_is_told_shortly() -> None:

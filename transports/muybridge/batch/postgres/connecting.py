@@ -187,4 +187,5 @@ def _parts(url: str) -> dict[str, Any]:
 
 
 def _said(error: psycopg.Error) -> str:
-    return readable(" ".join(str(error).split()), 500).rstrip(".?!")
+    lines = (" ".join(line.split()) for line in str(error).strip().splitlines())
+    return readable("; ".join(lines), 500).rstrip(".?!")
