@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from muybridge.workers.environment import TURN, WorkerMisconfigured, WorkerSettings
 from muybridge.workers.messages import TASK, Refused, check_message
 
+NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)
 HEADERS = {"task": TASK, "id": "1", "timelimit": [None, None], "retries": 0}
 EMBEDDED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 BODY: list[Any] = [["horses"], {}, EMBEDDED]
@@ -21,16 +23,55 @@ def check(
     headers: Mapping[str, object] = HEADERS,
     body: Any = BODY,
     content_type: str = "application/json",
-) -> None:
+) -> dict[str, object]:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    check_message(headers, raw, content_type, "utf-8")
+    return check_message(headers, raw, content_type, "utf-8", NOW)
+
+
+ACCEPTED = {
+    "lang": "py",
+    "task": TASK,
+    "id": "1",
+    "eta": None,
+    "retries": 0,
+    "argsrepr": "('horses',)",
+    "kwargsrepr": "{}",
+    "ignore_result": True,
+}
 
 
 def test_the_message_that_is_accepted() -> None:
-    """A message that names a batch is accepted, also when it is repeated."""
-    check()
-    check({**HEADERS, "retries": 3, "eta": "2026-11-23T10:00:00+00:00"})
-    check({"task": TASK}, [["horses"], {}, {}])
+    """A message that names a batch is accepted, at once or after a pause."""
+    assert check() == ACCEPTED
+    assert check({"task": TASK, "id": "1"}, [["horses"], {}, {}]) == ACCEPTED
+    later = "2026-11-23T10:01:00+00:00"
+    for eta, begins in [
+        (later, later),
+        ("2026-11-23T12:01:00+02:00", later),
+        ("2026-11-23T10:01:00", later),
+        ("2026-11-23T09:59:00+00:00", None),
+    ]:
+        assert check({**HEADERS, "eta": eta}) == {**ACCEPTED, "eta": begins}
+
+
+def test_headers_without_an_effect() -> None:
+    """Headers that a turn does not need are dropped, also those that Celery would act upon."""
+    more = {
+        "traceparent": "00-1-2-01",
+        "ignore_result": False,
+        "shadow": "another\ntask",
+        "argsrepr": "two\nlines",
+        "chain": [{"task": TASK}],
+        "callbacks": [{"task": TASK}],
+    }
+    assert check({**HEADERS, **more}, [["horses"], {}, {}]) == ACCEPTED
+
+
+def nested(depth: int) -> Any:
+    value: Any = ""
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 FORGED: list[tuple[dict[str, Any], str]] = [
@@ -50,6 +91,25 @@ FORGED: list[tuple[dict[str, Any], str]] = [
     ({"body": [["horses"], {"out": "s3://mine"}, {}]}, "not the name of a batch"),
     ({"body": {"task": TASK, "args": ["horses"]}}, "not the name of a batch"),
     ({"body": [["horses"], {}, {"chain": [{"task": TASK}]}]}, "other tasks afterwards"),
+    ({"body": [["horses"], {}, {"is_eager": True}]}, "not that of a turn"),
+    ({"headers": {"task": TASK}}, "its id"),
+    ({"headers": {**HEADERS, "id": "1]\nTask muybridge.take_turn[2"}}, "its id"),
+    ({"headers": {**HEADERS, "id": "1" * 101}}, "its id"),
+    ({"headers": {**HEADERS, "id": ["1"]}}, "its id"),
+    ({"headers": {**HEADERS, "retries": "many"}}, "it is a retry"),
+    ({"headers": {**HEADERS, "retries": 3}}, "it is a retry"),
+    ({"headers": {**HEADERS, "retries": False}}, "it is a retry"),
+    ({"headers": {**HEADERS, "retries": None}}, "it is a retry"),
+    ({"headers": {**HEADERS, "eta": "2999-01-01T00:00:00+00:00"}}, "more than an hour"),
+    ({"headers": {**HEADERS, "eta": "2026-11-23T11:00:01+00:00"}}, "more than an hour"),
+    ({"headers": {**HEADERS, "eta": "9999-12-31T23:59:59-14:00"}}, "not a time"),
+    ({"headers": {**HEADERS, "eta": "0001-01-01T00:00:00+14:00"}}, "not a time"),
+    ({"headers": {**HEADERS, "eta": "tomorrow"}}, "not a time"),
+    ({"headers": {**HEADERS, "eta": 7}}, "not a time"),
+    ({"headers": {**HEADERS, "expires": "2026-11-23T11:00:01+00:00"}}, "it expires"),
+    ({"headers": {**HEADERS, "compression": "application/x-gzip"}}, "it is compressed"),
+    ({"headers": {**HEADERS, "x": "x" * 9000}}, "the limit is 8192"),
+    ({"headers": {**HEADERS, "x": nested(200_000)}}, "nested too deeply"),
 ]
 
 

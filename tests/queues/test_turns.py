@@ -202,7 +202,7 @@ def test_a_batch_outlasts_a_failure_of_the_service(
 def test_messages_of_others(
     nursery: Nursery, folder: Path, server: BillingServer, shared: SharedBatch, broker: Broker
 ) -> None:
-    """Forged messages are refused, the worker goes on, and the key is written nowhere."""
+    """Forged messages are refused, the worker goes on, and no key or error is stored."""
     submit(server, shared, 2)
     app = sender(broker)
     app.conf.update(accept_content=["json", "pickle"])
@@ -213,11 +213,19 @@ def test_messages_of_others(
     app.send_task(TASK, ("horses",), {"out": "/tmp"})  # noqa: S108  it is refused
     app.send_task(TASK, ("horses",), time_limit=0.1)
     app.send_task(TASK, ("horses",), chain=[app.signature(TASK, ("horses",))])
-    app.send_task(TASK, ("mules",))
+    app.send_task(TASK, ("horses",), task_id="1]\nforged")
+    app.send_task(TASK, ("horses",), retries="many")
+    app.send_task(TASK, ("horses",), countdown=10**9)
+    app.send_task(TASK, ("horses",), headers={"more": "x" * 9000})
+    app.send_task(TASK, ("horses" * 10**6,), compression="gzip")
+    app.send_task(TASK, ("mules",), ignore_result=False)
     app.send_task(TASK, ("horses",))
+    results = folder / "results"
+    results.mkdir()
     worker = nursery.start(
-        folder=str(folder), url=server.url, database=shared.url, broker=broker.settings, pool="solo"
-    )
+        folder=str(folder), url=server.url, database=shared.url, pool="solo",
+        broker={**broker.settings, "result_backend": results.as_uri()},
+    )  # fmt: skip
     try:
         ends = time.monotonic() + 60
         while not is_over(shared) or not broker.is_empty():
@@ -235,10 +243,18 @@ def test_messages_of_others(
         "it is not JSON in UTF-8",
         "the limit is 8192",
         "its arguments are not the name of a batch",
+        "its id is not a short text on one line",
+        "it is a retry",
+        "its eta is more than an hour from now",
+        "it is compressed",
         "it has a time limit",
         "it asks for other tasks afterwards",
         "There is no batch 'mules'",
     ):
         assert said in log, said
+    assert "\nforged" not in log
+    stored = "".join(path.read_text("utf-8") for path in results.iterdir())
+    assert "muybridge" not in stored
+    assert "mules" not in stored
     written = [path for path in folder.rglob("*") if path.is_file()]
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []

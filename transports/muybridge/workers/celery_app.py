@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, Final
 
@@ -63,11 +64,12 @@ def careful(task: Any, application: Any, consumer: Any) -> Any:
 
     def receive(message: Any, *rest: Any, **more: Any) -> Any:
         try:
-            check_message(
+            message.headers = check_message(
                 message.headers,
                 message.body,
                 str(message.content_type),
                 str(message.content_encoding),
+                datetime.now(UTC),
             )
         except Refused as refused:
             raise _exceptions.InvalidTaskError(f"the message is refused: {refused}") from None
@@ -134,3 +136,19 @@ def check_environment(**_: object) -> None:
         Client().close()
     except (WorkerMisconfigured, MuybridgeError, ValueError) as error:
         raise SystemExit(f"muybridge: {error}") from None
+
+
+@_signals.worker_init.connect  # type: ignore[untyped-decorator]
+def refuse_compression(**_: object) -> None:
+    """Refuse compressed messages: they would be decompressed, to any size, before they are checked.
+
+    Kombu knows no other way. This process only receives messages, so nothing else decompresses.
+    """
+    compression: Any = import_module("kombu.compression")
+    for name in compression.encoders():
+        encoder, _name = compression.get_encoder(name)
+        compression.register(encoder, _refuse, name)
+
+
+def _refuse(_: object) -> bytes:
+    raise Refused("it is compressed")
