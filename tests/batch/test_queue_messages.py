@@ -132,6 +132,31 @@ def test_the_environment() -> None:
     assert WorkerSettings.read({**SETTINGS, "MUYBRIDGE_OUT": ""}).out is None
     with pytest.raises(WorkerMisconfigured, match="MUYBRIDGE_JOURNAL is not set"):
         WorkerSettings.read({**SETTINGS, "MUYBRIDGE_JOURNAL": ""})
-    for text in ("0", "-1", "two", "1e3", "\u0661"):
-        with pytest.raises(WorkerMisconfigured, match="MUYBRIDGE_WORKER_TURN is not a number"):
+    for text in ("0", "-1", "two", "1e3", "\u0661", "1000001", "9" * 5000):
+        with pytest.raises(
+            WorkerMisconfigured, match="MUYBRIDGE_WORKER_TURN must be a whole number"
+        ):
             WorkerSettings.read({**SETTINGS, "MUYBRIDGE_WORKER_TURN": text})
+    assert WorkerSettings.read({**SETTINGS, "MUYBRIDGE_WORKER_CREATES": "256"}).creates == 256
+    for name in ("MUYBRIDGE_WORKER_CREATES", "MUYBRIDGE_WORKER_CONCURRENCY"):
+        with pytest.raises(WorkerMisconfigured, match=f"{name} must be a .* from 1 to 256"):
+            WorkerSettings.read({**SETTINGS, name: "257"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("MUYBRIDGE_JOURNAL", "mysql://me:secret@db/studio", "not the address of a database"),
+        ("MUYBRIDGE_JOURNAL", "studio", "not the address of a database"),
+        ("MUYBRIDGE_OUT", "s3:/studio", "results go to a folder or to s3://BUCKET/PREFIX"),
+        ("MUYBRIDGE_OUT", "s3://studio?secret", "this is not a place in S3"),
+    ],
+)
+def test_places_that_cannot_work(name: str, value: str, said: str) -> None:
+    """An address or a place that is not valid is refused before a worker starts."""
+    pytest.importorskip("psycopg")
+    pytest.importorskip("obstore")
+    WorkerSettings.read(SETTINGS).check()
+    with pytest.raises(WorkerMisconfigured, match=f"{name}: .*{said}") as caught:
+        WorkerSettings.read({**SETTINGS, name: value}).check()
+    assert "secret" not in str(caught.value)

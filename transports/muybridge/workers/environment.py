@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Final, Self
 
 import attrs
 
+from muybridge.batch.stores.opening import open_store, spool_of
 from muybridge.batch.worker import CONCURRENCY, CREATES
-from muybridge_protocol.errors import LocalError
+from muybridge_protocol.errors import LocalError, MuybridgeError
 
-TURN: Final = 600.0
+TURN: Final = 600
 """Seconds after which a turn ends, far below the time after which Redis repeats a message."""
+_AT_ONCE: Final = 256
+"""The limit that `muybridge worker` has, too."""
 
 
 class WorkerMisconfigured(LocalError):
@@ -36,7 +40,7 @@ class WorkerSettings:
     spool: str | None
     creates: int
     concurrency: int
-    seconds: float
+    seconds: int
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
@@ -49,10 +53,33 @@ class WorkerSettings:
             journal=_required(environ, "MUYBRIDGE_JOURNAL", "postgresql://USER@HOST/DATABASE"),
             out=environ.get("MUYBRIDGE_OUT") or None,
             spool=environ.get("MUYBRIDGE_SPOOL") or None,
-            creates=int(_number(environ, "MUYBRIDGE_WORKER_CREATES", CREATES)),
-            concurrency=int(_number(environ, "MUYBRIDGE_WORKER_CONCURRENCY", CONCURRENCY)),
-            seconds=_number(environ, "MUYBRIDGE_WORKER_TURN", TURN),
+            creates=_number(environ, "MUYBRIDGE_WORKER_CREATES", CREATES, _AT_ONCE),
+            concurrency=_number(environ, "MUYBRIDGE_WORKER_CONCURRENCY", CONCURRENCY, _AT_ONCE),
+            seconds=_number(environ, "MUYBRIDGE_WORKER_TURN", TURN, 10**6),
         )
+
+    def check(self) -> None:
+        """Check what can be known about the database and the place without reaching them.
+
+        Raises:
+            WorkerMisconfigured: One of them is not valid, or needs a package that is not installed.
+        """
+        from muybridge.batch.postgres.connecting import named  # noqa: PLC0415  an extra
+
+        with _about("MUYBRIDGE_JOURNAL"):
+            named(self.journal)
+        if self.out is not None:
+            with _about("MUYBRIDGE_OUT"):
+                open_store(self.out, spool_of(self.out, self.spool))
+
+
+@contextmanager
+def _about(name: str) -> Generator[None, None, None]:
+    """Let an error of the block name the setting that it is about."""
+    try:
+        yield
+    except (MuybridgeError, ImportError) as error:
+        raise WorkerMisconfigured(f"{name}: {error}") from None
 
 
 def _required(environ: Mapping[str, str], name: str, example: str) -> str:
@@ -62,10 +89,14 @@ def _required(environ: Mapping[str, str], name: str, example: str) -> str:
     return value
 
 
-def _number(environ: Mapping[str, str], name: str, default: float) -> float:
+def _number(environ: Mapping[str, str], name: str, default: int, most: int) -> int:
     text = environ.get(name)
     if not text:
         return default
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 10**6):
-        raise WorkerMisconfigured(f"{name} is not a number from 1. Nothing was sent.")
-    return float(text)
+    if not (
+        text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most
+    ):
+        raise WorkerMisconfigured(
+            f"{name} must be a whole number from 1 to {most}. Nothing was sent."
+        )
+    return int(text)
