@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from muybridge.batch.shared import is_batch_name
+
 TASK: Final = "muybridge.take_turn"
 MOST_BYTES: Final = 8192
-LONGEST_NAME: Final = 200
 LONGEST_ID: Final = 100
 LONGEST_DELAY: Final = timedelta(hours=1)
 """Far more than the pause between two turns, because the clocks of machines differ."""
@@ -97,8 +98,8 @@ def check_batch(name: object) -> str:
     Raises:
         Refused: It cannot.
     """
-    if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable():
-        return name
+    if is_batch_name(name):
+        return str(name)
     raise Refused("its argument is not the name of a batch")
 
 
