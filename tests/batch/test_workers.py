@@ -374,7 +374,7 @@ def test_items_are_appended(server: BillingServer, shared: SharedBatch) -> None:
     assert submit(server, shared, 3).counts == {State.QUEUED: 3}
     with pytest.raises(batch.InvalidBatch, match="differs from the batch"):
         batch.submit(shared, horses(3, first=2), Service(base_url=server.url))
-    with pytest.raises(batch.InvalidBatch, match="3 items are in"):
+    with pytest.raises(batch.InvalidBatch, match=r"has 3 items \(got 2\); use another name"):
         submit(server, shared, 2)
     assert [entry.name for entry in batch.shared_status(shared).entries] == ["h1", "h2", "h3"]
 
