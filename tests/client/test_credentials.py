@@ -159,7 +159,9 @@ def test_fingerprints_tell_accounts_apart() -> None:
     assert named.fingerprint(b"salt") == found[3]
 
 
-@pytest.mark.parametrize(("name", "fits"), [("x", True), ("x" * 200, True), ("x" * 201, False)])
+@pytest.mark.parametrize(
+    ("name", "fits"), [("", False), ("x", True), ("x" * 200, True), ("x" * 201, False)]
+)
 def test_the_name_of_an_account(name: str, fits: bool) -> None:  # noqa: FBT001  a parameter of the test
     """A name of 1 to 200 characters fits."""
     if fits:
