@@ -170,6 +170,7 @@ def _steps() -> dict[str, Callable[[], None]]:
         "claiming": around(journal, "take"),
         "arming": around(journal, "move", when=_moving("armed", "claimed")),
         "sending": around("muybridge.wire._requests_connections:Connection", "request"),
+        "holding the reply": around(record, "hold"),
         "keeping the reply": around(record, "keep"),
         "writing the reply down": around(journal, "move", when=_moving("armed", "armed")),
         "concluding": around(record, "conclude"),

@@ -140,7 +140,7 @@ def test_an_embedded_service(run: Run, server: BillingServer, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("driver", ["requests", "trio", "asyncio"])
-@pytest.mark.parametrize("step", ["before keeping the reply", "after claiming"])
+@pytest.mark.parametrize("step", ["before holding the reply", "after claiming"])
 def test_a_runner_that_was_killed(
     nursery: Nursery, tmp_path: Path, ledger: Ledger, driver: str, step: str
 ) -> None:

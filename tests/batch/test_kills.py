@@ -112,7 +112,7 @@ IN_FLIGHT = {
     "after arming",
     "before sending",
     "after sending",
-    "before keeping the reply",
+    "before holding the reply",
     "after moving on",  # the first step is to arm
 }
 """The steps at which nobody can know whether the create was accepted."""

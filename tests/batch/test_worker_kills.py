@@ -115,7 +115,7 @@ def test_the_harness_has_teeth(
     assert audit.doubles
 
 
-IN_FLIGHT = {"after arming", "before sending", "after sending", "before keeping the reply"}
+IN_FLIGHT = {"after arming", "before sending", "after sending", "before holding the reply"}
 """The steps at which nobody can know whether the create was accepted."""
 
 

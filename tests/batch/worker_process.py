@@ -101,6 +101,7 @@ def _steps() -> dict[str, Callable[[], None]]:
         "claiming": around(journal, "take"),
         "arming": around(journal, "arm"),
         "sending": around("muybridge.wire._requests_connections:Connection", "request"),
+        "holding the reply": around(record, "hold"),
         "keeping the reply": around(record, "keep"),
         "concluding": around(record, "conclude"),
         "writing completed down": around(journal, "move", when=_moving("completed")),

@@ -68,15 +68,30 @@ class ItemRecord:
         self._journal.arm(self._entry, self._attempt + 1, by=self._owner, lasts=lasts)
         self._attempt += 1
 
+    def hold(self, came: HttpResponse | TransportFailure) -> None:
+        """Hold what has arrived of a response in the side file, until the journal has taken it.
+
+        It neither uses the journal nor waits for it. A database that falls silent is only given up
+        after a while, in which this process may be killed.
+        """
+        if isinstance(came, HttpResponse):
+            reply = self._reply(came.status, came.body)
+        elif came.partial:
+            reply = self._reply(UNFINISHED, came.partial)
+        else:
+            return
+        with suppress(OSError):
+            self._slot.hold(reply)
+
     def keep(self, response: HttpResponse) -> None:
         """Record a response, before it is read.
 
         If the item was taken away in the meantime, the response is recorded all the same, and
         `conclude` raises.
         """
-        status, body = response.status, response.body[:RAW_LIMIT]
-        with self._held(status, body), suppress(ClaimLost):
-            self._move(State.ARMED, reply_status=status, reply=body)
+        reply = self._reply(response.status, response.body)
+        with self._recording(reply), suppress(ClaimLost):
+            self._move(State.ARMED, reply_status=reply.status, reply=reply.body)
 
     def conclude(self, outcome: Created, failure: TransportFailure | None = None) -> None:
         """Record the outcome of a response or a failure.
@@ -90,29 +105,27 @@ class ItemRecord:
         if failure is not None and after is State.AMBIGUOUS:
             facts |= {"reply_status": failure.status, "reply": partial}
         # A whole response is in the journal already; the next run judges it.
-        with self._held(UNFINISHED, partial) if partial else nullcontext():
+        with self._recording(self._reply(UNFINISHED, partial)) if partial else nullcontext():
             self._move(after, **facts)
 
-    @contextmanager
-    def _held(self, status: int, body: bytes) -> Generator[None, None, None]:
-        """Hold a response in the side file until the block has recorded it in the journal.
+    def _reply(self, status: int, body: bytes) -> KeptReply:
+        number, attempt = self._entry.number, self._attempt
+        return KeptReply(number=number, attempt=attempt, status=status, body=body[:RAW_LIMIT])
 
-        A database that falls silent, or a file that another process has locked, is only given up
-        after a while. Until then, this process may be killed.
-        """
-        kept = KeptReply(number=self._entry.number, attempt=self._attempt, status=status, body=body)
-        with suppress(OSError):
-            self._slot.hold(kept)
+    @contextmanager
+    def _recording(self, reply: KeptReply) -> Generator[None, None, None]:
+        """Keep *reply* in the side file if the block cannot record it in the journal."""
         try:
             yield
         except JournalUnusable as error:
             try:
-                self._slot.keep(kept)
+                self._slot.keep(reply)
             except OSError:
                 # Nothing is left to write to, so the error shows it.
-                found = find_id(body)
+                found = find_id(reply.body)
                 task = "" if found is None else f" (task {found})"
-                error.add_note(f"The response to {self._entry.label}{task} was: {body[:1000]!r}")
+                shown = f"The response to {self._entry.label}{task} was: {reply.body[:1000]!r}"
+                error.add_note(shown)
             raise
         except ClaimLost:  # it was reported late
             self._slot.clear()

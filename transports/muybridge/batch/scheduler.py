@@ -304,6 +304,8 @@ class Scheduler:
         sent: Dispatch[int],
         came: HttpResponse | TransportFailure | BrokenOff,
     ) -> None:
+        if sent.request.paid:  # before others let go of the lock: the journal may keep them waiting
+            work.record.hold(came.failure if isinstance(came, BrokenOff) else came)
         with self._team.lock:
             if self._left:
                 return
