@@ -293,7 +293,7 @@ def test_nothing_is_left_to_write_to(
     def full(_: ReplySlot, __: KeptReply) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ReplySlot, "keep", full)
+    monkeypatch.setattr(ReplySlot, "hold", full)
     with BillingServer() as server:
         with closing(_in_any_thread(tmp_path)) as holder:
 
