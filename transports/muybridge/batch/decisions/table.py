@@ -212,7 +212,7 @@ class _Checks:
         if decision.name is not None and decision.name not in (entry.name, cell(entry.name)):
             raise CannotResolve(
                 f"item {entry.number} is called {entry.name!r} in this batch, and "
-                f"{decision.name!r} here. If this is the right batch, remove the column name"
+                f"{decision.name!r} here. If this is the right batch, remove the column 'name'"
             )
         return entry
 
