@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 _LOCAL_DOMAINS = ("localhost", "local", "internal")
 """Domains of this machine, its link and the inside of a cloud. No public name is below them."""
@@ -97,6 +98,17 @@ def _is_below(name: str, domains: tuple[str, ...]) -> bool:
     return name.endswith(tuple(f".{domain}" for domain in domains))
 
 
+@lru_cache(maxsize=64)  # each new connection asks again
+def is_address(host: str) -> bool:
+    """Whether *host* is an IP address, and not a name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=64)
 def is_public_address(address: str) -> bool:
     """Whether the IP *address* is that of a single host, reachable from the whole internet.
 
@@ -144,6 +156,7 @@ def is_metadata_host(host: str) -> bool:
     return ip.is_link_local or ip in _METADATA_ADDRESSES
 
 
+@lru_cache(maxsize=64)
 def is_metadata_address(address: str) -> bool:
     """Whether the IP *address* is that of a cloud's metadata service.
 

@@ -181,6 +181,7 @@ class Service:
     text_base_url: str | None = None
     allow_plain_http: bool = False
     allow_insecure_downloads: bool = False
+    _is_local: bool = attrs.field(init=False, repr=False, eq=False, default=False)
     _origins: frozenset[tuple[str, str, int]] = attrs.field(
         init=False, repr=False, eq=False, default=frozenset()
     )
@@ -195,8 +196,10 @@ class Service:
                 continue
             scheme, host, port = _origin_of_base(url, name)
             origins.add((scheme, host, port))
-            needs_https = name == "base_url" and not self.allow_plain_http
-            if needs_https and is_clear_text(scheme, host):
+            is_base = name == "base_url"
+            if is_base:
+                object.__setattr__(self, "_is_local", is_loopback(host))
+            if is_base and not self.allow_plain_http and is_clear_text(scheme, host):
                 raise InvalidAddress(
                     f"{_shown(url)} is plain http: the API key would travel in clear "
                     "text. Use https, or pass allow_plain_http=True."
@@ -217,7 +220,7 @@ class Service:
     @property
     def is_local(self) -> bool:
         """Whether base_url is on this machine."""
-        return self.base_url is not None and is_loopback(origin_of(self.base_url)[1])
+        return self._is_local
 
     def require_base_url(self) -> str:
         """Return the base URL.
@@ -272,6 +275,9 @@ class Service:
 
     def owns(self, url: str) -> bool:
         """Whether *url* has one of the service's own origins. No other may get the API key."""
+        bases = (self.base_url, self.text_base_url)
+        if any(base is not None and url.startswith(f"{base}/") for base in bases):
+            return True  # no slash can stand before the end of an origin
         try:
             return origin_of(url) in self._origins
         except InvalidAddress:
