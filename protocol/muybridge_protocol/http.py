@@ -43,18 +43,25 @@ def _instance_of(*kinds: type) -> Callable[[object, attrs.Attribute[Any], object
     return check
 
 
-def _check_headers(_: object, __: attrs.Attribute[Any], headers: Headers) -> None:
+def _check_headers(_: object, __: attrs.Attribute[Any], headers: Any) -> None:
     """Check that a field holds headers."""
-    pairs: tuple[object, ...] = headers if type(headers) is tuple else (None,)
-    for pair in pairs:
-        match pair:
-            case (str(), str()):
-                continue
-            case _:  # without showing them, because a value may be a secret
-                raise TypeError(
-                    "headers must be a tuple of (name, value) pairs of str, such as "
-                    'tuple(response.headers.items()); {"name": "value"} is not one'
-                )
+    try:
+        is_sound = type(headers) is tuple
+        for pair in headers:
+            name, value = pair
+            is_sound = (
+                is_sound
+                and isinstance(pair, tuple)
+                and isinstance(name, str)
+                and isinstance(value, str)
+            )
+    except (TypeError, ValueError):
+        is_sound = False
+    if not is_sound:  # without showing them, because a value may be a secret
+        raise TypeError(
+            "headers must be a tuple of (name, value) pairs of str, such as "
+            'tuple(response.headers.items()); {"name": "value"} is not one'
+        )
 
 
 def without_query(url: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import attrs
 
 from muybridge.wire.exchange import Fault
 from muybridge_protocol.hosts import is_metadata_address, is_public_address
-from muybridge_protocol.http import HttpRequest, Reason
+from muybridge_protocol.http import Headers, HttpRequest, Reason
 
 _URL = re.compile(
     r"(https?)://((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?)(?=[/?#]|$)",
@@ -83,7 +84,7 @@ def refuse_to_show_key(origin: Origin, authorization: str | None, instead: str) 
         raise Fault(Reason.REFUSED_HERE, f"over plain http the proxy would read the key; {instead}")
 
 
-def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -> None:
+def check_fields(fields: Headers, authorization: str | None) -> None:
     """Check that no header can split the request.
 
     Args:
@@ -93,19 +94,26 @@ def check_fields(fields: Iterable[tuple[str, str]], authorization: str | None) -
     Raises:
         Fault: A name or value has characters that cannot be sent. No value is shown.
     """
+    _checked_names(fields)
+    if authorization is not None and not _FIELD_VALUE.fullmatch(authorization):
+        raise Fault(Reason.OTHER, "the API key has characters that cannot be sent")
+
+
+@lru_cache(maxsize=16)  # polls all have the same
+def _checked_names(fields: Headers) -> frozenset[str]:
+    """Return the names of *fields* in lower case, once they are checked."""
     for name, value in fields:
         if name.lower() in _WRITTEN_HERE:
             raise Fault(Reason.OTHER, f"the header {name!r} is the transport's to write")
         if not _TOKEN.fullmatch(name) or not _FIELD_VALUE.fullmatch(value):
             raise Fault(Reason.OTHER, f"the header {name!r} has characters that cannot be sent")
-    if authorization is not None and not _FIELD_VALUE.fullmatch(authorization):
-        raise Fault(Reason.OTHER, "the API key has characters that cannot be sent")
+    return frozenset(name.lower() for name, _ in fields)
 
 
 def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]]:
     """Return the header fields to send for *request*, without the key and a proxy's password."""
     fields = [("Host", origin.authority), *request.headers]
-    if not any(name.lower() == "accept-encoding" for name, _ in request.headers):
+    if "accept-encoding" not in _checked_names(request.headers):
         fields.append(("Accept-Encoding", "identity"))
     if request.body is not None or request.method in _METHODS_WITH_BODY:
         fields.append(("Content-Length", str(len(request.body or b""))))

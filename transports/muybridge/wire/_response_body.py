@@ -96,8 +96,11 @@ class Framing:
 
 def listed(head: HttpHead, name: str) -> list[str]:
     """Return the items of every header called *name* (lower case), in lower case."""
-    values = [value for field, value in head.headers if field.lower() == name]
-    return [item.strip().lower() for value in values for item in value.split(",")]
+    items: list[str] = []
+    for field, value in head.headers:
+        if field.lower() == name:
+            items += [item.strip().lower() for item in value.split(",")]
+    return items
 
 
 def _counted(source: Source, length: int, part: str = "body") -> Iterator[bytes]:

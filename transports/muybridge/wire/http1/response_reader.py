@@ -161,7 +161,7 @@ class ResponseReader:
         if len(lines) > _MOST_FIELDS:
             raise Fault(Reason.MALFORMED, "the response has too many headers")
         fields = [line.partition(":") for line in lines]
-        head = HttpHead(status, tuple((name, value.strip(" \t")) for name, _, value in fields))
+        head = HttpHead(status, tuple([(name, value.strip(" \t")) for name, _, value in fields]))
         framing = self._framing = Framing.of(self._method, head)
         self._inflation = Inflation.of(head)
         options = listed(head, "connection")
