@@ -40,12 +40,15 @@ def network_error(
         BaseException: *error* is not a network error. If a library wrapped the exception of a
             signal handler, that one is raised.
     """
+    if not isinstance(error, Exception):
+        # A cancellation wraps nothing: Python chains it to whatever ended the event loop, say.
+        raise error from error.__cause__
     by_handler = [one for one in _chain(error, handled) if raised_by_handler(one)]
     if by_handler:
         # urllib3 gives its own exception the traceback of the one that it wraps.
         raised = min(by_handler, key=_is_of_a_library)
         raise raised from raised.__cause__
-    if isinstance(error, Exception) and _is_of_the_network(error, any_library=any_library):
+    if _is_of_the_network(error, any_library=any_library):
         return error
     raise error from error.__cause__
 
