@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
@@ -317,19 +318,30 @@ def test_ctrl_c_right_after_a_create(call: str) -> None:
     assert server.posts == 1
 
 
+def test_handlers_are_those_that_signal_knows() -> None:
+    """The functions that `signal` wraps read and replace the same handlers as its own."""
+    unwrapped = import_module("_signal")
+    before = signal.getsignal(signal.SIGTERM)
+    assert unwrapped.signal(signal.SIGTERM, unwrapped.SIG_IGN) == before
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    assert signal.signal(signal.SIGTERM, before) == unwrapped.SIG_IGN
+    assert unwrapped.getsignal(signal.SIGTERM) == before
+
+
 def test_interrupted_while_it_begins_to_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal that comes before its handler is replaced leaves none of ours in place."""
-    install = signal.signal
+    unwrapped = import_module("_signal")
+    install = unwrapped.signal
 
     def interrupted(number: int, action: object) -> object:
         if number == signal.SIGTERM and action is not before:
             raise Terminated(number)
-        return install(number, action)  # type: ignore[arg-type]
+        return install(number, action)
 
     with terminating_on_signals():
         before = signal.getsignal(signal.SIGTERM)
         with monkeypatch.context() as patch:
-            patch.setattr(signal, "signal", interrupted)
+            patch.setattr(unwrapped, "signal", interrupted)
             with pytest.raises(Terminated), hold_interrupts(when=True):
                 pass
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -19,7 +19,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import partial
 from inspect import CO_VARARGS
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import signal as _signal
+else:
+    import _signal  # for `_interrupting`, which says why
 
 _TRIO = "trio._core._ki"
 _ASYNCIO = "asyncio.runners"
@@ -114,7 +119,7 @@ class _Interrupts:
             self.stopped = None
             try:
                 for number in self._usual:
-                    signal.signal(number, self._handle)
+                    _signal.signal(number, self._handle)
             except BaseException:  # from a handler that is not replaced yet
                 self._restore()
                 raise
@@ -137,7 +142,7 @@ class _Interrupts:
             main_task = _main_task_of(usual)
             # `asyncio.run` could not remove its handler at its end, because ours was in place.
             is_over = main_task is not None and main_task.done()
-            signal.signal(number, signal.default_int_handler if is_over else usual)
+            _signal.signal(number, signal.default_int_handler if is_over else usual)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         usual = self._usual[number]
@@ -160,10 +165,13 @@ class _Interrupts:
 
 def _interrupting() -> dict[int, _Handler]:
     """Return the handlers that only interrupt, by signal number."""
+    # `signal.getsignal` looks for an enum member, and Python 3.11 describes the handler in the
+    # error that says there is none. asyncio's handler holds the main task, so this took a
+    # twentieth of a lifecycle. `_signal` has the same functions without the enums.
     return {
         number: usual
         for number in _HELD
-        if callable(usual := signal.getsignal(number)) and _interrupts_only(usual)
+        if callable(usual := _signal.getsignal(number)) and _interrupts_only(usual)
     }
 
 
