@@ -324,7 +324,7 @@ class Scheduler:
         """Tell that a request is about to be sent, and return whether to send it."""
         may_send = False
         with self._concerning(work):
-            work.tracker.sending(sent.request, self._driver.runtime.now())
+            work.tracker.sending(sent.request)
             try:
                 if sent.request.paid:
                     work.arm(sent.deadline - self._driver.runtime.now(), booking)

@@ -270,17 +270,17 @@ class Drive(Generic[Op]):
         return self._operation.next_action(now)
 
     async def _send(self, request: HttpRequest, deadline: float, now: float) -> None:
-        next_polls, runtime, held = self._driver.next_polls, self._driver.runtime, None
+        runtime, held = self._driver.runtime, None
         try:
             with hold_interrupts(when=request.shielded) as held:
-                next_polls.note(self._operation, now)
+                self._driver.next_polls.note(self._operation, now)
                 try:
                     operation = await self._exchange(request, deadline)
                     self._notes.book(operation)
-                    next_polls.note(operation, runtime.now())
                     self._tracker.tell_end(operation.events)
                 finally:
-                    await self._record()
+                    if self._booking is not None:
+                        await self._booking.record()
         except runtime.cancelled:
             if held is not None and held.seen:
                 raise held.interrupt() from None
@@ -291,7 +291,8 @@ class Drive(Generic[Op]):
             raise
         if held.seen:
             raise interrupted(operation, held)
-        await runtime.raise_cancellation()
+        if request.paid:
+            await runtime.raise_cancellation()
         self._operation, self.events = operation, operation.events
 
     async def _drop_cancellation(self) -> None:
@@ -301,11 +302,6 @@ class Drive(Generic[Op]):
             await runtime.raise_cancellation()
         except runtime.cancelled:
             return
-
-    async def _record(self) -> None:
-        """Record the outcome of an exchange in the ledger."""
-        if self._booking is not None:
-            await self._booking.record()
 
     async def _fetch(self, request: HttpRequest, deadline: float) -> None:
         """Send *request*, and read the response piece by piece."""
@@ -326,7 +322,7 @@ class Drive(Generic[Op]):
             if read is None
             else driver.attempt(request, deadline, read, self._booking, tell)
         )
-        now = self._driver.runtime.now()
+        now = driver.runtime.now()
         match came:
             case HttpResponse():
                 self._tracker.replied(came, now)
@@ -339,13 +335,14 @@ class Drive(Generic[Op]):
                 raise came.error
             case _:  # `read` has handled it; any failure came while leaving the exchange
                 after = self._operation
+        driver.next_polls.note(after, now)
         if self._booking is not None:
             self._booking.take(after)
         return after
 
     def _tell_sending(self, request: HttpRequest) -> None:
         """Tell the listeners of *request*, which the ledger has permitted."""
-        self._tracker.sending(request, self._driver.runtime.now())
+        self._tracker.sending(request)
         self._notes.begin(request)
 
     def _break_off(self, broken: BrokenOff, before: Op, request: HttpRequest, now: float) -> None:

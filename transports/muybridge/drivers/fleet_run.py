@@ -128,7 +128,7 @@ class FleetRun:
             tracker = self._trackers.get(sent.key)
             if tracker is None:
                 tracker = self._track(self._waiting.pop(sent.key), sent.key)
-            tracker.sending(sent.request, now)
+            tracker.sending(sent.request)
         except BaseException:
             self.fleet.fail(sent.ticket, _GIVEN_BACK, now)
             raise

@@ -126,7 +126,7 @@ class SilentTracker:
     def __init__(self, listeners: Listeners) -> None:
         self._listeners = listeners
 
-    def sending(self, request: HttpRequest, now: float) -> None:
+    def sending(self, request: HttpRequest) -> None:
         """Tell that *request* is about to be sent.
 
         Raises:

@@ -79,7 +79,8 @@ class StreamOpening(Drive[OpenStream]):
         try:
             self._operation = await self._exchange(request, deadline, self._open)
         finally:
-            await self._record()
+            if self._booking is not None:
+                await self._booking.record()
         await self._driver.runtime.raise_cancellation()
         if self._reply is None:
             self._tracker.tell_end(self._operation.events)

@@ -100,9 +100,9 @@ class Tracker(SilentTracker):
         self._usage: Any = None
         self._tell(CallBegan(call=info))
 
-    def sending(self, request: HttpRequest, now: float) -> None:
+    def sending(self, request: HttpRequest) -> None:
         """Tell that *request* is about to be sent."""
-        self._sent, self._open = now, False
+        self._sent, self._open = self._now(), False
         self._reply = self._failure = self._took = None
         self._size, self._file = 0, None
         if self._tells_requests:
