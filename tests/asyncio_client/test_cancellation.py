@@ -214,9 +214,9 @@ async def run_all(client: muybridge.AsyncClient, attempt: Attempt) -> None:
 
 
 USES: dict[str, tuple[Callable[[muybridge.AsyncClient, Attempt], Awaitable[None]], int]] = {
-    "create": (create, 4),
-    "call": (call, 4),
-    "run": (run, 6),
+    "create": (create, 3),
+    "call": (call, 3),
+    "run": (run, 5),
     "run_all": (run_all, 20),
 }
 """What is called, and at least how often its tasks are suspended."""
@@ -346,6 +346,6 @@ def test_text(way: str, use: Callable[[muybridge.AsyncClient], Awaitable[None]])
         assert not charged or any(said in attempted.said for said in says_so)
         return struck
 
-    count = at_every_suspension(attempt, least=3)
+    count = at_every_suspension(attempt, least=2)
     print(f"{use.__name__}, {way}: {count} suspensions")  # noqa: T201  how many cells this test has
-    assert count >= 3
+    assert count >= 2

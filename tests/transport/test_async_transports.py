@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import gzip
 import os
@@ -27,6 +28,8 @@ import trio
 from muybridge.credentials import AuthorizationHeader
 from muybridge.wire import network
 from muybridge.wire.async_transport import exchange
+from muybridge.wire.exchange import Exchange
+from muybridge.wire.http1 import socket_stream
 from muybridge.wire.http1.byte_streams import Address
 from muybridge.wire.http1.connections import first_that_answers
 from muybridge.wire.http1.response import Reply
@@ -130,7 +133,7 @@ async def test_signal_while_an_address_is_tried(
     loop, tried = event_loop.transport.event_loop, list[Address]()
     error = ConnectionRefusedError("time is up")
 
-    def struck(_: object, address: Address) -> NoReturn:
+    def struck(_: object, address: Address, *_rest: object) -> NoReturn:
         tried.append(address)
         signal.raise_signal(signal.SIGALRM)
         raise AssertionError("the handler raises")
@@ -141,8 +144,9 @@ async def test_signal_while_an_address_is_tried(
     monkeypatch.setattr(type(loop), "connect", struck)
     before = signal.signal(signal.SIGALRM, handler)
     try:
+        addresses = [*await loop.look_up("127.0.0.1", 9)] * 2
         with pytest.raises(ConnectionRefusedError) as caught:
-            await first_that_answers(loop, [*await loop.look_up("127.0.0.1", 9)] * 2, 5)
+            await first_that_answers(loop, addresses, 5, Exchange(get("http://host.test/"), 5))
     finally:
         signal.signal(signal.SIGALRM, before)
     assert caught.value is error
@@ -224,6 +228,57 @@ async def test_cancelled_where_more_has_come(event_loop: EventLoop) -> None:
         with contextlib.closing(event_loop.stream(ours)) as stream:
             assert await event_loop.cancelled(partial(stream.receive, 4))
             assert await stream.receive(4) == b"more"
+
+
+class Connecting(socket.socket):
+    """A socket whose connection takes a while, and then fails or not.
+
+    Args:
+        error: How it ends: 0, or an error of the operating system.
+    """
+
+    def __init__(self, ours: socket.socket, error: int) -> None:
+        super().__init__(fileno=ours.detach())
+        self._error = error
+        self._asked = 0
+
+    def connect(self, _address: object, /) -> NoReturn:
+        raise BlockingIOError(errno.EINPROGRESS, "in progress")
+
+    def getsockopt(self, *_: int) -> int:  # type: ignore[override]  the one that is asked for
+        return self._error
+
+    def getpeername(self) -> object:
+        self._asked += 1
+        if self._asked == 1:  # the first wait has ended early
+            raise OSError(errno.ENOTCONN, "not connected")
+        return super().getpeername()
+
+
+@pytest.mark.parametrize("error", [0, errno.ECONNREFUSED])
+@in_event_loop
+async def test_connecting_takes_a_while(
+    event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    """A connection that takes a while is waited for, and its error is that of its address."""
+    ours, theirs = socket.socketpair()
+    sock = Connecting(ours, error)
+
+    def opened(_address: Address) -> socket.socket:
+        return sock
+
+    monkeypatch.setattr(socket_stream, "_open_socket", opened)
+    loop = event_loop.transport.event_loop
+    with contextlib.closing(theirs):
+        connecting = loop.connect((0, 0, 0, "", ()), 5, "late")
+        if error:
+            with pytest.raises(ConnectionRefusedError):
+                await connecting
+            assert sock.fileno() < 0
+            return
+        stream = await connecting
+        assert await stream.send(memoryview(b"more")) == len(theirs.recv(9))
+        stream.close()
 
 
 @in_event_loop

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -258,6 +258,37 @@ def test_timeout_within_a_timeout(run: Run) -> None:
 
     assert run(within(0.02, 5)) == "outer"
     assert run(within(5, 0.02)) == "inner"
+
+
+def test_nobody_waits_for_what_arrives() -> None:
+    """The event loop stops watching a connection that has news for nobody, and begins again."""
+
+    async def receive() -> None:
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        ours.settimeout(0)
+        stream = AsyncioStream(ours)
+        with closing(theirs), closing(stream):
+            theirs.sendall(b"asked for")
+            assert await stream.receive(9) == b"asked for"
+            theirs.sendall(b"not")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert not loop.remove_reader(ours.fileno())
+            assert await stream.receive(9) == b"not"
+
+    asyncio.run(receive())
+
+
+def test_one_event_loop_after_another() -> None:
+    """A connection that one event loop has watched is watched by the next one."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(0)
+    stream = AsyncioStream(ours)
+    with closing(theirs), closing(stream):
+        for word in (b"first", b"second"):
+            theirs.sendall(word)
+            assert asyncio.run(stream.receive(9)) == word
 
 
 def test_numeric_address_needs_no_thread(run: Run) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeVar
 import trio
 
 from muybridge.wire.http1.byte_streams import Address, EventLoop
-from muybridge.wire.http1.socket_stream import SocketStream, open_socket
+from muybridge.wire.http1.socket_stream import SocketStream, numeric_addresses
 from muybridge.wire.http1.transport import Http1Transport
 
 T = TypeVar("T")
@@ -20,10 +20,6 @@ class TrioStream(SocketStream):
     """A TCP connection under trio."""
 
     __slots__ = ()
-
-    async def let_others_run(self) -> None:
-        """Execute a checkpoint."""
-        await trio.lowlevel.checkpoint()
 
     async def wait_readable(self) -> None:
         """Wait until something has arrived."""
@@ -68,17 +64,14 @@ class TrioLoop:
 
     async def look_up(self, host: str, port: int) -> Sequence[Address]:
         """Return the addresses of *host*."""
-        return await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        await self.checkpoint()  # also where nothing has to be waited for
+        return numeric_addresses(host, port) or await trio.socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )
 
-    async def connect(self, address: Address) -> TrioStream:
+    async def connect(self, address: Address, seconds: float, late: str) -> TrioStream:
         """Connect to *address*."""
-        sock = open_socket(address)
-        try:
-            await trio.socket.from_stdlib_socket(sock).connect(address[4])
-        except BaseException:
-            sock.close()
-            raise
-        return TrioStream(sock)
+        return await TrioStream.connect(self, address, seconds, late)
 
 
 class TrioTransport(Http1Transport):

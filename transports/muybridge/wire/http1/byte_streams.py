@@ -10,8 +10,9 @@ methods:
 - It can return what has already arrived without waiting, because what arrives before a request is
   sent cannot be its response.
 - It closes at once and waits for nothing, so closing cannot be cancelled.
-- Only `EventLoop.run` limits time. It raises `TimeoutError`, whatever the event loop's own timeouts
-  raise, and can shield a paid exchange from cancellation.
+- Only `EventLoop.run` limits time, and is only called where something may take time: under trio,
+  two limits cost as much as reading a response. It raises `TimeoutError`, whatever the event loop's
+  own timeouts raise, and can shield a paid exchange from cancellation.
 """
 
 from __future__ import annotations
@@ -98,10 +99,15 @@ class EventLoop(Protocol):
         """
         ...
 
-    async def connect(self, address: Address) -> ByteStream:
+    async def connect(self, address: Address, seconds: float, late: str) -> ByteStream:
         """Connect to *address* over TCP.
 
+        Args:
+            address: Where to.
+            seconds: Seconds after which it is given up.
+            late: The message of the `TimeoutError`.
+
         Raises:
-            OSError: The connection could not be opened.
+            OSError: The connection could not be opened, or not in time.
         """
         ...

@@ -15,7 +15,10 @@ from muybridge.wire.exchange import Exchange, Fault, early_fault, refuse_other_p
 from muybridge.wire.http1.byte_streams import Address, ByteStream, EventLoop
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Reusable, Route
+from muybridge_protocol.hosts import is_address
 from muybridge_protocol.http import Phase, Reason
+
+TIME_IS_UP = "the time for the whole exchange is up"
 
 
 @attrs.define(eq=False, repr=False)
@@ -73,46 +76,61 @@ async def connect(
     nearest = (host, origin.port)
     if proxy is not None:
         nearest, exchange.proxy = (proxy.host, proxy.port), proxy.place
-    found = await loop.look_up(*nearest)
+    looking = partial(loop.look_up, *nearest)
+    # Reading an address takes no time that could be limited.
+    found = await (
+        looking() if is_address(nearest[0]) else loop.run(looking, exchange.remaining(), TIME_IS_UP)
+    )
     addresses = [str(address[0]) for *_, address in found]
     public = proxy is None and check_addresses(exchange.request, addresses)
     exchange.phase = Phase.CONNECT
-    stream = await first_that_answers(loop, found, connect_timeout)
+    stream = await first_that_answers(loop, found, connect_timeout, exchange)
+    if ssl_context is None:
+        return Connection(public, stream)
     try:
-        if ssl_context is not None:
-            if proxy is not None:
-                exchange.phase = Phase.PROXY
-                await _tunnel(stream, origin, proxy)
-            exchange.phase = Phase.TLS
-            secured = TLSStream(stream, ssl_context, host.rstrip("."))
-            await secured.handshake()
-            refuse_other_protocol(secured.engine)
-            return Connection(public, secured)
+        securing = partial(_secure, stream, route, exchange, ssl_context)
+        return Connection(public, await loop.run(securing, exchange.remaining(), TIME_IS_UP))
     except BaseException:
         stream.close()
         raise
-    return Connection(public, stream)
 
 
 async def first_that_answers(
-    loop: EventLoop, addresses: Sequence[Address], connect_timeout: float
+    loop: EventLoop, addresses: Sequence[Address], connect_timeout: float, exchange: Exchange
 ) -> ByteStream:
     """Try one address after another, without looking the name up again.
 
     Raises:
         Fault: There is no address.
-        OSError: None of them answers. This is the error of the last one.
+        OSError: None of them answers in time. This is the error of the last one.
     """
     failed: Exception = Fault(Reason.NAME_RESOLUTION, "the host has no address")
     for address in addresses:
+        seconds = exchange.remaining()
+        late = TIME_IS_UP
+        if connect_timeout < seconds:
+            seconds, late = connect_timeout, "the address did not answer"
         try:
-            connecting = partial(loop.connect, address)
-            return await loop.run(connecting, connect_timeout, "the address did not answer")
+            return await loop.connect(address, seconds, late)
         except OSError as error:
             if raised_by_handler(error):
                 raise
             failed = error
     raise failed
+
+
+async def _secure(
+    stream: ByteStream, route: Route[Connection], exchange: Exchange, context: ssl.SSLContext
+) -> TLSStream:
+    """Make a TLS connection of *stream*, through the proxy's tunnel if there is one."""
+    if route.proxy is not None:
+        exchange.phase = Phase.PROXY
+        await _tunnel(stream, route.origin, route.proxy)
+    exchange.phase = Phase.TLS
+    secured = TLSStream(stream, context, route.origin.host.strip("[]").rstrip("."))
+    await secured.handshake()
+    refuse_other_protocol(secured.engine)
+    return secured
 
 
 async def _tunnel(stream: ByteStream, origin: Origin, proxy: Proxy) -> None:

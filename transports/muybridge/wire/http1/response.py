@@ -25,7 +25,7 @@ from muybridge.wire._addressing import fields_to_send, request_head
 from muybridge.wire._network_errors import network_error
 from muybridge.wire.exchange import PIECE, Exchange, Fault
 from muybridge.wire.http1.byte_streams import EventLoop
-from muybridge.wire.http1.connections import Connection, connect
+from muybridge.wire.http1.connections import TIME_IS_UP, Connection, connect
 from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Network, Route
@@ -35,7 +35,6 @@ from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, Transp
 T = TypeVar("T")
 
 _METHOD = re.compile(r"[A-Z]+")
-_TIME_IS_UP = "the time for the whole exchange is up"
 
 
 @attrs.define(eq=False, repr=False)
@@ -128,7 +127,7 @@ class Reply:
                 # The last moment at which a cancellation costs nothing.
                 await self._loop.checkpoint()
             conversing = partial(self._converse, exchange, target)
-            await self._within(conversing, exchange.remaining(), _TIME_IS_UP)
+            await self._within(conversing, exchange.remaining(), TIME_IS_UP)
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(exchange, error, handled)
         return None
@@ -158,21 +157,19 @@ class Reply:
         return target
 
     async def _connect(self, exchange: Exchange) -> None:
-        remaining, route = exchange.remaining(), self._route
+        route = self._route
         self._connection = route.take(self._request)
         if self._connection is None:
             # One idle connection is enough for the polls between creates.
             self._is_spare = route.has_idle
             is_tls = route.origin.scheme == "https"
-            connecting = partial(
-                connect,
+            self._connection = await connect(
                 self._loop,
                 route,
                 exchange,
                 connect_timeout=self._connect_timeout,
                 ssl_context=self._network.ssl_context if is_tls else None,
             )
-            self._connection = await self._loop.run(connecting, remaining, _TIME_IS_UP)
 
     async def _converse(self, exchange: Exchange, target: str) -> None:
         """Send the request and read the head of the response."""

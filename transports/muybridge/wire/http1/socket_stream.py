@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Self
 
-from muybridge.wire.http1.byte_streams import Address
+from muybridge.wire.http1.byte_streams import Address, EventLoop
 
 
 class SocketStream(ABC):
@@ -19,10 +23,6 @@ class SocketStream(ABC):
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock: socket.socket = sock
-
-    @abstractmethod
-    async def let_others_run(self) -> None:
-        """Give other tasks their turn, and the timeouts their chance to expire."""
 
     @abstractmethod
     async def wait_readable(self) -> None:
@@ -42,13 +42,47 @@ class SocketStream(ABC):
 
     async def receive(self, size: int) -> bytes:
         """Wait for bytes, and return up to *size* of them, or none once the peer has closed."""
-        # With many exchanges, the response has often arrived once the others have had their turn.
-        await self.let_others_run()
         while True:
+            # First, although something may be there: others have their turn, and timeouts expire.
+            await self.wait_readable()
             try:
                 return self.sock.recv(size)
             except BlockingIOError:
-                await self.wait_readable()
+                continue
+
+    @classmethod
+    async def connect(cls, loop: EventLoop, address: Address, seconds: float, late: str) -> Self:
+        """Return a connection to *address*.
+
+        Args:
+            loop: The event loop.
+            address: Where to.
+            seconds: Seconds after which it is given up.
+            late: The message of the `TimeoutError`.
+
+        Raises:
+            OSError: The connection could not be opened, or not in time.
+        """
+        stream = cls(_open_socket(address))
+        try:
+            try:
+                stream.sock.connect(address[4])
+            except BlockingIOError:
+                await loop.run(stream._wait_connected, seconds, late)
+        except BaseException:
+            stream.close()
+            raise
+        return stream
+
+    async def _wait_connected(self) -> None:
+        while True:
+            await self.wait_writable()
+            error = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error:
+                raise OSError(error, os.strerror(error))
+            with suppress(OSError):  # the wait may have ended early
+                self.sock.getpeername()
+                return
 
     def receive_nowait(self, size: int) -> bytes:
         """Return what has already arrived, up to *size* bytes."""
@@ -59,7 +93,14 @@ class SocketStream(ABC):
         self.sock.close()
 
 
-def open_socket(address: Address) -> socket.socket:
+def numeric_addresses(host: str, port: int) -> Sequence[Address]:
+    """Return the address that *host* is, or nothing if it is a name, whose lookup blocks."""
+    with suppress(socket.gaierror):
+        return socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_NUMERICHOST)
+    return ()
+
+
+def _open_socket(address: Address) -> socket.socket:
     """Return a socket that does not block, to connect to *address*."""
     family, kind, protocol, *_ = address
     sock = socket.socket(family, kind, protocol)
