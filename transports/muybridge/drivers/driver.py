@@ -118,9 +118,8 @@ class Driver:
         withhold: Withhold | None = None,
     ) -> HttpResponse | TransportFailure | BrokenOff:
         """Send *request*, read the whole response, and return the outcome. Raises nothing."""
-        came = await self.attempt(
-            request, deadline, lambda stream: whole(stream, paid=request.paid), booking, withhold
-        )
+        read = partial(whole, paid=request.paid)
+        came = await self.attempt(request, deadline, read, booking, withhold)
         return self.credentials.redact_response(came) if isinstance(came, HttpResponse) else came
 
     async def pass_on(
@@ -317,14 +316,13 @@ class Drive(Generic[Op]):
         before = self._operation
         driver = self._driver
         tell = partial(self._tell_sending, request)
-        came = await (
-            driver.exchange(request, deadline, self._booking, tell)
-            if read is None
-            else driver.attempt(request, deadline, read, self._booking, tell)
-        )
+        if read is None:
+            read = partial(whole, paid=request.paid)
+        came = await driver.attempt(request, deadline, read, self._booking, tell)
         now = driver.runtime.now()
         match came:
             case HttpResponse():
+                came = driver.credentials.redact_response(came)
                 self._tracker.replied(came, now)
                 after = self._operation.receive(came, now)
             case TransportFailure() if self._operation.settled is None:

@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from types import TracebackType
-from typing import NoReturn, Self, TypeVar
+from typing import NoReturn, Self
 
 import attrs
 
@@ -31,8 +31,6 @@ from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Network, Route
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, Reason, TransportFailure
-
-T = TypeVar("T")
 
 _METHOD = re.compile(r"[A-Z]+")
 
@@ -127,7 +125,9 @@ class Reply:
                 # The last moment at which a cancellation costs nothing.
                 await self._loop.checkpoint()
             conversing = partial(self._converse, exchange, target)
-            await self._within(conversing, exchange.remaining(), TIME_IS_UP)
+            is_shielded = self._request.shielded
+            seconds = exchange.remaining()
+            await self._loop.run(conversing, seconds, TIME_IS_UP, shielded=is_shielded)
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(exchange, error, handled)
         return None
@@ -216,10 +216,8 @@ class Reply:
 
     async def _receive_in_time(self, exchange: Exchange) -> bytes:
         receiving = partial(self._receive, exchange)
-        return await self._within(receiving, exchange.awaiting(), "nothing arrived in time")
-
-    async def _within(self, work: Callable[[], Awaitable[T]], seconds: float, late: str) -> T:
-        return await self._loop.run(work, seconds, late, shielded=self._request.shielded)
+        seconds, late = exchange.awaiting(), "nothing arrived in time"
+        return await self._loop.run(receiving, seconds, late, shielded=self._request.shielded)
 
     def _counted(self, exchange: Exchange, piece: bytes) -> bytes:
         limit = self._request.body_limit

@@ -61,7 +61,7 @@ class ResponseReader:
         self.is_followed: bool = False
         """Whether something that nobody asked for arrived after the response."""
         self._method = method
-        self._framing = Framing(bodiless=False, chunked=False, length=None)
+        self._framing: Framing
         self._missing: int | None = None
         self._inflation: Inflation | None = None
         self._inflated: Iterator[bytes] = iter(())
