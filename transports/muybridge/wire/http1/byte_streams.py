@@ -10,9 +10,9 @@ methods:
 - It can return what has already arrived without waiting, because what arrives before a request is
   sent cannot be its response.
 - It closes at once and waits for nothing, so closing cannot be cancelled.
-- Only `EventLoop.run` limits time, and is only called where something may take time: under trio,
-  two limits cost as much as reading a response. It raises `TimeoutError`, whatever the event loop's
-  own timeouts raise, and can shield a paid exchange from cancellation.
+- Only `EventLoop.run` limits time, and is only called where something may take time, because under
+  trio each limit takes a sixtieth of a lifecycle. It raises `TimeoutError`, whatever the event
+  loop's own timeouts raise, and can shield a paid exchange from cancellation.
 """
 
 from __future__ import annotations
