@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
 from dis import opmap
 from pathlib import Path
@@ -26,6 +27,9 @@ _LIBRARY = tuple(
 )
 # A context manager of the library's is left by way of this file.
 _WATCHED = (*_LIBRARY, str(contextlib.__file__))
+# This one uses it, too, where the event loop reports an error that nobody has asked for. Python
+# drops whatever is raised there.
+_REPORTS = str(traceback.__file__)
 # The interpreter looks for no signal before a call has returned to its caller.
 _UNSEEN = opmap["RETURN_VALUE"]
 _BEGINS = opmap["RETURN_GENERATOR"]
@@ -59,13 +63,15 @@ class Interruption:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        traceback: TracebackType | None,
+        frames: TracebackType | None,
     ) -> None:
         sys.settrace(self._before)
 
     def _trace(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
-        if self.place is not None or not code.co_filename.startswith(_WATCHED):
+        by = "" if frame.f_back is None else frame.f_back.f_code.co_filename
+        is_watched = code.co_filename.startswith(_WATCHED) and by != _REPORTS
+        if self.place is not None or not is_watched:
             # The other lines of this frame are no steps: Python need not ask for them.
             frame.f_trace = None
             return None
