@@ -480,15 +480,6 @@ EQUIVALENT: dict[_Key, str] = {
         "peek reads what is there, however much it is asked for",
     ),
     **dict.fromkeys(
-        _swapped(
-            "muybridge.wire.http1.response_reader",
-            "self._framing = Framing(bodiless=False, chunked=False, length=None)",
-            ("bodiless=False", "bodiless=True"),
-            ("chunked=False", "chunked=True"),
-        ),
-        "it is replaced with the head, before which nobody asks for it",
-    ),
-    **dict.fromkeys(
         _swapped(_BY_REQUESTS, "allow_redirects=False,", ("False", "True")),
         "the session follows no redirect in either case",
     ),
@@ -563,11 +554,6 @@ EQUIVALENT: dict[_Key, str] = {
             *_swapped("muybridge.drivers.on_asyncio", "await asyncio.sleep(0)", ("(0)", "(-1)")),
             *_swapped(
                 "muybridge.wire.asyncio_transport", "await asyncio.sleep(0)", ("(0)", "(-1)")
-            ),
-            *_swapped(
-                "muybridge.wire.asyncio_transport",
-                "await _suspend(asyncio.sleep(0))",
-                ("(0)", "(-1)"),
             ),
         ),
         "less than no time takes no time",
@@ -803,12 +789,12 @@ EQUIVALENT: dict[_Key, str] = {
         (
             *_swapped(
                 f"{_CORE}.families.family",
-                'close = get_close_matches(wire.replace("_", "").lower(), plain, n=1)',
+                "close = get_close_matches(wanted, plain, n=1)",
                 ("n=1", "n=2"),
             ),
             *_swapped(
                 f"{_CORE}.families.family",
-                "return plain[close[0]] if close else None",
+                "return plain[close[0]] if close else self._field_for_media(wanted)",
                 ("[0]", "[-1]"),
             ),
             *_swapped(f"{_CORE}.estimates.price_entry", _SPELLED, ("n=1", "n=2")),
