@@ -96,8 +96,7 @@ class StreamOpening(Drive[OpenStream]):
                 self._operation, self._reply = operation, reply
                 return None
             body = await beginning(reply)
-        response = HttpResponse(reply.head.status, reply.head.headers, body)
-        return self._driver.credentials.redact_response(response)
+        return HttpResponse(reply.head.status, reply.head.headers, body)
 
 
 class AsyncTextStream(Generic[T]):
