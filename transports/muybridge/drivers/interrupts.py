@@ -165,8 +165,8 @@ class _Interrupts:
 
 def _interrupting() -> dict[int, _Handler]:
     """Return the handlers that only interrupt, by signal number."""
-    # `signal.getsignal` looks for an enum member, and Python 3.11 describes the handler in the
-    # error that says there is none. asyncio's handler holds the main task, so this took a
+    # `signal.getsignal` looks up an enum member, and if it fails, Python 3.11 formats the handler
+    # for an error that nobody sees. asyncio's handler holds the main task, so this took a
     # twentieth of a lifecycle. `_signal` has the same functions without the enums.
     return {
         number: usual

@@ -64,7 +64,7 @@ class TrioLoop:
 
     async def look_up(self, host: str, port: int) -> Sequence[Address]:
         """Return the addresses of *host*."""
-        await self.checkpoint()  # also where nothing has to be waited for
+        await self.checkpoint()  # an address is returned without waiting
         return numeric_addresses(host, port) or await trio.socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
         )

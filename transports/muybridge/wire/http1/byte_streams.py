@@ -104,7 +104,7 @@ class EventLoop(Protocol):
 
         Args:
             address: Where to.
-            seconds: Seconds after which it is given up.
+            seconds: Seconds after which the attempt is cancelled.
             late: The message of the `TimeoutError`.
 
         Raises:

@@ -77,7 +77,7 @@ async def connect(
     if proxy is not None:
         nearest, exchange.proxy = (proxy.host, proxy.port), proxy.place
     looking = partial(loop.look_up, *nearest)
-    # Reading an address takes no time that could be limited.
+    # An address needs no lookup, and so no limit.
     found = await (
         looking() if is_address(nearest[0]) else loop.run(looking, exchange.remaining(), TIME_IS_UP)
     )

@@ -57,7 +57,7 @@ class SocketStream(ABC):
         Args:
             loop: The event loop.
             address: Where to.
-            seconds: Seconds after which it is given up.
+            seconds: Seconds after which the attempt is cancelled.
             late: The message of the `TimeoutError`.
 
         Raises:
