@@ -122,10 +122,9 @@ def fields_to_send(request: HttpRequest, origin: Origin) -> list[tuple[str, str]
 
 def request_head(method: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
     """Return the head of a request as it is sent."""
-    lines = [f"{method} {target} HTTP/1.1".encode("latin-1")]
-    # An API key refuses to be formatted, but can be encoded.
-    lines += [b"%s: %s" % (n.encode("latin-1"), v.encode("latin-1")) for n, v in fields]
-    return b"\r\n".join((*lines, b"\r\n"))
+    # An API key refuses to be formatted, but can be joined.
+    lines = (f"{method} {target} HTTP/1.1", *map(": ".join, fields), "\r\n")
+    return "\r\n".join(lines).encode("latin-1")
 
 
 def check_addresses(request: HttpRequest, addresses: Iterable[str]) -> bool:

@@ -25,7 +25,7 @@ from urllib3.connection import HTTPConnection
 
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire._addressing import Origin, check_addresses, request_head
-from muybridge.wire._response_body import Framing
+from muybridge.wire._response_body import Framing, listed
 from muybridge.wire.exchange import (
     PIECE,
     Exchange,
@@ -258,7 +258,7 @@ class Reply(http.client.HTTPResponse):
         self.head: HttpHead = HttpHead(self.status, tuple(self.msg.items()))
         if any("\n" in value for _, value in self.head.headers):
             raise Fault(Reason.MALFORMED, "a header goes over several lines")
-        framing = Framing.of(self._exchange.request.method, self.head)
+        framing = Framing.of(self._exchange.request.method, self.status, listed(self.head))
         self._incoming.marks_end = not framing.ends_with_connection
         self.pieces: Iterator[bytes] = framing.pieces(self.fp)
 

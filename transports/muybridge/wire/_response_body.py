@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 import zlib
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 import attrs
 
 from muybridge.wire.exchange import PIECE, Fault
 from muybridge_protocol.http import HttpHead, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LARGE_PIECE = 256 * 1024
 """The most bytes to read at a time from a body of known length. In pieces of 64 KiB, a download
@@ -29,6 +27,10 @@ _LINE_LIMIT = 16 * 1024
 _TRAILER_LIMIT = 64 * 1024
 _BODILESS = (204, 304)
 _ZLIB, _RAW_DEFLATE, _GZIP = 15, -15, 31
+_LISTED = ("connection", "content-encoding", "content-length", "transfer-encoding")
+
+Listed = Mapping[str, list[str]]
+"""The items of each header that tells how to read a response, by its name, all in lower case."""
 
 
 class Source(Protocol):
@@ -59,18 +61,23 @@ class Framing:
     length: int | None
 
     @classmethod
-    def of(cls, method: str, head: HttpHead) -> Framing:
-        """Return the framing of a response to a request with *method*.
+    def of(cls, method: str, status: int, items: Listed) -> Framing:
+        """Return the framing of a response.
+
+        Args:
+            method: The method of its request.
+            status: Its status.
+            items: What `listed` found in its head.
 
         Raises:
             Fault: The headers contradict each other, or are invalid.
         """
-        codings, lengths = listed(head, "transfer-encoding"), listed(head, "content-length")
+        codings, lengths = items["transfer-encoding"], items["content-length"]
         if codings and (codings != ["chunked"] or lengths):
             raise Fault(Reason.MALFORMED, "unknown Transfer-Encoding, or one with Content-Length")
         if lengths and (len(set(lengths)) > 1 or not _LENGTH.fullmatch(lengths[0])):
             raise Fault(Reason.MALFORMED, "Content-Length is not one number")
-        bodiless = method == "HEAD" or head.status in _BODILESS
+        bodiless = method == "HEAD" or status in _BODILESS
         chunked = bool(codings) and not bodiless
         return cls(bodiless, chunked, int(lengths[0]) if lengths else None)
 
@@ -94,12 +101,12 @@ class Framing:
         return not self.bodiless and not self.chunked and self.length is None
 
 
-def listed(head: HttpHead, name: str) -> list[str]:
-    """Return the items of every header called *name* (lower case), in lower case."""
-    items: list[str] = []
+def listed(head: HttpHead) -> Listed:
+    """Return the items of the headers that tell how to read a response, in lower case."""
+    items: dict[str, list[str]] = {name: [] for name in _LISTED}
     for field, value in head.headers:
-        if field.lower() == name:
-            items += [item.strip().lower() for item in value.split(",")]
+        if (name := field.lower()) in items:
+            items[name] += [item.strip().lower() for item in value.split(",")]
     return items
 
 
@@ -152,13 +159,13 @@ class Inflation:
         self._decoder: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # no other name
 
     @classmethod
-    def of(cls, head: HttpHead) -> Inflation | None:
-        """Return a decoder for the content coding of *head*, or None if it has none.
+    def of(cls, items: Listed) -> Inflation | None:
+        """Return a decoder for the content coding that `listed` found (*items*), or None if there is none.
 
         Raises:
             Fault: There is more than one coding, or one other than gzip and deflate.
         """
-        match [name for name in listed(head, "content-encoding") if name != "identity"]:
+        match [name for name in items["content-encoding"] if name != "identity"]:
             case []:
                 return None
             case ["gzip" | "x-gzip"]:

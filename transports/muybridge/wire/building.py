@@ -24,7 +24,7 @@ from muybridge.wire._addressing import (
 )
 from muybridge.wire._environment import checked_proxy
 from muybridge.wire._network_errors import network_error
-from muybridge.wire._response_body import Framing, Inflation
+from muybridge.wire._response_body import Framing, Inflation, listed
 from muybridge.wire.exchange import PIECE, Exchange, Fault, reason_of, refuse_early_bytes
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, TransportFailure
@@ -248,10 +248,11 @@ def _decoded(method: str, opened: Opened) -> Iterator[bytes]:
         Fault: The headers are ambiguous about where the body ends or how it is coded; or, while
             reading, the body ended early.
     """
-    inflation = Inflation.of(opened.head)
+    items = listed(opened.head)
+    inflation = Inflation.of(items)
     whole: Iterator[bytes] = filter(None, opened.pieces)
     if not opened.delimited:
-        framing = Framing.of(method, opened.head)
+        framing = Framing.of(method, opened.head.status, items)
         if framing.length is not None and not framing.bodiless:
             whole = _counted(whole, framing.length)
     return whole if inflation is None else _inflated(whole, inflation)

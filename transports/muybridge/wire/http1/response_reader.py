@@ -162,9 +162,10 @@ class ResponseReader:
             raise Fault(Reason.MALFORMED, "the response has too many headers")
         fields = [line.partition(":") for line in lines]
         head = HttpHead(status, tuple([(name, value.strip(" \t")) for name, _, value in fields]))
-        framing = self._framing = Framing.of(self._method, head)
-        self._inflation = Inflation.of(head)
-        options = listed(head, "connection")
+        items = listed(head)
+        framing = self._framing = Framing.of(self._method, status, items)
+        self._inflation = Inflation.of(items)
+        options = items["connection"]
         usual = not first.startswith("HTTP/1.0") or "keep-alive" in options
         self.keeps_alive = usual and "close" not in options and not framing.ends_with_connection
         if not framing.chunked:
