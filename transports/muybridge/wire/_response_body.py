@@ -160,7 +160,10 @@ class Inflation:
 
     @classmethod
     def of(cls, items: Listed) -> Inflation | None:
-        """Return a decoder for the content coding that `listed` found (*items*), or None if there is none.
+        """Return a decoder for the content coding of a response, or None if it has none.
+
+        Args:
+            items: What `listed` found in its head.
 
         Raises:
             Fault: There is more than one coding, or one other than gzip and deflate.
