@@ -6,6 +6,7 @@ import asyncio
 import selectors
 import ssl
 import threading
+import time
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from muybridge import (
 )
 from muybridge_protocol.records.tasks import Task
 
+from .striking import PATIENCE
 from .terminations import ALARMS, TERM
 
 AsyncWork = Callable[[AsyncClient], Coroutine[Any, Any, None]]
@@ -60,6 +62,10 @@ class _Selector(selectors.DefaultSelector):
         finally:
             self._waits.clear()
 
+    def has_arrived(self) -> bool:
+        """Whether something has arrived that the event loop has not looked at yet."""
+        return bool(super().select(0))
+
 
 @attrs.define
 class Program:
@@ -86,6 +92,14 @@ class Program:
     inside: BaseException | None = None
     waits: threading.Event = attrs.field(factory=threading.Event)
     cancel: Callable[[], None] = attrs.field(default=lambda: None)
+    _has_arrived: Callable[[], bool] = attrs.field(default=lambda: False, init=False)
+
+    def wait_until_it_waits(self) -> None:
+        """Wait until it waits, and not for what has arrived already."""
+        end = time.monotonic() + PATIENCE
+        while self._has_arrived():
+            assert time.monotonic() < end
+        assert self.waits.wait(PATIENCE)
 
     def run(self) -> None:
         """Run it to its end, whatever that is."""
@@ -126,7 +140,9 @@ class Program:
         """Do *work* as `asyncio.run` does, to be cancelled from any thread."""
 
         def new_loop() -> asyncio.AbstractEventLoop:
-            return asyncio.SelectorEventLoop(_Selector(self.waits))
+            selector = _Selector(self.waits)
+            self._has_arrived = selector.has_arrived
+            return asyncio.SelectorEventLoop(selector)
 
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(self._run_asyncio(work))

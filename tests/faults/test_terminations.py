@@ -37,7 +37,6 @@ from transport.certificates import client_context, server_context
 from .striking import (
     ASYNCIO,
     BLOCKING,
-    PATIENCE,
     TRIO,
     HoldingServer,
     MainThread,
@@ -150,7 +149,7 @@ def test_library(cell: Cell, tmp_path: Path, trust: Trust, monkeypatch: pytest.M
             if cell.signal == KEYBOARD:
                 raise error
             if not by_hook:
-                assert program.waits.wait(PATIENCE)
+                program.wait_until_it_waits()
             if cell.signal == CANCELLED:
                 program.cancel()
             else:
