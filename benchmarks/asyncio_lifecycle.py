@@ -32,7 +32,7 @@ import h11
 from benchmarks import trio_lifecycle
 from benchmarks.lifecycle import google_client
 from benchmarks.loopback import QUERIES, serving
-from benchmarks.measuring import Benchmark, Target, ahead_of, installed
+from benchmarks.measuring import Benchmark, Target, ahead_of, installed, on_one_cpu
 from benchmarks.trio_lifecycle import (
     HEADERS,
     KEY,
@@ -222,7 +222,7 @@ def _lifecycles(at_once: int) -> Iterator[Benchmark]:
         for _ in range(count // at_once):
             await client.run(request)
 
-    with serving() as base_url:
+    with on_one_cpu(), serving() as base_url:
         peers = _working(base_url)
         under_asyncio = {_FLOOR: _h11, _OURS: _ours, _HTTPX2: httpx2, **peers}
         contestants = {

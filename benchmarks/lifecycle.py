@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import requests
 
 from benchmarks.loopback import serving
-from benchmarks.measuring import Benchmark, Target, ahead_of, installed
+from benchmarks.measuring import Benchmark, Target, ahead_of, installed, on_one_cpu
 from muybridge import Client, ImgbRequest
 
 __all__ = ["Benchmark", "benchmark", "growth"]
@@ -196,7 +196,7 @@ def benchmark() -> AbstractContextManager[Benchmark]:
 
 @contextmanager
 def _benchmark() -> Iterator[Benchmark]:
-    with serving() as base_url, ExitStack() as opened:
+    with on_one_cpu(), serving() as base_url, ExitStack() as opened:
         contestants = {
             name: _many(run, LIFECYCLES) for name, run in _opened(base_url, opened).items()
         }
@@ -229,7 +229,7 @@ def _growth() -> Iterator[Benchmark]:
 
         return run
 
-    with serving() as base_url:
+    with on_one_cpu(), serving() as base_url:
         contestants = {
             f"{count:,} by one client": lifecycles(base_url, count) for count in (10, 100, most)
         }

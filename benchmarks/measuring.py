@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
@@ -159,6 +160,25 @@ def race(
         return RaceReport(f"CPU time per {benchmark.unit}", figures, benchmark.targets)
 
     return run
+
+
+@contextmanager
+def on_one_cpu() -> Iterator[None]:
+    """Keep this process, and those that it starts meanwhile, on one CPU, if the system can.
+
+    Otherwise, a server on another CPU has answered by the time that a slow contestant looks. A fast
+    one waits, and pays for waking up. By where the scheduler puts the two, the same code then takes
+    from 1.2 to 1.8 ms for a lifecycle.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def installed(distributions: Iterable[str]) -> list[str]:

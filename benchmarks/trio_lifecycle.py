@@ -35,7 +35,7 @@ import h11
 import trio
 
 from benchmarks.loopback import QUERIES, serving
-from benchmarks.measuring import Benchmark, Target
+from benchmarks.measuring import Benchmark, Target, on_one_cpu
 from muybridge import ImgbRequest, TrioClient
 
 LIFECYCLES = {1: 200, 50: 500, 500: 1_000, 2_000: 2_000}
@@ -256,7 +256,7 @@ def _lifecycles(at_once: int) -> Iterator[Benchmark]:
         for _ in range(count // at_once):
             await client.run(request)
 
-    with serving() as base_url:
+    with on_one_cpu(), serving() as base_url:
         contestants = {
             name: one_round(contestant, base_url, at_once, run)
             for name, contestant in _contestants().items()
@@ -293,7 +293,7 @@ def polls_of(
 
         return wait
 
-    with serving() as base_url:
+    with on_one_cpu(), serving() as base_url:
         contestants = {
             f"{name}, {at_once:,} at once": to_round(
                 who[name], base_url, at_once, waiting(WAITS // at_once)
