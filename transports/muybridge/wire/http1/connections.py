@@ -72,7 +72,6 @@ async def connect(
     """
     origin, proxy = route.origin, route.proxy
     host = origin.host.strip("[]")
-    exchange.phase = Phase.RESOLVE
     nearest = (host, origin.port)
     if proxy is not None:
         nearest, exchange.proxy = (proxy.host, proxy.port), proxy.place
