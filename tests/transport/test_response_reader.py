@@ -157,6 +157,18 @@ def test_bounds(flood: list[bytes]) -> None:
         read(*flood)
 
 
+def test_the_longest_head() -> None:
+    """A head may have 100 fields and 64 KiB, and neither a field nor a byte more."""
+    fields = HEAD + b"Content-Length: 0\r\n" + b"X: y\r\n" * 99
+    assert status_of(read(fields + b"\r\n")) == 200
+    with pytest.raises(Fault, match="too many headers"):
+        read(fields + b"X: y\r\n\r\n")
+    longest = HEAD + b"X: ".ljust(64 * 1024 - len(HEAD) - 4, b"y") + b"\r\n\r\n"
+    assert status_of(read(longest)) == 200
+    with pytest.raises(Fault, match="head is too long"):
+        read(longest.replace(b"X", b"XX"))
+
+
 def test_long_enough() -> None:
     """The body behind a head, or earlier responses, do not count towards the head's length."""
     early = b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 1000 + b"\r\n\r\n"
