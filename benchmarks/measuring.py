@@ -166,9 +166,9 @@ def race(
 def on_one_cpu() -> Iterator[None]:
     """Keep this process, and those that it starts meanwhile, on one CPU, if the system can.
 
-    Otherwise, a server on another CPU has answered by the time that a slow contestant looks. A fast
-    one waits, and pays for waking up. By where the scheduler puts the two, the same code then takes
-    from 1.2 to 1.8 ms for a lifecycle.
+    With two CPUs, the server has often answered before a slow contestant looks for the response,
+    while a fast one goes to sleep and pays for waking up. Depending on where the scheduler places
+    the two, the same code takes between 1.2 and 1.8 ms for a lifecycle.
     """
     if sys.platform != "linux":
         yield

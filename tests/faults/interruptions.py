@@ -69,8 +69,8 @@ class Interruption:
 
     def _trace(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
-        by = "" if frame.f_back is None else frame.f_back.f_code.co_filename
-        is_watched = code.co_filename.startswith(_WATCHED) and by != _REPORTS
+        is_report = frame.f_back is not None and frame.f_back.f_code.co_filename == _REPORTS
+        is_watched = code.co_filename.startswith(_WATCHED) and not is_report
         if self.place is not None or not is_watched:
             # The other lines of this frame are no steps: Python need not ask for them.
             frame.f_trace = None

@@ -94,8 +94,8 @@ class Program:
     cancel: Callable[[], None] = attrs.field(default=lambda: None)
     _has_arrived: Callable[[], bool] = attrs.field(default=lambda: False, init=False)
 
-    def wait_until_it_waits(self) -> None:
-        """Wait until it waits, and not for what has arrived already."""
+    def wait_until_idle(self) -> None:
+        """Wait until the event loop waits, and has looked at everything that has arrived."""
         end = time.monotonic() + PATIENCE
         while self._has_arrived():
             assert time.monotonic() < end

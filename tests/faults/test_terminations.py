@@ -149,7 +149,7 @@ def test_library(cell: Cell, tmp_path: Path, trust: Trust, monkeypatch: pytest.M
             if cell.signal == KEYBOARD:
                 raise error
             if not by_hook:
-                program.wait_until_it_waits()
+                program.wait_until_idle()
             if cell.signal == CANCELLED:
                 program.cancel()
             else:

@@ -261,7 +261,7 @@ def test_timeout_within_a_timeout(run: Run) -> None:
 
 
 def test_nobody_waits_for_what_arrives() -> None:
-    """The event loop stops watching a connection that has news for nobody, and begins again."""
+    """If nobody waits for what arrives, the event loop stops watching until somebody does."""
 
     async def receive() -> None:
         loop = asyncio.get_running_loop()

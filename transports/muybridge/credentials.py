@@ -114,10 +114,8 @@ class Credentials:
 
     def redact_response(self, response: HttpResponse) -> HttpResponse:
         """Return *response* with the key redacted, in case the service echoed it."""
-        headers, body = response.headers, response.body
-        if self._may_hold(_joined(headers), body):
-            headers, body = self._redact_headers(headers), self.redact_partial(body)
-        body = self._without_beginning(body)  # an error's body may end inside the key
+        headers = self._redact_headers(response.headers)
+        body = self.redact_partial(response.body)  # an error's body may end inside the key
         if headers is response.headers and body is response.body:
             return response
         return HttpResponse(response.status, headers, body)
@@ -141,7 +139,7 @@ class Credentials:
         return self._without_beginning(body)
 
     def _redact_headers(self, headers: Headers) -> Headers:
-        if not self._may_hold(_joined(headers)):
+        if not self._may_hold("\n".join(map("\n".join, headers)).encode(errors="replace")):
             return headers
         return tuple((self._redact(name), self._redact(value)) for name, value in headers)
 
@@ -150,16 +148,14 @@ class Credentials:
             return text
         return re.sub(_written(self._key), _REDACTED, text)
 
-    def _may_hold(self, *texts: bytes) -> bool:
-        """Whether one of *texts* contains the key unescaped, or any escaped character of it.
+    def _may_hold(self, body: bytes) -> bool:
+        """Whether *body* contains the key unescaped, or any escaped character of it.
 
         Searching a response with images for every way to write the key is slow, and most responses
         do not contain it. Compiling the pattern takes 20 us, which every header would cost.
         """
-        key = self._key.encode()
-        if len(key) < _SHORTEST_REDACTED:
-            return False
-        return any(key in text or _holds_escape(self._key, text) for text in texts)
+        key = self._key
+        return len(key) >= _SHORTEST_REDACTED and (key.encode() in body or _holds_escape(key, body))
 
     def _without_beginning(self, partial: bytes) -> bytes:
         """Redact the beginning of the key at the end of *partial*, if it was cut inside the key."""
@@ -170,10 +166,6 @@ class Credentials:
             if partial.endswith(key[:size]):
                 return partial[:-size] + _REDACTED.encode()
         return partial
-
-
-def _joined(headers: Headers) -> bytes:
-    return "\n".join(map("\n".join, headers)).encode(errors="replace")
 
 
 def _written(key: str) -> str:

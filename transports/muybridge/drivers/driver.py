@@ -5,10 +5,10 @@ operation decides what to send, when, and what a failure means. Timeouts and can
 the transport.
 
 An operation is a value. `Drive` holds the latest one and asks it for its next action until it has
-settled. `Driver.exchange` is the one place where a request meets the transport. It raises nothing
+settled. `Driver.attempt` is the one place where a request meets the transport. It raises nothing
 and returns one of three values:
 
-- an `HttpResponse`: the whole response, with the key redacted;
+- an `HttpResponse`: the whole response, in which its callers redact the key;
 - a `TransportFailure`: the network failed, and the transport reports how far the exchange got;
 - a `BrokenOff`: something else interrupted it, such as Ctrl-C, a cancellation, an exception from a
   signal handler, or a defect. The driver raises it again once the operation and the listeners have

@@ -34,6 +34,7 @@ from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
 
 PIECE = 64 * 1024
 """The most bytes sent or decoded at a time."""
+TIME_IS_UP = "the time for the whole exchange is up"
 _LONGEST_WAIT = 86_400.0  # a socket takes no infinite timeout
 _DETAIL_LIMIT = 200
 # Only malformed responses are searched; `re` compiles these for the first one, and caches them.
@@ -74,8 +75,8 @@ class Exchange:
 
     Attributes:
         deadline: When the exchange must end, by the clock.
-        phase: What the exchange is doing. `addresses_of`, `begin`, `awaiting` and `Reply` set it;
-            the transport itself sets only `Phase.TLS`, before a TLS handshake.
+        phase: What the exchange is doing. Each step is recorded before it is taken, by `begin`,
+            by `awaiting`, or by the code that takes it.
         proxy: Host and port of the proxy that is connected to, or None.
         sent: Whether any byte of the request may have been handed to the network.
         bytes_sent: How many bytes were, for people to read.
@@ -115,7 +116,7 @@ class Exchange:
         """
         left = self.deadline - self.clock()
         if left <= 0:
-            raise TimeoutError("the time for the whole exchange is up")
+            raise TimeoutError(TIME_IS_UP)
         return min(left, _LONGEST_WAIT if most is None else most)
 
     def begin(self, *, tunnel: bool = False) -> None:

@@ -11,14 +11,18 @@ import attrs
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire._addressing import Origin, check_addresses, request_head
 from muybridge.wire._proxy import Proxy, TunnelReply
-from muybridge.wire.exchange import Exchange, Fault, early_fault, refuse_other_protocol
+from muybridge.wire.exchange import (
+    TIME_IS_UP,
+    Exchange,
+    Fault,
+    early_fault,
+    refuse_other_protocol,
+)
 from muybridge.wire.http1.byte_streams import Address, ByteStream, EventLoop
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Reusable, Route
 from muybridge_protocol.hosts import is_address
 from muybridge_protocol.http import Phase, Reason
-
-TIME_IS_UP = "the time for the whole exchange is up"
 
 
 @attrs.define(eq=False, repr=False)

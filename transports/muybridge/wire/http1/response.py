@@ -23,9 +23,9 @@ import attrs
 
 from muybridge.wire._addressing import fields_to_send, request_head
 from muybridge.wire._network_errors import network_error
-from muybridge.wire.exchange import PIECE, Exchange, Fault
+from muybridge.wire.exchange import PIECE, TIME_IS_UP, Exchange, Fault
 from muybridge.wire.http1.byte_streams import EventLoop
-from muybridge.wire.http1.connections import TIME_IS_UP, Connection, connect
+from muybridge.wire.http1.connections import Connection, connect
 from muybridge.wire.http1.response_reader import ResponseReader
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Network, Route
@@ -121,11 +121,11 @@ class Reply:
         try:
             target = self._find_route()
             await self._connect(exchange)
-            if self._request.shielded:
+            is_shielded = self._request.shielded
+            if is_shielded:
                 # The last moment at which a cancellation costs nothing.
                 await self._loop.checkpoint()
             conversing = partial(self._converse, exchange, target)
-            is_shielded = self._request.shielded
             seconds = exchange.remaining()
             await self._loop.run(conversing, seconds, TIME_IS_UP, shielded=is_shielded)
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again

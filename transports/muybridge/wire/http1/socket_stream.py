@@ -43,7 +43,7 @@ class SocketStream(ABC):
     async def receive(self, size: int) -> bytes:
         """Wait for bytes, and return up to *size* of them, or none once the peer has closed."""
         while True:
-            # First, although something may be there: others have their turn, and timeouts expire.
+            # Even if something has arrived: other tasks get their turn, and timeouts can expire.
             await self.wait_readable()
             try:
                 return self.sock.recv(size)
