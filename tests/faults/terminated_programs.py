@@ -44,25 +44,35 @@ def raised_by(name: str) -> BaseException:
 
 
 class _Selector(selectors.DefaultSelector):
-    """Tells whether an event loop waits.
+    """Tells whether an event loop waits."""
 
-    Args:
-        waits: Set while it does.
-    """
-
-    def __init__(self, waits: threading.Event) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._waits = waits
+        self._waits = threading.Event()
+        self._turn = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         try:
             if timeout is None or timeout > 0:
+                self._turn += 1
                 self._waits.set()
             return super().select(timeout)
         finally:
             self._waits.clear()
 
-    def has_arrived(self) -> bool:
+    def wait_until_idle(self) -> None:
+        """Wait until the event loop waits, and has looked at everything that has arrived."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            assert self._waits.wait(PATIENCE)
+            turn = self._turn
+            # What arrived before the event loop watched a socket ends the next wait at once. So
+            # within one and the same wait, nothing may have arrived.
+            if not self._has_arrived() and self._waits.is_set() and self._turn == turn:
+                return
+            assert time.monotonic() < end
+
+    def _has_arrived(self) -> bool:
         """Whether something has arrived that the event loop has not looked at yet."""
         return bool(super().select(0))
 
@@ -79,7 +89,6 @@ class Program:
         told: The tasks that `on_submitted` received.
         error: What came out.
         inside: What came out of the client under asyncio, where `asyncio.run` raises another.
-        waits: Set while asyncio's loop waits; always set under other drivers.
         cancel: Cancels it, where it can be. It is set once it runs.
     """
 
@@ -90,20 +99,16 @@ class Program:
     told: list[Task] = attrs.field(factory=list[Task])
     error: BaseException | None = None
     inside: BaseException | None = None
-    waits: threading.Event = attrs.field(factory=threading.Event)
     cancel: Callable[[], None] = attrs.field(default=lambda: None)
-    _has_arrived: Callable[[], bool] = attrs.field(default=lambda: False, init=False)
+    _selector: _Selector | None = attrs.field(default=None, init=False)
 
     def wait_until_idle(self) -> None:
-        """Wait until the event loop waits, and has looked at everything that has arrived."""
-        end = time.monotonic() + PATIENCE
-        while self._has_arrived():
-            assert time.monotonic() < end
-        assert self.waits.wait(PATIENCE)
+        """Wait until asyncio's loop waits, if it runs one."""
+        if self._selector is not None:
+            self._selector.wait_until_idle()
 
     def run(self) -> None:
         """Run it to its end, whatever that is."""
-        self.waits.set()
         try:
             _PROGRAMS[self.driver](self)
         except BaseException as error:  # noqa: BLE001  whatever comes out is looked at
@@ -140,9 +145,8 @@ class Program:
         """Do *work* as `asyncio.run` does, to be cancelled from any thread."""
 
         def new_loop() -> asyncio.AbstractEventLoop:
-            selector = _Selector(self.waits)
-            self._has_arrived = selector.has_arrived
-            return asyncio.SelectorEventLoop(selector)
+            self._selector = _Selector()
+            return asyncio.SelectorEventLoop(self._selector)
 
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(self._run_asyncio(work))
