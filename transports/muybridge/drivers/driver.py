@@ -6,9 +6,9 @@ the transport.
 
 An operation is a value. `Drive` holds the latest one and asks it for its next action until it has
 settled. `Driver.attempt` is the one place where a request meets the transport. It raises nothing
-and returns one of three values:
+and returns what was read, or how that failed:
 
-- an `HttpResponse`: the whole response, in which its callers redact the key;
+- an `HttpResponse`: the response, with the key redacted;
 - a `TransportFailure`: the network failed, and the transport reports how far the exchange got;
 - a `BrokenOff`: something else interrupted it, such as Ctrl-C, a cancellation, an exception from a
   signal handler, or a defect. The driver raises it again once the operation and the listeners have
@@ -119,8 +119,7 @@ class Driver:
     ) -> HttpResponse | TransportFailure | BrokenOff:
         """Send *request*, read the whole response, and return the outcome. Raises nothing."""
         read = partial(whole, paid=request.paid)
-        came = await self.attempt(request, deadline, read, booking, withhold)
-        return self.credentials.redact_response(came) if isinstance(came, HttpResponse) else came
+        return await self.attempt(request, deadline, read, booking, withhold)
 
     async def pass_on(
         self,
@@ -158,10 +157,10 @@ class Driver:
         read: Callable[[Stream], Coroutine[Any, Any, T]],
         booking: Booking | None = None,
         withhold: Withhold | None = None,
-    ) -> T | TransportFailure | BrokenOff:
+    ) -> HttpResponse | T | TransportFailure | BrokenOff:
         """Send *request* and return the result of *read*, or how the exchange failed.
 
-        If the ledger does not permit the request, nothing is sent.
+        The key is redacted in both. If the ledger does not permit the request, nothing is sent.
 
         Args:
             request: What to send.
@@ -185,9 +184,9 @@ class Driver:
                 authorization=self.credentials.authorization_for(request),
             )
             reading = read(stream)
-            if not request.shielded:
-                return await reading
-            return await self.runtime.unbroken(reading, partial(_may_be_sent, stream))
+            if request.shielded:
+                reading = self.runtime.unbroken(reading, partial(_may_be_sent, stream))
+            came = await reading
         except TransportError as error:
             return self.credentials.redact_failure(error.failure)
         except BaseException as error:  # noqa: BLE001  the caller raises it again
@@ -196,6 +195,7 @@ class Driver:
             failure = interruption_of(error, sent=_may_be_sent(stream, not unsent))
             hide_frames(error)
             return BrokenOff(error, failure)
+        return self.credentials.redact_response(came) if isinstance(came, HttpResponse) else came
 
 
 def _may_be_sent(stream: Stream | None, unless_told: bool = True) -> bool:  # noqa: FBT001, FBT002  as getattr has it
@@ -322,7 +322,6 @@ class Drive(Generic[Op]):
         now = driver.runtime.now()
         match came:
             case HttpResponse():
-                came = driver.credentials.redact_response(came)
                 self._tracker.replied(came, now)
                 after = self._operation.receive(came, now)
             case TransportFailure() if self._operation.settled is None:
