@@ -55,7 +55,7 @@ from muybridge.drivers.runtime import FOREVER, Work
 from muybridge_protocol.errors import CreateAmbiguous, InvalidAddress, ServiceError
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.fleet import Busy, Dispatch, Done, Fleet, FleetOutcome
-from muybridge_protocol.http import HttpResponse, Phase, Reason, TransportFailure
+from muybridge_protocol.http import HttpRequest, HttpResponse, Phase, Reason, TransportFailure
 from muybridge_protocol.operations import Wait
 from muybridge_protocol.operations.defaults import CONNECTIONS
 from muybridge_protocol.records.tasks import Result, Task
@@ -241,7 +241,7 @@ class Scheduler:
         withhold = partial(self._paused_since, armed_at) if sent.request.paid else None
         await self._driver.pass_on(sent.request, sent.deadline, booking, take, withhold)
 
-    def _paused_since(self, armed_at: float) -> TransportFailure | None:
+    def _paused_since(self, armed_at: float, _: HttpRequest) -> TransportFailure | None:
         """Return a failure that nothing was sent, if this process was paused after arming."""
         paused = _seconds() - armed_at
         if paused <= self._run.journal.send_within:

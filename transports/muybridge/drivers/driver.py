@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Op = TypeVar("Op", bound=Operation[Any])
 
-Withhold = Callable[[], TransportFailure | None]
+Withhold = Callable[[HttpRequest], TransportFailure | None]
 """Returns why a request must not be sent any more, or None."""
 Stream = AbstractAsyncContextManager[AsyncStreamedReply]
 
@@ -172,7 +172,7 @@ class Driver:
         if booking is not None and (withheld := await booking.arm()) is not None:
             return withheld
         try:
-            if withhold is not None and (withheld := withhold()) is not None:
+            if withhold is not None and (withheld := withhold(request)) is not None:
                 return withheld
         except BaseException as error:  # noqa: BLE001  the caller raises it again
             return BrokenOff(error, interruption_of(error, sent=False))
@@ -315,10 +315,9 @@ class Drive(Generic[Op]):
         """Send *request* and return the operation after the exchange."""
         before = self._operation
         driver = self._driver
-        tell = partial(self._tell_sending, request)
         if read is None:
             read = partial(whole, paid=request.paid)
-        came = await driver.attempt(request, deadline, read, self._booking, tell)
+        came = await driver.attempt(request, deadline, read, self._booking, self._tell_sending)
         now = driver.runtime.now()
         match came:
             case HttpResponse():

@@ -2,7 +2,7 @@
 
 asyncio has no shield that holds: `Task.cancel` throws `CancelledError` into whatever the task waits
 for, and `asyncio.shield` only leaves work behind. So a shielded exchange absorbs the cancellation
-where it waits (`_suspend`) and waits again. No byte is lost or sent twice, because a wait neither
+where it waits (`_absorb`) and waits again. No byte is lost or sent twice, because a wait neither
 reads nor sends. After the exchange the task is cancelled again (`_cancel`), at its next suspension;
 a task that ends before that keeps its result.
 
@@ -76,11 +76,11 @@ class AsyncioStream(SocketStream):
         self._refuse_second_task()
         if not self._watch(loop):
             # Receiving no bytes completes when there are some.
-            await _suspend(loop.sock_recv(self.sock, 0))
+            await _shielded(loop.sock_recv(self.sock, 0))
             return
         self._arrival = loop.create_future()
         try:
-            await _suspend(self._arrival)
+            await _shielded(self._arrival)
         finally:
             self._arrival = None
             if not isinstance(loop, asyncio.SelectorEventLoop):
@@ -96,11 +96,11 @@ class AsyncioStream(SocketStream):
         try:
             loop.add_writer(number, _complete, ready)
         except NotImplementedError:
-            await _suspend(asyncio.sleep(0.01))
+            await _shielded(asyncio.sleep(0.01))
             return
         self._writable = ready
         try:
-            await _suspend(ready)
+            await _shielded(ready)
         finally:
             self._writable = None
             if self.sock.fileno() == number:  # else it is closed, and another one has its number
@@ -241,14 +241,19 @@ def _shield(limit: asyncio.Timeout) -> Generator[_Shield | None]:
             task.get_loop().call_soon(_cancel, task, shield.absorbed)
 
 
-async def _suspend(waiting: Awaitable[object]) -> None:
-    """Await *waiting*; return early if the task is cancelled and has a shield."""
+def _shielded(waiting: Awaitable[object]) -> Awaitable[object]:
+    """Return what to await instead of *waiting* in a task that may have a shield."""
+    task = asyncio.current_task()
+    shield = None if task is None else _SHIELDS.get(task)
+    return waiting if shield is None else _absorb(waiting, shield)
+
+
+async def _absorb(waiting: Awaitable[object], shield: _Shield) -> None:
+    """Await *waiting*, and return early if the task is cancelled."""
     try:
         await waiting
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        shield = None if task is None else _SHIELDS.get(task)
-        if task is None or shield is None or shield.expired or stops_at_once(task.get_loop()):
+        if shield.expired or stops_at_once(asyncio.get_running_loop()):
             raise
         shield.absorbed = error.args
 

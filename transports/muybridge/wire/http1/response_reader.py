@@ -43,6 +43,7 @@ _STATUS_LINE: Final = b"HTTP/1."
 _HEAD_END: Final = b"\r\n\r\n"
 _BEGIN, _END = b"begin", b""
 """What the parser appends where a message begins and ends. Its body stands in between."""
+_NOTHING: Final[Iterator[bytes]] = iter(())
 
 
 class ResponseReader:
@@ -64,12 +65,12 @@ class ResponseReader:
         self._framing: Framing
         self._missing: int | None = None
         self._inflation: Inflation | None = None
-        self._inflated: Iterator[bytes] = iter(())
-        self._pieces: deque[bytes] = deque()
+        self._inflated = _NOTHING
+        self._pieces: deque[bytes]
         self._has_ended = False
         self._is_malformed = False
         self._overhead = 0
-        self._begin_head()
+        self._arrived = b""
 
     @property
     def ends_with_connection(self) -> bool:
@@ -118,8 +119,7 @@ class ResponseReader:
             self.complete = True
         return b""
 
-    def _begin_head(self) -> None:
-        self._arrived = bytearray()
+    def _make_parser(self) -> None:
         self._told: list[bytes] = []
         tell = self._told.append
         self._parser = HttpResponseParser(
@@ -135,6 +135,9 @@ class ResponseReader:
     def _feed_head(self, data: bytes) -> bytes:
         """Take the part of *data* that belongs to the head, and return the rest."""
         before = len(self._arrived)
+        if before == 0:
+            # Only now: where thousands wait, the garbage collector visits all that they hold.
+            self._make_parser()
         self._arrived += data
         if not _STATUS_LINE.startswith(self._arrived[: len(_STATUS_LINE)]):
             raise Fault(Reason.MALFORMED, "the response is not HTTP/1")
@@ -150,7 +153,7 @@ class ResponseReader:
         if status < _LEAST:
             raise _malformed()
         if status < _FINAL:  # it is informational, and has no body
-            self._begin_head()
+            self._arrived = b""
         else:
             self._take_head(status, self._arrived[:found].decode("latin-1"))
         return data[end - before :]
@@ -165,6 +168,7 @@ class ResponseReader:
         items = listed(head)
         framing = self._framing = Framing.of(self._method, status, items)
         self._inflation = Inflation.of(items)
+        self._pieces = deque()
         options = items["connection"]
         usual = not first.startswith("HTTP/1.0") or "keep-alive" in options
         self.keeps_alive = usual and "close" not in options and not framing.ends_with_connection
