@@ -8,7 +8,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -276,6 +276,36 @@ def test_nobody_waits_for_what_arrives() -> None:
             await asyncio.sleep(0)
             assert not loop.remove_reader(ours.fileno())
             assert await stream.receive(9) == b"not"
+
+    asyncio.run(receive())
+
+
+def test_what_has_been_read_ends_no_wait() -> None:
+    """A task that has read what arrived sleeps until more arrives."""
+
+    class Counted(AsyncioStream):
+        waits = 0
+
+        def wait_readable(self) -> Awaitable[object]:
+            self.waits += 1
+            return super().wait_readable()
+
+    async def receive() -> None:
+        ours, theirs = socket.socketpair()
+        ours.settimeout(0)
+        stream = Counted(ours)
+
+        async def send(word: bytes) -> None:
+            for _ in range(5):  # turns of the event loop
+                await asyncio.sleep(0)
+            theirs.sendall(word)
+
+        with closing(theirs), closing(stream):
+            for number, word in enumerate((b"one", b"two", b"three"), 1):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(send(word))
+                    assert await stream.receive(9) == word
+                assert stream.waits == number
 
     asyncio.run(receive())
 

@@ -62,29 +62,26 @@ class AsyncioStream(SocketStream):
     something arrives that nobody waits for.
     """
 
-    __slots__ = ("_arrival", "_watched_by", "_writable")
+    __slots__ = ("_arrival", "_is_reported_again", "_watched_by", "_writable")
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
         self._watched_by: asyncio.AbstractEventLoop | None = None
         self._arrival: asyncio.Future[None] | None = None
+        self._is_reported_again = False
         self._writable: asyncio.Future[None] | None = None
 
-    async def wait_readable(self) -> None:
+    def wait_readable(self) -> Awaitable[object]:
         """Wait until something has arrived."""
         loop = asyncio.get_running_loop()
         self._refuse_second_task()
+        if not isinstance(loop, asyncio.SelectorEventLoop):
+            self._unwatch()  # libuv stops watching a socket that was reset
         if not self._watch(loop):
             # Receiving no bytes completes when there are some.
-            await _shielded(loop.sock_recv(self.sock, 0))
-            return
+            return _shielded(loop.sock_recv(self.sock, 0))
         self._arrival = loop.create_future()
-        try:
-            await _shielded(self._arrival)
-        finally:
-            self._arrival = None
-            if not isinstance(loop, asyncio.SelectorEventLoop):
-                self._unwatch()  # libuv stops watching a socket that was reset
+        return _shielded(self._arrival)
 
     async def wait_writable(self) -> None:
         """Wait until bytes can be sent."""
@@ -133,13 +130,19 @@ class AsyncioStream(SocketStream):
             loop.remove_reader(self.sock.fileno())
 
     def _arrived(self) -> None:
-        if self._arrival is None:
+        if self._is_reported_again:
+            # The event loop looked before the task had its turn to read. Should something else
+            # have arrived, the next turn reports it.
+            self._is_reported_again = False
+        elif self._arrival is None or self._arrival.done():
             self._unwatch()  # the event loop would report it at each of its turns
         else:
-            _complete(self._arrival)
+            self._arrival.set_result(None)
+            self._is_reported_again = True
 
     def _refuse_second_task(self) -> None:
-        if self._arrival is not None or self._writable is not None:
+        is_reading = self._arrival is not None and not self._arrival.done()
+        if is_reading or self._writable is not None:
             # The event loop would forget the other task: it calls one function for each socket.
             raise RuntimeError("another task is already waiting for this connection")
 

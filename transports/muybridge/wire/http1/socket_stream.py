@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Self
 
@@ -25,7 +25,7 @@ class SocketStream(ABC):
         self.sock: socket.socket = sock
 
     @abstractmethod
-    async def wait_readable(self) -> None:
+    def wait_readable(self) -> Awaitable[object]:
         """Wait until something has arrived. It may return early."""
 
     @abstractmethod
