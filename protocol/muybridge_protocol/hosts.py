@@ -98,16 +98,6 @@ def _is_below(name: str, domains: tuple[str, ...]) -> bool:
     return name.endswith(tuple(f".{domain}" for domain in domains))
 
 
-@lru_cache(maxsize=64)  # each new connection asks again
-def is_address(host: str) -> bool:
-    """Whether *host* is an IP address, and not a name."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 @lru_cache(maxsize=64)
 def is_public_address(address: str) -> bool:
     """Whether the IP *address* is that of a single host, reachable from the whole internet.

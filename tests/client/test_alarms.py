@@ -22,7 +22,7 @@ from muybridge.wire._requests_connections import Reply
 from muybridge.wire._response_body import Framing
 from muybridge.wire.http1 import connections
 from muybridge.wire.network import Network
-from muybridge.wire.trio_transport import TrioLoop, TrioStream
+from muybridge.wire.trio_transport import TrioStream
 from muybridge_protocol.records.tasks import Task
 from transport.scripted_server import (
     Peer,
@@ -102,7 +102,7 @@ POINTS: dict[str, dict[str, Point]] = {
     },
     "trio": {
         "preparation": Point(serve(), NOT_SENT, within(Network, "find")),
-        "lookup": Point(serve(), NOT_SENT, within(TrioLoop, "look_up")),
+        "lookup": Point(serve(), NOT_SENT, within(connections, "numeric_addresses")),
         "connect": Point(serve(), NOT_SENT, within(connections, "first_that_answers")),
         "send": Point(hang, UNDER_WAY, within(TrioStream, "send")),
         "no reply yet": Point(
@@ -261,7 +261,7 @@ CTRL_C: dict[str, dict[str, tuple[object, str]]] = {
     },
     "trio": {
         "preparation": (Network, "find"),
-        "lookup": (TrioLoop, "look_up"),
+        "lookup": (connections, "numeric_addresses"),
         "connect": (connections, "first_that_answers"),
         "send": (TrioStream, "send"),
         "no reply yet": (TrioStream, "receive"),

@@ -25,12 +25,12 @@ from muybridge.drivers.runtime import FOREVER, Work
 from muybridge.files.saving import PartFile
 from muybridge.wire import _requests_connections
 from muybridge.wire._requests_connections import Incoming, Reply
-from muybridge.wire.asyncio_transport import AsyncioLoop, AsyncioStream, AsyncioTransport
+from muybridge.wire.asyncio_transport import AsyncioStream, AsyncioTransport
 from muybridge.wire.http1 import connections
 from muybridge.wire.http1.connections import Connection
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.requests_transport import RequestsTransport
-from muybridge.wire.trio_transport import TrioLoop, TrioStream
+from muybridge.wire.trio_transport import TrioStream
 
 from .terminations import KEYBOARD, TOLD_BY_SERVER
 
@@ -78,7 +78,7 @@ BLOCKING: Mapping[str, Place] = {
     **_BOTH,
 }
 TRIO: Mapping[str, Place] = {
-    "lookup": Place(TrioLoop, "look_up"),
+    "lookup": Place(connections, "numeric_addresses"),
     "connect": Place(connections, "first_that_answers"),
     "handshake": Place(TLSStream, "handshake"),
     "before the first byte": Place(Connection, "refuse_early_bytes"),
@@ -92,7 +92,6 @@ TRIO: Mapping[str, Place] = {
 }
 ASYNCIO: Mapping[str, Place] = {
     **TRIO,
-    "lookup": Place(AsyncioLoop, "look_up"),
     "first byte": Place(AsyncioStream, "send"),
     "held": Place(AsyncioStream, "receive"),
     "head": Place(AsyncioStream, "receive", skipped=1),

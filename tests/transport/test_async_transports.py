@@ -90,6 +90,31 @@ async def test_slow_name_resolution(event_loop: EventLoop, monkeypatch: pytest.M
     )
 
 
+@in_event_loop
+async def test_only_names_are_looked_up(
+    event_loop: EventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address is connected to without a lookup, which takes a thread; a name is looked up."""
+    loop, looked_up = type(event_loop.transport.event_loop), list[str]()
+    real: Any = loop.look_up
+
+    async def look_up(self: object, host: str, port: int) -> object:
+        looked_up.append(host)
+        return await real(self, host, port)
+
+    monkeypatch.setattr(loop, "look_up", look_up)
+    transport = event_loop.transport()
+    with ScriptedServer(serve()) as server:
+        assert (await exchange(transport, get(server.url), timeout=5)).status == 200
+        assert looked_up == []
+        by_name = get(server.url.replace("127.0.0.1", "localhost"))
+        assert (await exchange(transport, by_name, timeout=5)).status == 200
+        assert looked_up == ["localhost"]
+    failure = await failure_of(transport, get("http://nowhere.invalid/"))
+    assert (failure.phase, failure.reason) == (Phase.RESOLVE, Reason.NAME_RESOLUTION)
+    await transport.close()
+
+
 @pytest.fixture(name="deaf_port")
 def _deaf_port() -> Iterator[int]:
     with deaf_port() as port:

@@ -228,7 +228,7 @@ def test_cancelled_as_the_time_ends(run: Run, *, shielded: bool) -> None:
                 return await stream.receive(1)
 
             options = {"shielded": True} if shielded else {}
-            waiting = AsyncioLoop().run(wait, 0.01, "late", **options)
+            waiting = AsyncioLoop().within(0.01, "late", wait(), **options)
             with pytest.raises(TimeoutError if shielded else asyncio.CancelledError) as caught:
                 await waiting
             if shielded:
@@ -248,11 +248,10 @@ def test_timeout_within_a_timeout(run: Run) -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             ours.settimeout(0)
-            receive = partial(AsyncioStream(ours).receive, 1)
-            loop = AsyncioLoop()
-            narrow = partial(loop.run, receive, inner, "inner", shielded=True)
+            loop, receiving = AsyncioLoop(), AsyncioStream(ours).receive(1)
+            narrow = loop.within(inner, "inner", receiving, shielded=True)
             with pytest.raises(TimeoutError) as caught:
-                await loop.run(narrow, outer, "outer", shielded=True)
+                await loop.within(outer, "outer", narrow, shielded=True)
         await asyncio.sleep(0)
         return str(caught.value)
 
@@ -319,23 +318,6 @@ def test_one_event_loop_after_another() -> None:
         for word in (b"first", b"second"):
             theirs.sendall(word)
             assert asyncio.run(stream.receive(9)) == word
-
-
-def test_numeric_address_needs_no_thread(run: Run) -> None:
-    """Numeric addresses are read at once, names in a thread; what has no address says so."""
-
-    async def look_up(host: str) -> tuple[list[str], int]:
-        loop = AsyncioLoop()
-        looking = CancelledAt(0, loop.look_up(host, 80), cancel)
-        return sorted({str(address[0]) for *_, address in await looking}), looking.suspensions
-
-    assert run(look_up("127.0.0.1")) == (["127.0.0.1"], 0)
-    assert run(look_up("::1")) == (["::1"], 0)
-    found, suspensions = run(look_up("localhost"))
-    assert set(found) <= {"127.0.0.1", "::1"}
-    assert suspensions > 0
-    with pytest.raises(socket.gaierror):
-        run(look_up("nowhere.invalid"))
 
 
 def test_failures_say_what_was_sent(run: Run) -> None:

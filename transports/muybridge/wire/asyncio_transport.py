@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Awaitable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import attrs
 
 from muybridge.drivers.interrupts import stops_at_once
 from muybridge.wire.http1.byte_streams import Address, EventLoop
-from muybridge.wire.http1.socket_stream import SocketStream, numeric_addresses
+from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.transport import Http1Transport
 
 T = TypeVar("T")
@@ -33,6 +32,7 @@ class _Shield:
     """What keeps a task from being cancelled.
 
     Args:
+        task: The task.
         limit: The timeout within which it does so.
         outer: The shield around this one.
 
@@ -40,9 +40,28 @@ class _Shield:
         absorbed: The arguments of the last `CancelledError` that it absorbed, or None.
     """
 
+    task: asyncio.Task[Any]
     limit: asyncio.Timeout
     outer: _Shield | None
     absorbed: tuple[Any, ...] | None = attrs.field(default=None, init=False)
+
+    @classmethod
+    def put_up(cls, limit: asyncio.Timeout) -> _Shield | None:
+        """Shield the current task within *limit*."""
+        task = asyncio.current_task()
+        if task is None:
+            return None
+        shield = _SHIELDS[task] = cls(task, limit, _SHIELDS.get(task))
+        return shield
+
+    def take_down(self) -> None:
+        """Shield the task no longer, and cancel it as it would have been."""
+        if self.outer is None:
+            del _SHIELDS[self.task]
+        else:
+            _SHIELDS[self.task] = self.outer
+        if self.absorbed is not None:
+            self.task.get_loop().call_soon(_cancel, self.task, self.absorbed)
 
     @property
     def expired(self) -> bool:
@@ -150,7 +169,8 @@ class AsyncioStream(SocketStream):
 class AsyncioLoop:
     """asyncio's event loop, or one that takes its place, such as uvloop's."""
 
-    def now(self) -> float:
+    @staticmethod
+    def now() -> float:
         """Return the event loop's time."""
         return asyncio.get_running_loop().time()
 
@@ -158,35 +178,31 @@ class AsyncioLoop:
         """Raise the caller's cancellation, if there is one."""
         await asyncio.sleep(0)
 
-    async def run(
-        self,
-        work: Callable[[], Awaitable[T]],
-        seconds: float,
-        late: str,
-        *,
-        shielded: bool = False,
+    async def within(
+        self, seconds: float, late: str, work: Awaitable[T], *, shielded: bool = False
     ) -> T:
         """Return what *work* returns, within so many *seconds*."""
         limit = asyncio.timeout(seconds)
-        with _shield(limit) if shielded else nullcontext() as shield:
-            try:
-                async with limit:
-                    return await work()
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-            except asyncio.CancelledError as error:
-                if shield is None or not limit.expired():
-                    raise
-                shield.absorbed = error.args  # it came together with the timeout
+        shield = _Shield.put_up(limit) if shielded else None
+        try:
+            async with limit:
+                return await work
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        except asyncio.CancelledError as error:
+            if shield is None or not limit.expired():
+                raise
+            shield.absorbed = error.args  # it came together with the timeout
+        finally:
+            if shield is not None:
+                shield.take_down()
         raise TimeoutError(late)
 
     async def look_up(self, host: str, port: int) -> Sequence[Address]:
         """Return the addresses of *host*."""
         loop = asyncio.get_running_loop()
-        return numeric_addresses(host, port) or await loop.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        )
+        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     async def connect(self, address: Address, seconds: float, late: str) -> AsyncioStream:
         """Connect to *address*."""
@@ -223,25 +239,6 @@ class AsyncioTransport(Http1Transport):
 def _complete(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
-
-
-@contextmanager
-def _shield(limit: asyncio.Timeout) -> Generator[_Shield | None]:
-    """Shield the current task within *limit*."""
-    task = asyncio.current_task()
-    if task is None:
-        yield None
-        return
-    outer = _SHIELDS.get(task)
-    shield = _SHIELDS[task] = _Shield(limit, outer)
-    try:
-        yield shield
-    finally:
-        del _SHIELDS[task]
-        if outer is not None:
-            _SHIELDS[task] = outer
-        if shield.absorbed is not None:
-            task.get_loop().call_soon(_cancel, task, shield.absorbed)
 
 
 def _shielded(waiting: Awaitable[object]) -> Awaitable[object]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import ClassVar, TypeVar
 
 import trio
 
 from muybridge.wire.http1.byte_streams import Address, EventLoop
-from muybridge.wire.http1.socket_stream import SocketStream, numeric_addresses
+from muybridge.wire.http1.socket_stream import SocketStream
 from muybridge.wire.http1.transport import Http1Transport
 
 T = TypeVar("T")
@@ -41,7 +41,8 @@ class TrioStream(SocketStream):
 class TrioLoop:
     """trio's event loop."""
 
-    def now(self) -> float:
+    @staticmethod
+    def now() -> float:
         """Return trio's time."""
         return trio.current_time()
 
@@ -49,28 +50,21 @@ class TrioLoop:
         """Raise the caller's cancellation, if there is one."""
         await trio.lowlevel.checkpoint_if_cancelled()
 
-    async def run(
-        self,
-        work: Callable[[], Awaitable[T]],
-        seconds: float,
-        late: str,
-        *,
-        shielded: bool = False,
+    async def within(
+        self, seconds: float, late: str, work: Awaitable[T], *, shielded: bool = False
     ) -> T:
         """Return what *work* returns, within so many *seconds*."""
         with trio.CancelScope(deadline=trio.current_time() + seconds, shield=shielded):
-            return await work()
+            return await work
         raise TimeoutError(late)
 
     async def look_up(self, host: str, port: int) -> Sequence[Address]:
         """Return the addresses of *host*."""
-        await self.checkpoint()  # an address is returned without waiting
-        return numeric_addresses(host, port) or await trio.socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        )
+        return await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     async def connect(self, address: Address, seconds: float, late: str) -> TrioStream:
         """Connect to *address*."""
+        await self.checkpoint()  # what has been cancelled opens no connection
         return await TrioStream.connect(self, address, seconds, late)
 
 

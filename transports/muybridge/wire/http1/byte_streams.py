@@ -10,14 +10,14 @@ methods:
 - It can return what has already arrived without waiting, because what arrives before a request is
   sent cannot be its response.
 - It closes at once and waits for nothing, so closing cannot be cancelled.
-- Only `EventLoop.run` limits time, and is only called where something may take time, because under
-  trio each limit takes a sixtieth of a lifecycle. It raises `TimeoutError`, whatever the event
-  loop's own timeouts raise, and can shield a paid exchange from cancellation.
+- Only `EventLoop.within` limits time, and is only called where something may take time, because
+  under trio each limit takes a sixtieth of a lifecycle. It raises `TimeoutError`, whatever the
+  event loop's own timeouts raise, and can shield a paid exchange from cancellation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -70,20 +70,15 @@ class EventLoop(Protocol):
         """Raise the caller's cancellation, if there is one."""
         ...
 
-    async def run(
-        self,
-        work: Callable[[], Awaitable[T]],
-        seconds: float,
-        late: str,
-        *,
-        shielded: bool = False,
+    async def within(
+        self, seconds: float, late: str, work: Awaitable[T], *, shielded: bool = False
     ) -> T:
         """Return what *work* returns.
 
         Args:
-            work: What to do.
             seconds: Seconds after which it is cancelled.
             late: The message of the `TimeoutError`.
+            work: What to await.
             shielded: Whether it runs to its end or its timeout even if the caller is cancelled.
 
         Raises:

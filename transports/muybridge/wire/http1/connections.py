@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
-from functools import partial
 
 import attrs
 
@@ -19,9 +18,9 @@ from muybridge.wire.exchange import (
     refuse_other_protocol,
 )
 from muybridge.wire.http1.byte_streams import Address, ByteStream, EventLoop
+from muybridge.wire.http1.socket_stream import numeric_addresses
 from muybridge.wire.http1.tls import TLSStream
 from muybridge.wire.network import Reusable, Route
-from muybridge_protocol.hosts import is_address
 from muybridge_protocol.http import Phase, Reason
 
 
@@ -79,10 +78,8 @@ async def connect(
     nearest = (host, origin.port)
     if proxy is not None:
         nearest, exchange.proxy = (proxy.host, proxy.port), proxy.place
-    looking = partial(loop.look_up, *nearest)
-    # An address needs no lookup, and so no limit.
-    found = await (
-        looking() if is_address(nearest[0]) else loop.run(looking, exchange.remaining(), TIME_IS_UP)
+    found = numeric_addresses(*nearest) or await loop.within(
+        exchange.remaining(), TIME_IS_UP, loop.look_up(*nearest)
     )
     addresses = [str(address[0]) for *_, address in found]
     public = proxy is None and check_addresses(exchange.request, addresses)
@@ -91,8 +88,10 @@ async def connect(
     if ssl_context is None:
         return Connection(public, stream)
     try:
-        securing = partial(_secure, stream, route, exchange, ssl_context)
-        return Connection(public, await loop.run(securing, exchange.remaining(), TIME_IS_UP))
+        secured = await loop.within(
+            exchange.remaining(), TIME_IS_UP, _secure(stream, route, exchange, ssl_context)
+        )
+        return Connection(public, secured)
     except BaseException:
         stream.close()
         raise

@@ -15,7 +15,6 @@ import re
 import ssl
 import sys
 from collections.abc import AsyncIterator
-from functools import partial
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -125,9 +124,8 @@ class Reply:
             if is_shielded:
                 # The last moment at which a cancellation costs nothing.
                 await self._loop.checkpoint()
-            conversing = partial(self._converse, exchange, target)
-            seconds = exchange.remaining()
-            await self._loop.run(conversing, seconds, TIME_IS_UP, shielded=is_shielded)
+            seconds, conversing = exchange.remaining(), self._converse(exchange, target)
+            await self._loop.within(seconds, TIME_IS_UP, conversing, shielded=is_shielded)
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(exchange, error, handled)
         return None
@@ -177,9 +175,9 @@ class Reply:
         exchange.phase = Phase.HEAD
         # The caller limits the time already, unless the gaps between bytes are limited, too.
         within = self._request.idle_timeout is None
-        receive = self._receive if within else self._receive_in_time
         while (head := self._reader.head) is None:
-            self._reader.feed(await receive(exchange))
+            receiving = self._receive(exchange) if within else self._receive_in_time(exchange)
+            self._reader.feed(await receiving)
         exchange.status, exchange.arrived = head.status, b""
         exchange.phase = Phase.BODY
 
@@ -215,9 +213,9 @@ class Reply:
         return exchange.receive(data)
 
     async def _receive_in_time(self, exchange: Exchange) -> bytes:
-        receiving = partial(self._receive, exchange)
-        seconds, late = exchange.awaiting(), "nothing arrived in time"
-        return await self._loop.run(receiving, seconds, late, shielded=self._request.shielded)
+        seconds, receiving = exchange.awaiting(), self._receive(exchange)
+        late, shielded = "nothing arrived in time", self._request.shielded
+        return await self._loop.within(seconds, late, receiving, shielded=shielded)
 
     def _counted(self, exchange: Exchange, piece: bytes) -> bytes:
         limit = self._request.body_limit

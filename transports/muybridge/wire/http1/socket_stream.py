@@ -68,7 +68,7 @@ class SocketStream(ABC):
             try:
                 stream.sock.connect(address[4])
             except BlockingIOError:
-                await loop.run(stream._wait_connected, seconds, late)
+                await loop.within(seconds, late, stream._wait_connected())
         except BaseException:
             stream.close()
             raise
