@@ -145,16 +145,17 @@ class AsyncioStream(SocketStream):
 
     def _unwatch(self) -> None:
         loop, self._watched_by = self._watched_by, None
+        self._is_reported_again = False
         if loop is not None:
             loop.remove_reader(self.sock.fileno())
 
     def _arrived(self) -> None:
-        if self._is_reported_again:
+        if self._arrival is None or self._arrival.done():
+            self._unwatch()  # the event loop would report it at each of its turns
+        elif self._is_reported_again:
             # The event loop looked before the task had its turn to read. Should something else
             # have arrived, the next turn reports it.
             self._is_reported_again = False
-        elif self._arrival is None or self._arrival.done():
-            self._unwatch()  # the event loop would report it at each of its turns
         else:
             self._arrival.set_result(None)
             self._is_reported_again = True
