@@ -54,15 +54,6 @@ class _Shield:
         shield = _SHIELDS[task] = cls(task, limit, _SHIELDS.get(task))
         return shield
 
-    def take_down(self) -> None:
-        """Shield the task no longer, and cancel it as it would have been."""
-        if self.outer is None:
-            del _SHIELDS[self.task]
-        else:
-            _SHIELDS[self.task] = self.outer
-        if self.absorbed is not None:
-            self.task.get_loop().call_soon(_cancel, self.task, self.absorbed)
-
     @property
     def expired(self) -> bool:
         """Whether a timeout has expired."""
@@ -196,8 +187,15 @@ class AsyncioLoop:
                 raise
             shield.absorbed = error.args  # it came together with the timeout
         finally:
+            # Not in a function: a signal handler's exception may strike where one is entered, and
+            # the shield would stay.
             if shield is not None:
-                shield.take_down()
+                if shield.outer is None:
+                    del _SHIELDS[shield.task]
+                else:
+                    _SHIELDS[shield.task] = shield.outer
+                if shield.absorbed is not None:
+                    shield.task.get_loop().call_soon(_cancel, shield.task, shield.absorbed)
         raise TimeoutError(late)
 
     async def look_up(self, host: str, port: int) -> Sequence[Address]:
