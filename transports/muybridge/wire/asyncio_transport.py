@@ -119,7 +119,7 @@ class AsyncioStream(SocketStream):
         if self._writable is not None:
             self._writable.get_loop().remove_writer(self.sock.fileno())
         for waiting in (self._arrival, self._writable):
-            if waiting is not None:
+            if waiting is not None and not waiting.get_loop().is_closed():
                 _complete(waiting)
         super().close()
 

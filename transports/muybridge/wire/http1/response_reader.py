@@ -70,7 +70,7 @@ class ResponseReader:
         self._has_ended = False
         self._is_malformed = False
         self._overhead = 0
-        self._arrived = b""
+        self._arrived = bytearray()
 
     @property
     def ends_with_connection(self) -> bool:
@@ -153,7 +153,7 @@ class ResponseReader:
         if status < _LEAST:
             raise _malformed()
         if status < _FINAL:  # it is informational, and has no body
-            self._arrived = b""
+            self._arrived = bytearray()
         else:
             self._take_head(status, self._arrived[:found].decode("latin-1"))
         return data[end - before :]
