@@ -6,15 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import muybridge
 import muybridge_protocol
-
-pytestmark = pytest.mark.skipif(find_spec("requests") is None, reason="requests not installed")
 
 HOMES = [
     str(Path(found).parent.parent) for found in (muybridge.__file__, muybridge_protocol.__file__)

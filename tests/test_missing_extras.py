@@ -21,17 +21,10 @@ PACKAGES = (
 )
 ALONE = {
     "muybridge": {
-        "requests": {"RequestsTransport"},
-        "urllib3": {"RequestsTransport"},
-        "certifi": {
-            "AsyncioTransport", "Httpx2Transport", "RequestsTransport", "TrioTransport",
-        },
-        "trio": {"TrioClient", "TrioOutcomes", "TrioTransport"},
-        "httptools": {"AsyncioTransport", "TrioTransport"},
         "httpcore2": {"Httpx2Transport"},
     },
     "muybridge.local": {
-        library: {"LocalService", "serve"} for library in ("PIL", "av", "hypercorn", "trio")
+        library: {"LocalService", "serve"} for library in ("PIL", "av", "hypercorn")
     },
 }  # fmt: skip
 """What is not there, for want of each library."""

@@ -29,12 +29,6 @@ IMPURE = {
 }  # fmt: skip
 
 
-def needs(*libraries: str) -> pytest.MarkDecorator:
-    """Skip a test where the extra of one of *libraries* is not installed, as in `packaged/`."""
-    missing = [name for name in libraries if find_spec(name) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed")
-
-
 def fresh(code: str) -> str:
     """Run *code* in an interpreter that has imported nothing of ours, and return its output."""
     prelude = f"import sys; sys.path[:0] = {HOMES!r}\n"
@@ -124,13 +118,7 @@ def test_importing_the_client_is_cheap() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("Client", marks=needs("requests")),
-        pytest.param("TrioClient", marks=needs("trio", "httptools", "certifi")),
-    ],
-)
+@pytest.mark.parametrize("name", ["Client", "TrioClient"])
 def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
     """A client that is not asked for text does not load what makes text requests."""
     made = f"import muybridge\nclient = muybridge.{name}('key', 'https://a.test', 'https://b.test')"
@@ -145,7 +133,7 @@ def test_text_is_loaded_when_it_is_asked_for(name: str) -> None:
     assert "muybridge.drivers.text_calls" in imported_by(asked)
 
 
-@needs("requests", "trio", "httptools", "certifi", "httpx2")
+@pytest.mark.skipif(find_spec("httpcore2") is None, reason="an extra, as in `packaged/`")
 def test_public_names() -> None:
     """Every public name resolves to what it says, and `dir` lists them all."""
     code = """
@@ -168,36 +156,6 @@ else:
     raise AssertionError
 """
     fresh(code)
-
-
-@needs("requests")
-@pytest.mark.parametrize("name", ["requests", "urllib3", "certifi"])
-def test_a_missing_extra(name: str) -> None:
-    """A missing extra is told with the pip command that mends it, and the rest goes on."""
-    code = f"""
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name == {name!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Missing())
-import muybridge
-muybridge.ImgaRequest(model="imga", prompt="x")
-try:
-    muybridge.RequestsTransport
-except ModuleNotFoundError as error:
-    print(error)
-    print(error.name)
-try:
-    muybridge.Client("k", "https://api.example.com")
-except ModuleNotFoundError as error:
-    print(error)
-"""
-    told = fresh(code).splitlines()
-    assert told[1] == name
-    for line in (told[0], told[2]):
-        assert 'pip install "muybridge[requests]"' in line
-        assert name in line
 
 
 def test_another_missing_module_is_not_hidden() -> None:

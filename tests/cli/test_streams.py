@@ -174,22 +174,7 @@ def test_the_version(start: Start) -> None:
     assert stdout == f"muybridge {__version__}\n"
 
 
-@pytest.mark.parametrize("missing", ["click", "rich"])
-def test_a_missing_extra_is_told_with_what_mends_it(missing: str) -> None:
-    """Without click or rich there is no traceback, but the pip command, and exit code 2."""
-    program = f"import sys; sys.modules[{missing!r}] = None; from muybridge.cli import main; main()"
-    ended = subprocess.run(  # noqa: S603  our own program
-        [sys.executable, "-c", program],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == f'muybridge needs {missing}: pip install "muybridge[cli]"\n'
-
-
-@pytest.mark.parametrize("missing", ["trio", "hypercorn", "PIL", "av"])
+@pytest.mark.parametrize("missing", ["hypercorn", "PIL", "av"])
 @pytest.mark.parametrize(
     "words",
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from textwrap import indent
 from typing import Any
 
 import anyio
@@ -14,7 +13,7 @@ import pytest
 
 from muybridge import AsyncClient, ImgaRequest, TrioClient, TrioOutcomes
 from muybridge.drivers.fleet_run import Outcome
-from test_purity import fresh, imported_by
+from test_purity import imported_by
 
 from .in_process import AsyncFace, InProcessTransport, World
 from .virtual_loops import LOOPS
@@ -159,11 +158,3 @@ def test_one_event_loop_is_imported(library: str, call: str, other: str) -> None
     found = imported_by(BINDING.format(library=library, call=call))
     assert found & {"trio", "asyncio", "anyio", "requests"} == {library}
     assert other not in found
-
-
-def test_a_missing_extra() -> None:
-    """Without the extra, the first call says how to install it."""
-    code = f"import sys; sys.modules['httptools'] = None\ntry:\n{indent(BINDING, ' ')}"
-    code += "\nexcept ModuleNotFoundError as error: print(error)"
-    told = fresh(code.format(library="asyncio", call="()"))
-    assert told == 'AsyncioTransport needs httptools: pip install "muybridge[asyncio]"\n'

@@ -388,14 +388,6 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert default_path() == tmp_path / "team.sqlite3"
 
 
-def test_without_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without platformdirs, the error says what to install or set."""
-    monkeypatch.delenv("MUYBRIDGE_LEDGER", raising=False)
-    monkeypatch.setitem(sys.modules, "platformdirs", None)
-    with pytest.raises(ModuleNotFoundError, match=r"muybridge\[ledger\].*MUYBRIDGE_LEDGER"):
-        default_path()
-
-
 @pytest.mark.parametrize("limit", [-1, "many", float("nan"), float("inf"), True, "1e999999x"])
 def test_a_limit_that_is_no_number(limit: object) -> None:
     """A limit that is not a number of at least 0 is refused."""

@@ -11,11 +11,12 @@ from zipfile import ZipFile
 
 import pytest
 from packaging.metadata import Metadata
+from packaging.requirements import Requirement
 
 from .installing import FOR_OURSELVES, FOR_USERS, PROJECT, ROOT, Built
 
 HOMES = {"muybridge_protocol": ROOT / "protocol", "muybridge": ROOT / "transports"}
-PIP = re.compile(r"pip install (?:-\S+ )*[\"'](muybridge|\.)\[([a-z0-9,]+)\]")
+PIP = re.compile(r"pip install (?:-\S+ )*[\"'](\S*?)\[([a-z0-9,]+)\]")
 INFORMATION = f"muybridge-{PROJECT['version']}.dist-info"
 
 
@@ -76,11 +77,14 @@ def test_metadata(content: dict[str, bytes]) -> None:
     assert set(metadata.provides_extra or ()) == {*FOR_USERS, *FOR_OURSELVES}
 
 
-def test_no_extra_is_needed_for_the_core(content: dict[str, bytes]) -> None:
-    """Without an extra, attrs and cattrs are installed, and nothing besides."""
+def test_what_is_installed_without_an_extra(content: dict[str, bytes]) -> None:
+    """It is what the clients, the command, batches and the ledger need; heavy parts are extras."""
     needed = message_from_bytes(content[f"{INFORMATION}/METADATA"]).get_all("Requires-Dist", [])
-    bare = {re.split(r"[^a-z]", each)[0] for each in needed if "extra ==" not in each}
-    assert bare == {"attrs", "cattrs"}
+    base = {found.name for found in map(Requirement, needed) if found.marker is None}
+    assert base == {
+        "attrs", "cattrs", "certifi", "click", "httptools", "platformdirs", "requests", "rich",
+        "trio", "urllib3",
+    }  # fmt: skip
 
 
 def test_the_sdist_makes_the_same_wheel(built: Built) -> None:
@@ -118,7 +122,12 @@ def test_pip_commands() -> None:
     Of the package's name, only those for users: the others need the checkout.
     """
     commands = set(_commands())
-    assert {(".", "all"), (".", "dev"), ("muybridge", "cli"), ("muybridge", "local")} <= commands
+    assert {
+        (".", "local"),
+        (".", "dev"),
+        ("muybridge", "local"),
+        ("muybridge", "postgres"),
+    } <= commands
     for what, extras in commands:
-        known = {*FOR_USERS, *FOR_OURSELVES} if what == "." else {*FOR_USERS}
+        known = {*FOR_USERS} if what == "muybridge" else {*FOR_USERS, *FOR_OURSELVES}
         assert set(extras.split(",")) <= known, (what, extras)

@@ -133,7 +133,7 @@ __version__: Final = "0.1.0"
 # Everything is imported on first use, so that `import muybridge` stays cheap.
 _HOMES: Final = {
     "muybridge.async_client": Home("AsyncClient"),
-    "muybridge.client": Home("Client Outcomes", extra="requests"),
+    "muybridge.client": Home("Client Outcomes"),
     "muybridge.drivers.outcomes": Home("AsyncOutcomes"),
     "muybridge.drivers.text_calls": Home("AsyncContentStream AsyncTextStream"),
     "muybridge.files.inline_media": Home("load_media"),
@@ -143,19 +143,11 @@ _HOMES: Final = {
     "muybridge.ledger.budget": Home("Budget"),
     "muybridge.ledger.errors": Home("LedgerUnusable OnceTaken OnceUnderWay"),
     "muybridge.text_client": Home("ContentStream TextStream"),
-    "muybridge.trio_client": Home("TrioClient TrioOutcomes", extra="trio", needs="trio"),
-    "muybridge.wire.asyncio_transport": Home(
-        "AsyncioTransport", extra="asyncio", needs="httptools certifi"
-    ),
-    "muybridge.wire.httpx2_transport": Home(
-        "Httpx2Transport", extra="httpx2", needs="httpcore2 certifi"
-    ),
-    "muybridge.wire.requests_transport": Home(
-        "RequestsTransport", extra="requests", needs="requests urllib3 certifi"
-    ),
-    "muybridge.wire.trio_transport": Home(
-        "TrioTransport", extra="trio", needs="trio httptools certifi"
-    ),
+    "muybridge.trio_client": Home("TrioClient TrioOutcomes"),
+    "muybridge.wire.asyncio_transport": Home("AsyncioTransport"),
+    "muybridge.wire.httpx2_transport": Home("Httpx2Transport", extra="httpx2", needs="httpcore2"),
+    "muybridge.wire.requests_transport": Home("RequestsTransport"),
+    "muybridge.wire.trio_transport": Home("TrioTransport"),
     "muybridge_protocol.errors": Home(
         "AssetDeleteFailed AssetDeletePresumed AssetDeleteUnknown CreateAmbiguous DownloadFailed "
         "Forbidden IgnoredSetting InvalidAddress InvalidIdentifier InvalidKey InvalidRequest "
@@ -192,12 +184,14 @@ _HOMES: Final = {
 _LAZY: Final = LazyNames(__name__, _HOMES)
 
 
-def __getattr__(name: str) -> object:
-    if name.endswith("Request") and name not in _LAZY:  # a family that is not in the table
-        found = getattr(import_module("muybridge_protocol.families"), name, None)
-        if found is not None:
-            return found
-    return _LAZY.get(name)
+if not TYPE_CHECKING:  # type checkers would accept any name
+
+    def __getattr__(name: str) -> object:
+        if name.endswith("Request") and name not in _LAZY:  # a family that is not in the table
+            found = getattr(import_module("muybridge_protocol.families"), name, None)
+            if found is not None:
+                return found
+        return _LAZY.get(name)
 
 
 def __dir__() -> list[str]:

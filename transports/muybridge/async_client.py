@@ -161,7 +161,7 @@ class AsyncClient(BaseClient):
 
             runtime = TrioRuntime(self._wall)
             if transport is None:
-                from muybridge import TrioTransport  # noqa: PLC0415  an extra, whose absence it explains
+                from muybridge import TrioTransport  # noqa: PLC0415  it loads ssl
 
                 transport = TrioTransport()
         else:

@@ -547,6 +547,6 @@ class Outcomes(BlockingIterator["Outcome"]):
 
 
 def _default_transport() -> Transport:
-    from muybridge import RequestsTransport  # noqa: PLC0415  an extra, whose absence it explains
+    from muybridge import RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
 
     return RequestsTransport()

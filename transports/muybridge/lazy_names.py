@@ -1,12 +1,14 @@
 """Imports a package's public names on first use (PEP 562), and says which extra a name needs.
 
-    _LAZY = LazyNames(__name__, {"muybridge.trio_client": Home("TrioClient", extra="trio")})
+    _LAZY = LazyNames(__name__, {"muybridge.local.service": Home("serve", extra="local")})
 
-    def __getattr__(name):
-        return _LAZY.get(name)
+    if not TYPE_CHECKING:
+        def __getattr__(name):
+            return _LAZY.get(name)
 
-Type checkers cannot see such names. For them the package imports the same names under
-`TYPE_CHECKING`, and a test checks that the two agree.
+Type checkers cannot see such names, and would take every misspelled one for one of them if they saw
+`__getattr__`. For them the package imports the same names under `TYPE_CHECKING`, and a test checks
+that the two agree.
 """
 
 from __future__ import annotations

@@ -99,20 +99,22 @@ FAMILIES: Mapping[str, Family] = _families
 """Every family by name, in the order of the names."""
 
 
-def __getattr__(name: str) -> object:
-    home = name.removesuffix("Request").lower()
-    names = _public_names(home)
-    missing = f"module {__name__!r} has no attribute {name!r}"
-    if name not in names or not home.isidentifier():
-        raise AttributeError(missing)
-    try:
-        module = _families.load(home)
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{home}":
-            raise
-        raise AttributeError(missing) from None
-    globals().update({public: getattr(module, public) for public in names})
-    return globals()[name]
+if not TYPE_CHECKING:  # type checkers would accept any name
+
+    def __getattr__(name: str) -> object:
+        home = name.removesuffix("Request").lower()
+        names = _public_names(home)
+        missing = f"module {__name__!r} has no attribute {name!r}"
+        if name not in names or not home.isidentifier():
+            raise AttributeError(missing)
+        try:
+            module = _families.load(home)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{home}":
+                raise
+            raise AttributeError(missing) from None
+        globals().update({public: getattr(module, public) for public in names})
+        return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -10,3 +10,4 @@ with muybridge.Client(transport=transport, poll_interval=0.01) as client:
     print(client.download(result, sys.argv[1]))
     print(client.generate_content("textg-2.5-pro", "Why?").text)
 transport.close()
+assert "requests" not in sys.modules

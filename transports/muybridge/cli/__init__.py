@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 
 from muybridge.cli.standard_streams import guard_streams
 from muybridge.drivers.interrupts import Terminated, terminating_on_signals
-
-_NEEDED = ("click", "rich")
 
 _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command, or say what to install if its extra is missing."""
+    """Run the command."""
     guard_streams()
     with terminating_on_signals():
         try:
@@ -26,14 +23,10 @@ def main() -> None:
 
 
 def _run() -> None:
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        command = 'pip install "muybridge[cli]"'
-        print(f"muybridge needs {' and '.join(missing)}: {command}", file=sys.stderr)  # noqa: T201  there is nothing else to print with
-        sys.exit(2)
-    import click  # noqa: PLC0415  it may be missing
+    # While these are loaded, signals are handled.
+    import click  # noqa: PLC0415  as said above
 
-    from muybridge.cli.commands import muybridge  # noqa: PLC0415  it needs click
+    from muybridge.cli.commands import muybridge  # noqa: PLC0415  the same
 
     try:
         code: int = muybridge(prog_name="muybridge", standalone_mode=False)

@@ -331,9 +331,6 @@ def open_ledger(path: str | os.PathLike[str] | None = None) -> Ledger:
 
     Args:
         path: The file, or None for `MUYBRIDGE_LEDGER`, or else a file in the user's state folder.
-
-    Raises:
-        ModuleNotFoundError: The default one needs platformdirs, which is not installed.
     """
     from muybridge.ledger.sqlite_store import SqliteStore, default_path  # noqa: PLC0415  it loads SQLite
 

@@ -306,13 +306,6 @@ def _unscaled(amount: int | None, measure: Measure) -> Decimal | None:
 
 
 def default_path() -> Path:
-    """Return where the ledger is: `MUYBRIDGE_LEDGER`, or a file in the user's state folder.
-
-    Raises:
-        ModuleNotFoundError: platformdirs is not installed; the message says what to do.
-    """
+    """Return where the ledger is: `MUYBRIDGE_LEDGER`, or a file in the user's state folder."""
     named = os.environ.get("MUYBRIDGE_LEDGER")
-    if named:
-        return Path(named)
-    instead = "name a file: set MUYBRIDGE_LEDGER, or give ledger"
-    return state_folder("ledger", extra="ledger", instead=instead) / "ledger.sqlite3"
+    return Path(named) if named else state_folder() / "ledger.sqlite3"

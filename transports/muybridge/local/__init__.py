@@ -24,7 +24,7 @@ _LAZY: Final = LazyNames(
         "muybridge.local.service": Home(
             "LocalService serve",
             extra="local",
-            needs="PIL av hypercorn trio",
+            needs="PIL av hypercorn",
             user="muybridge.local",
         ),
         "muybridge.local.answers": Home("load_answers"),
@@ -33,8 +33,10 @@ _LAZY: Final = LazyNames(
 )
 
 
-def __getattr__(name: str) -> object:
-    return _LAZY.get(name)
+if not TYPE_CHECKING:  # type checkers would accept any name
+
+    def __getattr__(name: str) -> object:
+        return _LAZY.get(name)
 
 
 def __dir__() -> list[str]:

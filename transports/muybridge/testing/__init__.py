@@ -51,8 +51,10 @@ _LAZY: Final = LazyNames(
 )
 
 
-def __getattr__(name: str) -> object:
-    return _LAZY.get(name)
+if not TYPE_CHECKING:  # type checkers would accept any name
+
+    def __getattr__(name: str) -> object:
+        return _LAZY.get(name)
 
 
 def __dir__() -> list[str]:

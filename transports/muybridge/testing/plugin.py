@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures, and a guard that keeps tests from paying.
 
-pytest imports this module at every start, so the module imports little. If a fixture needs a
-library that is not installed, the test that uses it fails with the pip command.
+pytest imports this module at every start, so the module imports little. If the extra `local` is not
+installed, a test that uses a fixture fails with the pip command.
 
 Paid requests to other machines are refused from before the first conftest file is imported until
 pytest ends, except while a marked test and its function-scoped fixtures run. A fixture of a wider
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import pytest
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 AnyClient = TypeVar("AnyClient")
 
 _SPEED = "1000"
-_SERVICE = "muybridge.local.service"
 _POLL_INTERVAL = 0.005
 """Seconds between result queries: the service is on this machine and fast."""
 
@@ -118,49 +116,41 @@ def _may_pay(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def muybridge_service(pytestconfig: pytest.Config) -> Generator[LocalService]:
     """The whole service on this machine, with its own key; one for all tests of a run."""
-    _need("muybridge_service", "local", _SERVICE)
-    from muybridge.local import LocalService  # noqa: PLC0415  # loaded on first use
-
+    try:
+        from muybridge.local import LocalService  # noqa: PLC0415  # an extra
+    except ModuleNotFoundError as error:
+        pytest.fail(str(error), pytrace=False)
     with LocalService(speed=float(pytestconfig.getini("muybridge_speed"))) as service:
         yield service
 
 
 @pytest.fixture
-def muybridge_client(request: pytest.FixtureRequest) -> Generator[Client]:
+def muybridge_client(muybridge_service: LocalService) -> Generator[Client]:
     """A client of `muybridge_service`, closed after the test."""
-    _need("muybridge_client", "local,requests", "muybridge.wire.requests_transport", _SERVICE)
     import muybridge  # noqa: PLC0415  # loaded on first use
 
-    service: LocalService = request.getfixturevalue("muybridge_service")
-    with muybridge.Client(
-        service.api_key,
-        service.base_url,
-        service.text_base_url,
-        poll_interval=_POLL_INTERVAL,
-    ) as client:
+    with _maker(muybridge.Client, muybridge_service)() as client:
         yield client
 
 
 @pytest.fixture
-def muybridge_async_client(request: pytest.FixtureRequest) -> MakeAsyncClient:
+def muybridge_async_client(muybridge_service: LocalService) -> MakeAsyncClient:
     """A function that makes clients of `muybridge_service` for asyncio and trio.
 
     It is not a client, because an `AsyncClient` belongs to an event loop, and this fixture runs
     outside of it: `async with muybridge_async_client() as client:`.
     """
-    _need("muybridge_async_client", "local,asyncio", "muybridge.wire.asyncio_transport", _SERVICE)
     import muybridge  # noqa: PLC0415  # loaded on first use
 
-    return _maker(muybridge.AsyncClient, request.getfixturevalue("muybridge_service"))
+    return _maker(muybridge.AsyncClient, muybridge_service)
 
 
 @pytest.fixture
-def muybridge_trio_client(request: pytest.FixtureRequest) -> MakeTrioClient:
+def muybridge_trio_client(muybridge_service: LocalService) -> MakeTrioClient:
     """A function that makes clients of `muybridge_service` for trio alone, used as the other."""
-    _need("muybridge_trio_client", "local,trio", "muybridge.wire.trio_transport", _SERVICE)
     import muybridge  # noqa: PLC0415  # loaded on first use
 
-    return _maker(muybridge.TrioClient, request.getfixturevalue("muybridge_service"))
+    return _maker(muybridge.TrioClient, muybridge_service)
 
 
 def _maker(kind: Callable[..., AnyClient], service: LocalService) -> Callable[..., AnyClient]:
@@ -172,16 +162,3 @@ def _maker(kind: Callable[..., AnyClient], service: LocalService) -> Callable[..
         text_base_url=service.text_base_url,
         poll_interval=_POLL_INTERVAL,
     )
-
-
-def _need(fixture: str, extras: str, *modules: str) -> None:
-    """Fail the test with the pip command if a library that *fixture* needs is not installed."""
-    for module in modules:
-        try:
-            import_module(module)
-        except ModuleNotFoundError as error:
-            library = (error.name or "muybridge").partition(".")[0]
-            if library == "muybridge":
-                raise
-            command = f'pip install "muybridge[{extras}]"'
-            pytest.fail(f"{fixture} needs {library}: {command}", pytrace=False)

@@ -36,13 +36,7 @@ def spool_of(out: str | os.PathLike[str], spool: str | os.PathLike[str] | None) 
         out: Where results go.
         spool: The folder that the user chose, or None for *out* if that is a folder, and otherwise
             for one in the user's state folder.
-
-    Raises:
-        ModuleNotFoundError: platformdirs is not installed; the message says what to do.
     """
     if spool is not None:
         return Path(spool)
-    if not is_in_s3(out):
-        return Path(out)
-    instead = "name a folder: give spool"
-    return state_folder("spool", extra="s3", instead=instead) / "spool"
+    return state_folder() / "spool" if is_in_s3(out) else Path(out)
