@@ -57,7 +57,7 @@ FOREIGN = {
     "av", "hypercorn", "pytest", "opentelemetry",
 }  # fmt: skip
 CORE = {
-    "delivery", "errors", "events", "families", "families.family", "families.field",
+    "arguments", "delivery", "errors", "events", "families", "families.family", "families.field",
     "families.imgb", "families.request", "hosts", "http", "identifiers", "iri", "media",
     "media.kinds", "operations",
     "operations.create", "operations.defaults", "operations.next_polls", "operations.operation",

@@ -366,7 +366,7 @@ def test_what_is_not_a_key_or_a_budget(make_client: MakeClient) -> None:
     with pytest.raises(TypeError, match="api_key must be a string") as caught:
         make_client("https://service.test", api_key=12345)
     assert "12345" not in str(caught.value)
-    with pytest.raises(TypeError, match=r"budget must be a Budget, such as Budget\(creates=3\)"):
+    with pytest.raises(TypeError, match=r"budget must be .*, not int: write Budget\(creates=3\)"):
         make_client("https://service.test", budget=3)
 
 

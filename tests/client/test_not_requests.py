@@ -78,7 +78,7 @@ def test_what_is_not_a_task(
 ) -> None:
     """Anything but a task is rejected by its type, and nothing is sent."""
     more = (tmp_path,) if call == "download" else ()
-    with pytest.raises(TypeError, match="the task must be Task or Result or str, not"):
+    with pytest.raises(TypeError, match="the task must be a Task, a Result, a token or an id, not"):
         list(getattr(make_client(world), call)(value, *more))
     assert world.seen == []
 

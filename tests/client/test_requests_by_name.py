@@ -148,7 +148,7 @@ def test_files_that_cannot_be_sent(client: AnyClient, world: World, tmp_path: Pa
         client.run("imgb", {**FIELDS, "image_urls": [HORSE]})
     with pytest.raises(muybridge.InvalidRequest, match="is not a URL") as caught:
         client.run("imga", {"model": "imga", "prompt": "-", "image_urls": ["horse.png"]})
-    assert "give a pathlib.Path in place of a URL" in caught.value.__notes__[0]
+    assert "for a local file, pathlib.Path('horse.png')" in str(caught.value)
     assert world.seen == []
     allowed = muybridge.load_media(HORSE, allow_inline=True)
     client.run("imgb", {**FIELDS, "image_urls": [allowed]})

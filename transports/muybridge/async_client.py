@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from muybridge.base_client import BaseClient
-from muybridge.configuration import hidden, read_books, read_service
+from muybridge.configuration import check_part, hidden, read_books, read_service
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Driver
 from muybridge.drivers.listeners import Listeners
 from muybridge.payment_guard import guarded
 from muybridge.wire.async_transport import AsyncTransport
+from muybridge_protocol.arguments import check_callable
 from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.records.tasks import Task
 
@@ -104,6 +105,9 @@ class AsyncClient(BaseClient):
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
+        if transport is not None:
+            check_part("transport", transport, ("stream",), "an async transport, or None")
+        check_callable("wall", wall)
         service, self._credentials = read_service(
             api_key,
             base_url,

@@ -18,6 +18,7 @@ from muybridge.async_text_client import AsyncTextClient
 from muybridge.drivers.calls import Calls, Moment, check_wait_of_create, link_of
 from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.notes import InterruptedTasks, PaidNotes, note_download, note_task
+from muybridge_protocol.arguments import check_callable, check_type
 from muybridge_protocol.events import Polled
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpResponse
@@ -207,6 +208,7 @@ class BaseClient(AsyncTextClient):
             Refused: The service refused.
             ProtocolViolation: The response violates the protocol.
         """
+        check_callable("on_update", on_update)
         poll = self._calls.wait(task, timeout=timeout, **self._moment())
         drive = Drive(self._driver, poll)
         try:
@@ -271,6 +273,7 @@ class BaseClient(AsyncTextClient):
             ValueError: The timeout is negative or not a number. Nothing was sent.
         """
         check_wait_of_create(timeout)
+        check_callable("on_update", on_update)
         notes = PaidNotes(self._interrupted)
         try:
             task = await self._create(await self._request(request, fields), notes)
@@ -317,6 +320,7 @@ class BaseClient(AsyncTextClient):
         """
         from muybridge.drivers.fleet_run import FleetRun  # noqa: PLC0415  a fleet takes 10 ms to load
 
+        check_type("dedupe", dedupe, bool, "True or False")
         run = FleetRun(
             self._calls,
             self._driver.listeners,
@@ -418,8 +422,9 @@ class BaseClient(AsyncTextClient):
             ValueError: The family has no such field for media, or the timeout is not positive.
         """
         from muybridge.media.checking import check_media  # noqa: PLC0415  not all check
+        from muybridge_protocol.families import check_request  # noqa: PLC0415  the same
 
-        made = await self._request(request, fields)
+        made = check_request(await self._request(request, fields))
         return await check_media(
             self._driver, self._calls, made, {} if files is None else files, timeout
         )

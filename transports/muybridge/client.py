@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from muybridge.base_client import DrivenClient
 from muybridge.clock import Clock, SystemClock
-from muybridge.configuration import hidden, read_books, read_service
+from muybridge.configuration import check_part, hidden, read_books, read_service
 from muybridge.drivers.blocking import (
     BlockingIterator,
     BlockingRuntime,
@@ -116,6 +116,10 @@ class Client(TextClient):
             ValueError: A limit of the environment or the account's name cannot be read.
         """
         api_key = hidden(api_key)
+        if transport is not None:
+            check_part("transport", transport, ("stream",), "a transport, or None")
+        if clock is not None:
+            check_part("clock", clock, ("monotonic", "wall", "sleep"), "a clock, or None")
         service, credentials = read_service(
             api_key,
             base_url,

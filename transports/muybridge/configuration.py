@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from muybridge.credentials import Credentials, HiddenKey
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import InvalidAddress, InvalidKey, PlainHttpWarning
 from muybridge_protocol.service import Service
 
@@ -54,6 +56,13 @@ def read_service(
         ValueError: The account's name is empty, too long or not printable.
         TypeError: The key is not a string.
     """
+    for name, address in (("base_url", base_url), ("text_base_url", text_base_url)):
+        if address is not None:
+            check_type(name, address, str, "a string, such as 'https://api.example.com'")
+    check_type("allow_plain_http", allow_plain_http, bool, "True or False")
+    check_type("allow_insecure_downloads", allow_insecure_downloads, bool, "True or False")
+    if account is not None:
+        check_type("account", account, str, "a string")
     key = hidden(api_key if api_key is not None else os.environ.get(KEY_VARIABLE))
     found = find_address(base_url, BASE_URL_VARIABLE)
     text_found = find_address(text_base_url, TEXT_BASE_URL_VARIABLE)
@@ -108,13 +117,12 @@ def read_books(
         InvalidLimit: A limit of the environment cannot be read.
         TypeError: The budget is something else.
     """
+    check_type("dedupe", dedupe, bool, "True or False")
+    check_prices(prices)
+    check_spending(budget, ledger)
     wanted = any(name.startswith(LIMIT_VARIABLES) for name in os.environ)
     if budget is None and ledger is None and not (wanted or dedupe):
         return None
-    from muybridge.ledger.budget import Budget  # noqa: PLC0415  most clients have none
-
-    if budget is not None and not isinstance(budget, Budget):  # pyright: ignore[reportUnnecessaryIsInstance]  it would fail at the first create
-        raise TypeError(f"budget must be a Budget, such as Budget(creates=3) (got {budget!r})")
     from muybridge.ledger.books import Books  # noqa: PLC0415  most clients have none
     from muybridge.ledger.budget import budget_of_environment  # noqa: PLC0415  the same
 
@@ -125,6 +133,44 @@ def read_books(
         prices = load_prices(prices_file)
     budgets = [one for one in (budget, budget_of_environment()) if one is not None]
     return Books(ledger, budgets, credentials, prices=prices, dedupe=dedupe)
+
+
+def check_spending(budget: object, ledger: object) -> None:
+    """Check the types of a budget and of a ledger, or its file.
+
+    Raises:
+        TypeError: One of them is something else.
+    """
+    if budget is not None:
+        from muybridge.ledger.budget import Budget  # noqa: PLC0415  most clients have none
+
+        check_type("budget", budget, Budget, "a Budget", "Budget(creates=3)")
+    if ledger is not None and not isinstance(ledger, str | os.PathLike):
+        from muybridge.ledger.ledger import Ledger  # noqa: PLC0415  the same
+
+        check_type("ledger", ledger, Ledger, "a path or a Ledger")
+
+
+def check_prices(prices: object) -> None:
+    """Check the type of prices.
+
+    Raises:
+        TypeError: They are something else.
+    """
+    if prices is not None:
+        from muybridge_protocol.estimates import PriceList  # noqa: PLC0415  most clients have none
+
+        check_type("prices", prices, PriceList, "a PriceList", "muybridge.load_prices(path)")
+
+
+def check_part(name: str, part: object, methods: Sequence[str], use: str) -> None:
+    """Check that a part of a client has the *methods* that the client calls.
+
+    Raises:
+        TypeError: It does not, or is a class.
+    """
+    if isinstance(part, type) or not all(callable(getattr(part, one, None)) for one in methods):
+        check_type(name, part, (), use)
 
 
 def find_address(given: str | None, variable: str) -> str | None:

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import attrs
 
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.estimates.price_list import PriceList
 from muybridge_protocol.estimates.prices import Price
 from muybridge_protocol.estimates.quantities import Quantities
@@ -51,6 +52,7 @@ def estimate_of(quantities: Quantities, prices: PriceList | None = None) -> Esti
     """
     if prices is None:
         return Estimate(quantities=quantities)
+    check_type("prices", prices, PriceList, "a PriceList", "muybridge.load_prices(path)")
     return Estimate(
         quantities=quantities, price=prices.price_of(quantities), currency=prices.currency
     )

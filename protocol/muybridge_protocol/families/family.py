@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -29,6 +29,7 @@ from muybridge_protocol.rules.values import (
     OneOf,
     Problem,
     ValueRule,
+    shown,
     unwritable,
     with_article,
 )
@@ -293,7 +294,7 @@ class Family:
             if problem is not None:
                 problems.append(attrs.evolve(problem, field=given.get(wire, wire)))
         problems += self._problems_of_unknown(body, keep=keep_unknown or not self.body_shown)
-        problems += self._problems_of_extra(extra or {})
+        problems += self._problems_of_extra({} if extra is None else extra)
         effective = {wire: value for wire, value in body.items() if wire not in void}
         for relation in self.relations:
             found = relation.problems(effective, model.name if model is not None else None)
@@ -417,9 +418,12 @@ class Family:
         hint = f"did you mean {close[0]}? " if close else ""
         return attrs.evolve(problem, accepted=f"{hint}{problem.accepted}")
 
-    def _problems_of_extra(self, extra: Mapping[str, object]) -> list[Problem]:
+    def _problems_of_extra(self, extra: object) -> list[Problem]:
+        if not isinstance(extra, Mapping):
+            message = f"{shown(extra)} is not a mapping"
+            return [Problem("extra", extra, "type", message, "use a mapping of names to values")]
         problems: list[Problem] = []
-        for wire, value in extra.items():
+        for wire, value in cast("Mapping[str, object]", extra).items():
             known = self.field(wire)
             if known is not None:
                 problems.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
     Kind,
@@ -64,7 +65,21 @@ class Field:
             return "put it into a list"
         if any(isinstance(item, bytes) or _is_file(item) for item in items):
             return f"use {with_article(self.kind)}; muybridge.load_media turns a file into one"
+        for line in filter(None, map(self._link_in, items)):
+            return f"use {with_article(self.kind)}, such as {line}"
         return f"use {with_article(self.kind)}"
+
+    def _link_in(self, item: object) -> str:
+        """Return how to write the link of *item*, a task or what came of it, or ""."""
+        kinds = [rule.kind for rule in self.rules if isinstance(rule, MediaUrl)]
+        if not kinds:
+            return ""
+        link = "video_url" if kinds[0] is MediaKind.VIDEO else "image_url"
+        if hasattr(item, link):
+            return f"result.{link}"
+        if hasattr(item, "result"):
+            return f"outcome.result.{link}"
+        return f"client.wait(task).{link}" if hasattr(item, "to_token") else ""
 
 
 def _accepted_instead(value: object, rule: ValueRule) -> str:
@@ -77,5 +92,5 @@ def _is_content(value: object) -> bool:
 
 
 def _is_file(value: object) -> bool:
-    """Whether *value* is a path or an open file."""
-    return hasattr(value, "__fspath__") or hasattr(value, "read")
+    """Whether *value* is a path, an open file, or a picture of Pillow."""
+    return any(hasattr(value, name) for name in ("__fspath__", "read", "save"))

@@ -48,10 +48,9 @@ def problems_of_names(family: Family, fields: Mapping[str, object]) -> tuple[Pro
         for name, value in fields.items()
         if name in names and (value is not None or names[name].required)
     }
-    extra = fields.get("extra")
-    given = cast("Mapping[str, object]", extra if isinstance(extra, Mapping) else {})
+    extra = cast("Mapping[str, object] | None", fields.get("extra"))
     unknown = (name for name in fields if name not in names and name != "extra")
     other = python_names(family)
     wrong = with_names((family.unknown(name, fields[name]) for name in unknown), other)
     as_typed = (attrs.evolve(problem, named=problem.field) for problem in wrong)
-    return (*as_typed, *with_names(family.check(body, extra=given).problems, other))
+    return (*as_typed, *with_names(family.check(body, extra=extra).problems, other))

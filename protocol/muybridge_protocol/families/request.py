@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, datacla
 
 import attrs
 
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
 from muybridge_protocol.families.family import Family, Unlisted
 from muybridge_protocol.families.field import Field
@@ -29,6 +30,7 @@ from muybridge_protocol.rules.values import (
     Problem,
     ValueRule,
     is_array,
+    shown,
     without_content,
 )
 
@@ -97,8 +99,8 @@ class MediaRequest:
         if problems:
             from muybridge_protocol.families.naming import python_names, with_names  # noqa: PLC0415  needed only after a mistake
 
-            error = InvalidRequest(family.name, with_names(problems, python_names(family)))
-            raise with_hint(error, family, "muybridge.load_media(path)")
+            told = with_loading(problems, family, "muybridge.load_media")
+            raise InvalidRequest(family.name, with_names(told, python_names(family)))
         for alias in family.aliases:
             self._adopt(alias)
         body = self._body()
@@ -106,7 +108,7 @@ class MediaRequest:
             value = body.get(field.wire)
             if is_array(value):
                 object.__setattr__(self, field.name, tuple(value))
-        object.__setattr__(self, "extra", json.loads(json.dumps(dict(self.extra))))
+        object.__setattr__(self, "extra", json.loads(json.dumps(dict(self.extra or {}))))
         for notice in report.notices:
             warnings.warn(str(notice), IgnoredSetting, stacklevel=4)
 
@@ -165,6 +167,7 @@ class MediaRequest:
         Raises:
             InvalidRequest: The service would reject the request.
         """
+        check_type("body", body, Mapping, "a mapping of fields by their names on the wire")
         request = cls.family.parse(body, keep_unknown=keep_unknown)
         return typing.cast("Self", request)
 
@@ -208,24 +211,27 @@ class MediaRequest:
             object.__setattr__(self, legacy.name, None)
 
 
-def with_hint(error: InvalidRequest, family: Family, file: str) -> InvalidRequest:
-    """Return *error* with a note on how to send a file, if a field seems to have a file's name.
+def with_loading(problems: Iterable[Problem], family: Family, load: str) -> tuple[Problem, ...]:
+    """Return *problems*, with how to send a file where a field seems to have a file's name.
 
     Args:
-        error: The error.
+        problems: What is wrong with a request.
         family: The request's family.
-        file: What to give in place of a URL.
+        load: What is called with the name to give the file in place of a URL.
     """
-    for problem in error.problems:
+
+    def told(problem: Problem) -> Problem:
         field = family.field(problem.field)
-        rules = field.rules if field is not None else ()
+        rules = field.rules if field is not None and problem.rule == MediaUrl.name else ()
         takes_files = any(isinstance(rule, MediaUrl) and rule.base64 for rule in rules)
         items = problem.value if is_array(problem.value) else (problem.value,)
-        names = (item for item in items if type(item) is str and "://" not in item)
-        if problem.rule == "media_url" and takes_files and any(names):
-            error.add_note(f"To send a local file, give {file} in place of a URL.")
-            break
-    return error
+        names = [item for item in items if type(item) is str and "://" not in item]
+        if not takes_files or not names:
+            return problem
+        line = f"{load}({shown(names[0])})"
+        return attrs.evolve(problem, accepted=f"{problem.accepted}; for a local file, {line}")
+
+    return tuple(map(told, problems))
 
 
 R = TypeVar("R", bound=MediaRequest)

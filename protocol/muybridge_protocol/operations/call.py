@@ -7,6 +7,7 @@ from typing import Self
 
 import attrs
 
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.delivery import RETRIES, backoff
 from muybridge_protocol.errors import InvalidAddress, ServiceUnreachable
 from muybridge_protocol.events import WillRetry
@@ -59,6 +60,8 @@ class Call(PaidOperation[HttpResponse]):
             InvalidAddress: The path leaves the service's origin.
             ValueError: The method is invalid, or *json* is not JSON.
         """
+        check_type("method", method, str, "a string, such as 'GET'")
+        check_type("path", path, str, "a string, such as '/v1/result/task-1'")
         if not re.fullmatch(r"[A-Z]{3,10}", method, re.ASCII):
             raise InvalidAddress(f"{method[:20]!r} is not an HTTP method; use capital letters.")
         body = None if json is None else write_json(json)

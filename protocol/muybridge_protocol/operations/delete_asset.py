@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.delivery import DELETE, RETRIES, Verdict, backoff, refusal, retry_after
 from muybridge_protocol.errors import (
     AssetDeleteFailed,
@@ -65,6 +66,7 @@ class DeleteAsset(Operation[None]):
         Raises:
             InvalidIdentifier: It is not a valid id.
         """
+        check_type("asset_id", asset_id, str, "a string, such as 'asset-1' or 'asset://asset-1'")
         bare = asset_id.removeprefix("asset://")
         check_identifier(bare, "asset id")
         return cls(service=service, seed=seed, timeout=timeout, due=now, asset_id=bare)

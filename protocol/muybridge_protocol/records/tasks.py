@@ -21,6 +21,7 @@ from typing import Any
 
 import attrs
 
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import InvalidIdentifier, InvalidToken
 from muybridge_protocol.families import FAMILIES, family_of_model
 from muybridge_protocol.families.family import Family
@@ -171,6 +172,7 @@ class Task:
         Raises:
             InvalidToken: It is not a token, or has a newer version than this library knows.
         """
+        check_type("token", token, (str, bytes), "a token", "task.to_token()")
         try:
             fields = read_object(token)
             version = fields.get("muybridge_task")
@@ -322,8 +324,8 @@ def as_task(task: Task | Result | str) -> Task:
         return task
     if isinstance(task, Result):
         return task.to_task()
-    if not isinstance(task, str):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are not all typed
-        raise TypeError(f"the task must be Task or Result or str, not {type(task).__name__}")
+    line = "outcome.task" if isinstance(getattr(task, "task", None), Task) else ""
+    check_type("the task", task, str, "a Task, a Result, a token or an id", line)
     if task.lstrip().startswith("{"):
         return Task.from_token(task)
     if re.match(_LINK, task):

@@ -25,6 +25,7 @@ from muybridge.files.inline_media import LARGER, LocalMedia
 from muybridge.files.saving import safe_stem
 from muybridge.media.by_name import by_wire
 from muybridge.media.loading import local_media, with_files
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
 from muybridge_protocol.problems import list_problems
@@ -186,7 +187,10 @@ def located(source: Source) -> Iterator[tuple[str, Any]]:
     if isinstance(source, MediaRequest | Mapping):
         yield "the batch", WrongItem(("", "it is a single item; put it into a list"))
         return
+    if hasattr(source, "read"):
+        check_type("source", source, (), "a file's path or a list of requests")
     if not isinstance(source, str | os.PathLike):
+        check_type("source", source, Iterable, "a file's path or a list of requests")
         for number, item in enumerate(source, start=1):
             yield f"item {number}", item
         return

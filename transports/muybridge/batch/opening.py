@@ -12,6 +12,7 @@ from pathlib import Path
 
 import attrs
 
+from muybridge.base_client import BaseClient
 from muybridge.batch.decisions.in_ledger import apply_decisions
 from muybridge.batch.entries import Entries
 from muybridge.batch.events import SETTLED, Report, What
@@ -26,9 +27,12 @@ from muybridge.batch.runner_files import Runner
 from muybridge.batch.sheet.contact_sheet import write_sheet
 from muybridge.batch.sqlite.journal import FOLDER, SqliteJournal
 from muybridge.batch.stores.folder import FolderStore
+from muybridge.batch.stores.places import check_place
+from muybridge.client import Client
 from muybridge.drivers.calls import check_wait_of_create
 from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import UNDER_WAY
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.service import Service
 
 CONCURRENCY = 4
@@ -137,6 +141,7 @@ def status(out: str | os.PathLike[str]) -> Report:
     Raises:
         JournalUnusable: The journal cannot be used, or there is none.
     """
+    check_place(out)
     folder = Path(out)
     # It writes nothing, so that a full disk hides no task that is paid for.
     with SqliteJournal(folder, writes=False) as journal:
@@ -225,6 +230,22 @@ def check_service(journal: Journal, service: str) -> None:
             f"The batch in {journal.name} was begun at {journal.service}, and this is {service}: "
             "its tasks are not known here. Use that service, or begin another batch."
         )
+
+
+def check_client(client: object, kind: type[Client | BaseClient], line: str) -> None:
+    """Check that *client* is one for the function that it is given to.
+
+    Args:
+        client: The client.
+        kind: What the function takes.
+        line: What to write for a client of the other kind.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    other = isinstance(client, Client | BaseClient)
+    use = "a Client" if kind is Client else "an AsyncClient"
+    check_type("client", client, kind, use, line if other else "")
 
 
 def check_limit(limit: object) -> None:

@@ -23,7 +23,9 @@ from muybridge.batch.journal_errors import JournalMissing
 from muybridge.batch.opening import check_limit, check_same_items
 from muybridge.batch.port import Journal
 from muybridge.batch.sqlite.journal import SqliteJournal
-from muybridge.configuration import LIMIT_VARIABLE
+from muybridge.batch.stores.places import check_place
+from muybridge.configuration import LIMIT_VARIABLE, check_prices, check_spending
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.estimates import (
     Estimate,
     PriceList,
@@ -98,6 +100,11 @@ def preview(
         OSError: The file cannot be read.
     """
     check_limit(limit)
+    check_place(out)
+    check_type("dedupe", dedupe, bool, "True or False")
+    check_type("local", local, bool, "True or False")
+    check_prices(prices)
+    check_spending(budget, ledger)
     folder = Path(out)
     with ExitStack() as stack:
         items = None if source is None else stack.enter_context(checked_items(source))

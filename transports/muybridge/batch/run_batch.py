@@ -13,11 +13,12 @@ from muybridge.base_client import BaseClient
 from muybridge.batch.events import BatchEvent, Report
 from muybridge.batch.items import Source
 from muybridge.batch.journal_entries import State
-from muybridge.batch.opening import CONCURRENCY, opened, status
+from muybridge.batch.opening import CONCURRENCY, check_client, opened, status
 from muybridge.batch.run_state import Settings, Stopped
 from muybridge.batch.scheduler import Scheduler
 from muybridge.batch.sidecars import catch_up
 from muybridge.batch.sqlite.journal import PATIENCE
+from muybridge.batch.stores.places import check_place
 from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
@@ -96,6 +97,7 @@ def run(
         dedupe=dedupe,
         rate=rate,
     )
+    check_client(client, Client, "await batch.run_async(client, ...)")
     face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
     return blocking.run(_run, face, source, out, settings)
 
@@ -164,6 +166,7 @@ async def run_async(
         dedupe=dedupe,
         rate=rate,
     )
+    check_client(client, BaseClient, "batch.run(client, ...)")
     return await _run(client, source, out, settings)
 
 
@@ -173,6 +176,7 @@ run_trio = run_async
 async def _run(
     client: BaseClient, source: Source | None, out: str | os.PathLike[str], settings: Settings
 ) -> Report:
+    check_place(out)
     calls = client._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  a batch works as
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  the client does
     if settings.dedupe:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import attrs
@@ -15,7 +16,9 @@ from muybridge.batch.port import Journal
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.storable_values import one_line
 from muybridge.batch.stores.port import Store, StoreUnusable
+from muybridge.drivers.calls import is_time
 from muybridge.drivers.runtime import FOREVER
+from muybridge_protocol.arguments import check_callable, check_type
 from muybridge_protocol.delivery import concerns_every_request
 from muybridge_protocol.errors import OverBudget, ServiceError
 
@@ -29,7 +32,12 @@ class Stopped(Exception):
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """How a batch is run; see `run`."""
+    """How a batch is run; see `run`.
+
+    Raises:
+        TypeError: A setting has a wrong type.
+        ValueError: A time to download is not above 0.
+    """
 
     concurrency: int
     timeout: float | None
@@ -43,6 +51,19 @@ class Settings:
     rate: float | None = None
     creates: int | None = None
     seconds: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        check_type("concurrency", self.concurrency, int, "a whole number")
+        check_type("patience", self.patience, (int, float), "a number of seconds")
+        check_type("creates", self.creates, (int, NoneType), "a whole number")
+        for name in ("rate", "seconds"):
+            check_type(name, getattr(self, name), (int, float, NoneType), "a number")
+        for name in ("local", "sidecar", "dedupe"):
+            check_type(name, getattr(self, name), bool, "True or False")
+        check_callable("on_event", self.on_event)
+        if not is_time(self.download_timeout):
+            said = f"must be a positive number of seconds (got {self.download_timeout!r})"
+            raise ValueError(f"download_timeout {said}")
 
 
 @attrs.define(eq=False)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -19,7 +20,9 @@ from muybridge.batch.limits.rate import check_rate
 from muybridge.batch.opening import add_new, check_service
 from muybridge.batch.port import SharedJournal, Stray
 from muybridge.batch.sqlite.journal import SqliteJournal
-from muybridge.batch.stores.places import place_for_all
+from muybridge.batch.stores.places import check_place, place_for_all
+from muybridge.configuration import check_prices, check_spending
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
@@ -39,6 +42,9 @@ class SharedBatch:
 
     url: str = attrs.field(repr=False)
     name: str
+
+    def __attrs_post_init__(self) -> None:
+        check_type("url", self.url, str, "a string, such as 'postgresql://HOST/DATABASE'")
 
     def open(self, *, lease: float | None = None) -> SharedJournal:
         """Open its journal.
@@ -150,6 +156,13 @@ def submit(
     from muybridge.batch.limits.spending import check_budget  # noqa: PLC0415  few batches have one
     from muybridge.batch.postgres import PostgresJournal  # noqa: PLC0415  an extra
 
+    check_batch(batch)
+    check_prices(prices)
+    check_spending(budget, None)
+    check_type("rate", rate, (int, float, NoneType), "a number")
+    check_type("service", service, Service, "the service of a client", "client.service")
+    if out is not None:
+        check_place(out)
     if not is_batch_name(batch.name):
         said = f"it must have 1 to {LONGEST_NAME} characters, all of them printable"
         raise InvalidBatch([BatchProblem("the name", "", said)])
@@ -176,12 +189,23 @@ def submit(
         return report_of(batch, journal)
 
 
+def check_batch(batch: object) -> None:
+    """Check that *batch* is a batch in a database.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    line = "SharedBatch('postgresql://HOST/DATABASE', name)"
+    check_type("batch", batch, SharedBatch, "a SharedBatch", line)
+
+
 def shared_status(batch: SharedBatch) -> SharedReport:
     """Return the progress of *batch*.
 
     Raises:
         JournalUnusable: The database cannot be used, or there is no such batch.
     """
+    check_batch(batch)
     with batch.open() as journal:
         return report_of(batch, journal)
 
@@ -207,4 +231,7 @@ def _is_adopted(journal: SharedJournal, stray: Stray) -> bool:
 
 def open_journal(place: Place) -> SqliteJournal | SharedJournal:
     """Open the journal of a batch, wherever it is."""
-    return place.open() if isinstance(place, SharedBatch) else SqliteJournal(Path(place))
+    if isinstance(place, SharedBatch):
+        return place.open()
+    check_type("out", place, (str, os.PathLike), "the folder of a batch, or a SharedBatch")
+    return SqliteJournal(Path(place))

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -23,12 +24,12 @@ from muybridge.batch.events import BatchEvent
 from muybridge.batch.journal_entries import State
 from muybridge.batch.journal_errors import ClaimLost, JournalAway
 from muybridge.batch.lease import Lease
-from muybridge.batch.opening import at_work, check_service
+from muybridge.batch.opening import at_work, check_client, check_service
 from muybridge.batch.recovery import recover
 from muybridge.batch.run_state import Run, Settings
 from muybridge.batch.runner_files import Runner
 from muybridge.batch.scheduler import Scheduler
-from muybridge.batch.shared import SharedBatch, SharedReport, report_of
+from muybridge.batch.shared import SharedBatch, SharedReport, check_batch, report_of
 from muybridge.batch.stores.opening import open_store, spool_of
 from muybridge.batch.stores.places import agreed_place
 from muybridge.batch.stores.port import Store, StoreAway
@@ -36,6 +37,7 @@ from muybridge.client import Client
 from muybridge.drivers import blocking
 from muybridge.drivers.calls import check_wait_of_create
 from muybridge.drivers.runtime import FOREVER
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.operations.download import DOWNLOAD_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 
@@ -116,6 +118,7 @@ def work(
     settings = _settings(
         creates, concurrency, timeout, download_timeout, on_event, seconds, patience=patience
     )
+    check_client(client, Client, "await batch.work_async(client, ...)")
     face = client._client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  its coroutines
     return blocking.run(_work, face, batch, _Where(out, spool), settings, lease)
 
@@ -170,6 +173,7 @@ async def work_async(
     settings = _settings(
         creates, concurrency, timeout, download_timeout, on_event, seconds, patience=patience
     )
+    check_client(client, BaseClient, "batch.work(client, ...)")
     return await _work(client, batch, _Where(out, spool), settings, lease)
 
 
@@ -183,12 +187,9 @@ def _settings(
     *,
     patience: float,
 ) -> Settings:
-    if concurrency < 1:
-        raise ValueError(f"concurrency must be at least 1 (got {concurrency})")
-    if creates < 1:
-        raise ValueError(f"creates must be at least 1 (got {creates})")
     check_wait_of_create(timeout)
-    return Settings(
+    check_type("creates", creates, int, "a whole number")
+    settings = Settings(
         concurrency=concurrency,
         timeout=timeout,
         download_timeout=download_timeout,
@@ -198,6 +199,11 @@ def _settings(
         creates=creates,
         seconds=seconds,
     )
+    if concurrency < 1:
+        raise ValueError(f"concurrency must be at least 1 (got {concurrency})")
+    if creates < 1:
+        raise ValueError(f"creates must be at least 1 (got {creates})")
+    return settings
 
 
 @attrs.frozen
@@ -247,6 +253,11 @@ class _Turn:
 async def _work(
     client: BaseClient, batch: SharedBatch, where: _Where, settings: Settings, lease: float | None
 ) -> SharedReport:
+    check_batch(batch)
+    for name, place in (("out", where.out), ("spool", where.spool)):
+        use = "a folder" if name == "spool" else "a folder, or s3://BUCKET/PREFIX"
+        check_type(name, place, (str, os.PathLike, NoneType), use)
+    check_type("lease", lease, (int, float, NoneType), "a number of seconds")
     driver = client._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as the client does
     runtime = driver.runtime
     with batch.open(lease=lease) as journal:

@@ -57,7 +57,8 @@ class Calls:
     def __attrs_post_init__(self) -> None:
         if not is_time(self.timeout):
             raise ValueError(f"timeout must be a positive number of seconds (got {self.timeout!r})")
-        if self.poll_interval is not None and not 0 <= self.poll_interval < math.inf:
+        pause = self.poll_interval
+        if pause is not None and not (isinstance(pause, int | float) and 0 <= pause < math.inf):  # pyright: ignore[reportUnnecessaryIsInstance]  callers are not all typed
             raise ValueError(
                 f"poll_interval must be at least 0 seconds (got {self.poll_interval!r})"
             )

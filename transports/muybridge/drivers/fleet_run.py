@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from types import NoneType
 
 from muybridge.drivers.calls import Calls, check_wait_of_create, warn_caller
 from muybridge.drivers.listeners import Listeners, SilentTracker
 from muybridge.drivers.notes import accepted
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import CreateAmbiguous, PollingTooOften
 from muybridge_protocol.events import Submitted
 from muybridge_protocol.families.request import MediaRequest
@@ -67,6 +69,11 @@ class FleetRun:
         wall: float,
     ) -> None:
         check_wait_of_create(timeout)
+        limits = per_family.values() if isinstance(per_family, Mapping) else (per_family,)
+        check_type("concurrency", concurrency, int, "a number of tasks")
+        for limit in limits:
+            line = "per_family={'imga': 4}"
+            check_type("per_family", limit, (int, NoneType), "one number, or one by family", line)
         self._listeners = listeners
         self._clock = clock
         self._trackers: dict[int, SilentTracker] = {}
@@ -95,6 +102,7 @@ class FleetRun:
                 f"run_all takes an iterable of requests and tasks, not one {kind}: put it into a "
                 "list. Nothing was sent."
             )
+        check_type("work", work, Iterable, "a list of requests and tasks")
         reasons: dict[str, None] = {}
         for number, item in enumerate(work):
             request = _read(item)
@@ -234,8 +242,8 @@ _GIVEN_BACK = TransportFailure(
 
 def _read(item: Work) -> MediaRequest | Task:
     """Return the request or the task that *item* stands for."""
-    if isinstance(item, Result | str):
-        return as_task(item)
+    if isinstance(item, Result | str | FleetOutcome):
+        return as_task(item)  # which says what to give in place of an outcome
     if not isinstance(item, tuple) or len(item) != _PAIR:
         return item  # type: ignore[return-value]  # the fleet refuses what is neither
     from muybridge.media.by_name import request_by_name  # noqa: PLC0415  most requests are typed

@@ -10,6 +10,7 @@ import attrs
 
 from muybridge.drivers.interrupts import ignoring_errors
 from muybridge.drivers.notes import accepted
+from muybridge_protocol.arguments import check_callable
 from muybridge_protocol.events import Event, Submitted
 from muybridge_protocol.http import HttpRequest, HttpResponse, TransportFailure
 from muybridge_protocol.records.tasks import Task
@@ -37,9 +38,8 @@ class Listeners:
     on_event: Callable[[AnyEvent], None] | None
 
     def __attrs_post_init__(self) -> None:
-        for name, listener in (("on_submitted", self.on_submitted), ("on_event", self.on_event)):
-            if listener is not None and not callable(listener):
-                raise TypeError(f"{name} must be callable, or None (got {listener!r})")
+        check_callable("on_submitted", self.on_submitted)
+        check_callable("on_event", self.on_event)
 
     @property
     def listen(self) -> bool:

@@ -7,6 +7,7 @@ import os
 from typing import BinaryIO, Final
 
 from muybridge.media.files import FileSource
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.http import MEBIBYTE
 from muybridge_protocol.media.inline import InlineMedia
 
@@ -41,8 +42,10 @@ def load_media(
     Raises:
         OSError: The file cannot be read.
         ValueError: It is no picture, video or sound of a known format, or is too large.
-        TypeError: The file was opened for reading text.
+        TypeError: It is something else, or the file was opened for reading text.
     """
+    check_type("allow_inline", allow_inline, bool, "True or False")
+    check_type("size_limit", size_limit, int, "a number of bytes")
     name: str
     if isinstance(source, bytes):
         name, data = "", source
@@ -51,6 +54,8 @@ def load_media(
         with FileSource(source) as file:
             data = file.read(0, size_limit + 1)
     else:
+        if not hasattr(source, "read"):
+            check_type("source", source, (), "a path, bytes or an open file", _line_for(source))
         name = str(getattr(source, "name", ""))
         is_text = isinstance(source, io.TextIOBase)
         data = b"" if is_text else source.read(size_limit + 1)
@@ -63,3 +68,10 @@ def load_media(
             f"URL{LARGER}"
         )
     return InlineMedia(data, name=name, allow_inline=allow_inline)
+
+
+def _line_for(source: object) -> str:
+    """Return what to write in place of `load_media(source)`, or ""."""
+    if hasattr(source, "save"):  # a picture of Pillow, which does not say in which format
+        return "source.save(file := io.BytesIO(), 'PNG'); load_media(file.getvalue())"
+    return "source.url in place of load_media(source)" if hasattr(source, "url") else ""

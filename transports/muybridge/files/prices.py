@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.estimates import InvalidPrices, PriceList, PriceProblem, parse_prices
 from muybridge_protocol.estimates.price_file import LARGEST_FILE
 
@@ -22,6 +23,7 @@ def load_prices(path: str | os.PathLike[str]) -> PriceList:
         InvalidPrices: The file is not valid; all problems are listed.
         OSError: The file cannot be read.
     """
+    check_type("path", path, (str, os.PathLike), "the path of a price file")
     with Path(path).open("rb") as file:
         data = file.read(LARGEST_FILE * _BYTES_OF_A_CHARACTER + 1)
     try:

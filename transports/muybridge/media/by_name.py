@@ -17,7 +17,7 @@ from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import find_family
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.naming import python_names, with_names
-from muybridge_protocol.families.request import MediaRequest, with_hint
+from muybridge_protocol.families.request import MediaRequest, with_loading
 from muybridge_protocol.rules.media_urls import ALLOWED
 from muybridge_protocol.rules.values import Problem, is_array, shown
 
@@ -59,9 +59,8 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
     found = [_in_mapping(one) for one in report.problems if one.field not in blamed]
     if wrong or wrong_files or found:
         names = {wire: name for wire, name in python_names(known).items() if name in given}
-        problems = (*wrong, *with_names((*wrong_files, *found), names))
-        error = InvalidRequest(known.name, problems)
-        raise with_hint(error, known, "a pathlib.Path")
+        told = with_loading((*wrong_files, *found), known, "pathlib.Path")
+        raise InvalidRequest(known.name, (*wrong, *with_names(told, names)))
     return known.parse(body, extra=extra)
 
 
@@ -95,7 +94,7 @@ def by_wire(family: Family, fields: Fields) -> tuple[dict[str, object], list[Pro
 
 def _by_wire(
     family: Family, fields: Fields
-) -> tuple[Mapping[str, object], dict[str, object], list[Problem]]:
+) -> tuple[Fields | None, dict[str, object], list[Problem]]:
     """Return the extra fields, the others by their names on the wire, and those given twice."""
     known = {name for field in family.fields for name in (field.name, field.wire)}
     body, doubled = by_wire(
@@ -107,9 +106,4 @@ def _by_wire(
             if name != "extra" and not (value is None and name in known)
         },
     )
-    extra = fields.get("extra")
-    if extra is not None and not isinstance(extra, Mapping):
-        message = f"{shown(extra)} is not a mapping"
-        doubled.append(Problem("extra", extra, "type", message, "use a mapping of names to values"))
-        extra = None
-    return cast("Fields", extra or {}), body, doubled
+    return cast("Fields | None", fields.get("extra")), body, doubled

@@ -11,10 +11,12 @@ import binascii
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import cast
 
 from muybridge.drivers.calls import Calls, is_time
 from muybridge.drivers.driver import Drive, Driver, Stream
 from muybridge.media.files import inspect_file
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.families.family import Family
 from muybridge_protocol.families.references import Reference, media_fields, references_in
 from muybridge_protocol.families.request import MediaRequest
@@ -25,7 +27,7 @@ from muybridge_protocol.media.inspect import inspect_media
 from muybridge_protocol.media.source import Fragments
 from muybridge_protocol.operations import Inspection
 from muybridge_protocol.rules.media import MediaReport, Medium, judge_media
-from muybridge_protocol.rules.values import Kind
+from muybridge_protocol.rules.values import Kind, is_array
 
 MediaFile = str | os.PathLike[str] | bytes
 """A file's path, or its bytes."""
@@ -96,6 +98,8 @@ def files_by_field(
     Raises:
         ValueError: *family* has no such field for media.
     """
+    line = "files={'image_urls': 'horse.png'}"
+    check_type("files", files, Mapping, "a mapping of fields to files", line)
     found: dict[str, Sequence[MediaFile]] = {}
     fields = media_fields(family)
     for name, value in files.items():
@@ -106,7 +110,11 @@ def files_by_field(
         if wire not in fields:
             known = ", ".join(fields) or "none"
             raise ValueError(f"{name!r} is not a field of {family.name} for media ({known})")
-        found[wire] = [value] if isinstance(value, str | bytes | os.PathLike) else value
+        several = value if is_array(value) else (value,)
+        for file in several:
+            use = "a path or bytes, or a list of them"
+            check_type(f"files[{name!r}]", file, (str, os.PathLike, bytes), use)
+        found[wire] = cast("Sequence[MediaFile]", several)
     return found
 
 

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import NoneType
 from typing import Final
 
 import attrs
@@ -22,6 +23,7 @@ from muybridge.batch.journal_entries import Entry, State
 from muybridge.batch.shared import Place, SharedBatch, open_journal
 from muybridge.batch.storable_values import encodable
 from muybridge.files.durable import sync_folders
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.records.convert import unstructure
 from muybridge_protocol.records.json import read_object
 
@@ -114,6 +116,10 @@ def write_manifest(
         FileExistsError: No path is given, and the file is not a manifest.
         OSError: It cannot be written.
     """
+    check_type(
+        "out", out, (str, os.PathLike, SharedBatch), "the folder of a batch, or a SharedBatch"
+    )
+    check_type("path", path, (str, os.PathLike, NoneType), "a path")
     if path is None:
         file = (Path() if isinstance(out, SharedBatch) else Path(out)) / _NAMES[csv]
         _check_replaceable(file, _BEGINNINGS[csv])

@@ -13,6 +13,7 @@ from typing import Final, Self
 
 import attrs
 
+from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import LocalError
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -52,6 +53,15 @@ class InS3:
 
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+
+def check_place(out: object) -> None:
+    """Check that *out* may name a folder or a place in S3.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    check_type("out", out, (str, os.PathLike), "a folder, or s3://BUCKET/PREFIX")
 
 
 def is_in_s3(out: str | os.PathLike[str]) -> bool:
