@@ -180,15 +180,15 @@ def test_an_outcome_that_comes_in_between(tmp_path: Path) -> None:
     assert [entry.state for entry in Ledger(store).entries()] == [State.ACCEPTED]
 
 
-def test_an_outcome_is_recorded_once(tmp_path: Path) -> None:
-    """The outcome of an attempt says nothing about the next one, which reserves again."""
+def test_a_key_is_used_once(tmp_path: Path) -> None:
+    """Each attempt has an entry of its own, so that the outcome of one says nothing of another."""
     ledger = open_ledger(tmp_path / "ledger")
     held = Purchase(key="k", account="a", family="imgb", model="imgb-2", amounts=AMOUNTS)
     ledger.arm(held, (), 0.0)
     ledger.conclude("k", State.RELEASED)
-    ledger.arm(held, (), 1.0)
-    ledger.arm(attrs.evolve(held, key="l"), (), 2.0)
-    assert [entry.state for entry in ledger.entries()] == [State.ARMED, State.ARMED]
+    with pytest.raises(LedgerUnusable, match=r"already has an entry k\. Nothing is sent"):
+        ledger.arm(held, (), 1.0)
+    assert [entry.state for entry in ledger.entries()] == [State.RELEASED]
 
 
 def test_what_could_not_be_recorded_is_shown(

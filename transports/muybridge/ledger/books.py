@@ -149,7 +149,8 @@ class Booking:
         self._digest = digest
         self._if_held = if_held
         self.key: str = secrets.token_hex(6)
-        """The key of its entry."""
+        """The key of the entry of its current attempt, or of the next one before that."""
+        self._is_used: bool = False
         self._armed: bool = False
         self._outcome: object = None
 
@@ -163,6 +164,10 @@ class Booking:
 
         Raises nothing.
         """
+        # Each attempt has an entry of its own, so that no outcome of one ever reaches another.
+        if self._is_used:
+            self.key = secrets.token_hex(6)
+        self._is_used = True
         try:
             await self._runtime.in_thread(self._arm)
         except Exceeded as error:

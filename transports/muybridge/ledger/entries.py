@@ -1,7 +1,7 @@
-"""The entries of a ledger: one for each paid request, and the steps that it may take.
+"""The entries of a ledger: one for each attempt to send a paid request, and its steps.
 
     (nothing) -> armed -> accepted     the service has charged for it, or may still do so
-                   |  '-> released     it certainly did nothing; another attempt arms it again
+                   |  '-> released     it certainly did nothing; a retry has an entry of its own
                    '----> ambiguous    a person decides: adopt, release, abandon or resubmit
 
 An armed, accepted or ambiguous entry counts as spent. An armed entry whose process has died is
@@ -69,7 +69,7 @@ class Entry:
         key: Identifies it.
         account: Whose it is: a digest of the key and the base URL, which means nothing outside this
             ledger.
-        time: When it was armed last, in Unix seconds.
+        time: When it was armed, in Unix seconds.
         family: The family of the request, "text", or "" if it is unknown.
         model: The model, or "" if it is unknown.
         tier: The tier that the price depends on, or None.

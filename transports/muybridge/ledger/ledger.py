@@ -23,7 +23,7 @@ import attrs
 
 from muybridge.ledger.budget import Amounts, Budget, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
-from muybridge.ledger.errors import CannotResolve, Exceeded, NameHeld, OnceTaken
+from muybridge.ledger.errors import CannotResolve, Exceeded, LedgerUnusable, NameHeld, OnceTaken
 from muybridge.ledger.store import Rows, Store
 from muybridge_protocol.records.tasks import Result, Task, as_task
 
@@ -47,7 +47,7 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._late: dict[str, _Conclusion] = {}
+        self._late: dict[_Conclusion, None] = {}
 
     @property
     def place(self) -> str:
@@ -62,7 +62,7 @@ class Ledger:
         """Reserve what *purchase* consumes, and record that it is about to be sent.
 
         Args:
-            purchase: The paid request. If its entry was released, that one is armed again.
+            purchase: One attempt to send a paid request, under a key that was never used.
             budgets: What must not be exceeded.
             wall: Unix seconds.
 
@@ -72,16 +72,19 @@ class Ledger:
             LedgerUnusable: It could not be recorded. The request must not be sent.
         """
         owner = self._store.owner
-        with self._writing() as rows:
-            if purchase.once is not None and rows.named(purchase.account, purchase.once):
-                raise NameHeld
-            for budget in budgets:
-                spent = rows.spent(budget.since(wall))
-                exceeded = budget.exceeded_by(purchase.amounts, spent)
-                if exceeded is not None:
-                    raise Exceeded(exceeded)
-            facts = {field.name: getattr(purchase, field.name) for field in attrs.fields(Purchase)}
-            rows.put(Entry(**facts, time=wall, state=State.ARMED, owner=owner))
+        facts = {field.name: getattr(purchase, field.name) for field in attrs.fields(Purchase)}
+        entry = Entry(**facts, time=wall, state=State.ARMED, owner=owner)
+        is_written = False
+        try:
+            with self._writing() as rows:
+                self._check_permitted(rows, purchase, budgets, wall)
+                is_written = True
+                rows.put(entry)
+        except BaseException:
+            # A commit that reports an error may be on the disk all the same. Nobody sends now.
+            if is_written:
+                self._late[_Conclusion(entry.key, State.RELEASED)] = None
+            raise
 
     def conclude(
         self,
@@ -97,7 +100,7 @@ class Ledger:
 
         It is news even if somebody believed this process dead meanwhile, or a person released the
         entry: what was accepted is spent. If it cannot be recorded, the next use of this object
-        records it.
+        records it. An entry is one attempt, so its outcome is right whenever it is recorded.
 
         Args:
             key: Identifies its entry.
@@ -110,7 +113,7 @@ class Ledger:
         Raises:
             LedgerUnusable: It could not be recorded. The entry stays armed, and so counts as spent.
         """
-        self._late[key] = _Conclusion(state, token, candidate, reason, cost)
+        self._late[_Conclusion(key, state, token, candidate, reason, cost)] = None
         self._record_late()
 
     def spent(self, budget: Budget, wall: float) -> Amounts:
@@ -125,7 +128,7 @@ class Ledger:
 
     def find(self, key: str) -> Entry | None:
         """Return the entry *key*, or None."""
-        with self._store.writing() as rows:
+        with self._writing() as rows:
             return rows.find(key)
 
     def named(self, account: str, once: str, digest: str) -> Entry | None:
@@ -213,7 +216,7 @@ class Ledger:
         also: Callable[[Entry], bool] = lambda _: False,
     ) -> Entry:
         self._take_over()
-        with self._store.writing() as rows:
+        with self._writing() as rows:
             entry = rows.find(key)
             if entry is None:
                 raise CannotResolve(f"the ledger has no entry {key!r}")
@@ -224,6 +227,21 @@ class Ledger:
             decided = decision(entry)
             rows.put(decided)
         return decided
+
+    def _check_permitted(
+        self, rows: Rows, purchase: Purchase, budgets: Sequence[Budget], wall: float
+    ) -> None:
+        if rows.find(purchase.key) is not None:
+            raise LedgerUnusable(
+                f"{self.place} already has an entry {purchase.key}. Nothing is sent."
+            )
+        if purchase.once is not None and rows.named(purchase.account, purchase.once):
+            raise NameHeld
+        for budget in budgets:
+            spent = rows.spent(budget.since(wall))
+            exceeded = budget.exceeded_by(purchase.amounts, spent)
+            if exceeded is not None:
+                raise Exceeded(exceeded)
 
     def _take_over(self) -> None:
         """Make the armed entries of dead processes ambiguous."""
@@ -248,26 +266,26 @@ class Ledger:
     @contextmanager
     def _writing(self) -> Generator[Rows]:
         """Begin a transaction, and first record in it what could not be recorded before."""
-        late = dict(self._late)
         with self._store.writing() as rows:
-            for key, conclusion in late.items():
-                entry = rows.find(key)
+            late = tuple(self._late)
+            for conclusion in late:
+                entry = rows.find(conclusion.key)
                 if entry is not None:
                     rows.put(conclusion.after(entry))
             yield rows
-        for key, conclusion in late.items():
-            if self._late.get(key) is conclusion:
-                del self._late[key]
+        for conclusion in late:
+            self._late.pop(conclusion, None)
 
     def _is_left_behind(self, entry: Entry) -> bool:
         return entry.state is State.ARMED and not self._store.lives(entry.owner)
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class _Conclusion:
-    """The outcome of a request.
+    """The outcome of one attempt to send a request.
 
     Args:
+        key: Identifies its entry.
         state: The next state of its entry.
         token: The task's token, or None.
         candidate: What looks like an id in an ambiguous response, or None.
@@ -275,11 +293,12 @@ class _Conclusion:
         cost: What the request has cost, or None if nothing more is known about that.
     """
 
+    key: str
     state: State
-    token: str | None
-    candidate: str | None
-    reason: str | None
-    cost: Decimal | None
+    token: str | None = None
+    candidate: str | None = None
+    reason: str | None = None
+    cost: Decimal | None = None
 
     def after(self, entry: Entry) -> Entry:
         """Return *entry* with this outcome, unless a person has decided otherwise about it.

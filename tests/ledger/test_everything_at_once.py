@@ -1,0 +1,110 @@
+"""Threads, tasks and processes on one ledger, while everything fails that can: paid once each.
+
+The service counts. A name is paid for at most once, and nothing is sent under it once it may have
+been accepted; all names together stay within the budget, of which every such request is a part.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batch.billing import BillingServer, Fault, at_random
+from muybridge import Budget, Client, CreateAmbiguous, ImgbRequest, OverBudget, Task
+from processes import Nursery
+
+from .buyer import KEY, name_of, prompt_of
+
+HARMLESS = frozenset({Fault.THROTTLED, Fault.REFUSED})
+"""The faults after which a request certainly did nothing."""
+WEIGHTS = {
+    Fault.NONE: 4, Fault.ACCEPTED_RESET: 1, Fault.ACCEPTED_CUT: 1, Fault.LOST_RESET: 1,
+    Fault.LOST_GATEWAY: 1, Fault.REFUSED: 1, Fault.THROTTLED: 10,
+}  # fmt: skip
+NAMES = 40
+CAP = 30
+
+
+@pytest.fixture(scope="module")
+def nurseries() -> Iterator[list[Nursery]]:
+    """What forks four processes at once."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Nursery("ledger.buyer")) for _ in range(4)]
+
+
+def spent_names(server: BillingServer) -> dict[str, bool]:
+    """Return the prompts that may have been paid for, and whether they were accepted.
+
+    Each of them was sent no more after that, and accepted at most once.
+    """
+    found: dict[str, bool] = {}
+    for prompt, faults in server.asked.items():
+        *before, last = faults
+        assert HARMLESS.issuperset(before), f"{prompt} was sent again: {', '.join(faults)}"
+        assert len(server.accepted[prompt]) <= 1
+        if last not in HARMLESS:
+            found[prompt] = bool(server.accepted[prompt])
+    return found
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 30))]
+)
+def test_everything_at_once(nurseries: list[Nursery], tmp_path: Path, seed: int) -> None:
+    """Whatever fails, and whoever is killed, no name is paid twice, and the budget is kept."""
+    ledger = tmp_path / "ledger.sqlite3"
+    with BillingServer(at_random(seed, WEIGHTS)) as server, ThreadPoolExecutor(4) as pool:
+
+        def at_once(number: int, fails: float) -> list[Any]:
+            order: dict[str, Any] = {
+                "url": server.url, "ledger": str(ledger), "names": NAMES, "each": 8, "cap": CAP,
+                "fails": fails,
+            }  # fmt: skip
+            seeds = range(seed * 1000 + number, seed * 1000 + number + 4)
+            pids = [
+                nursery.start(**order, seed=one)
+                for nursery, one in zip(nurseries, seeds, strict=True)
+            ]
+            running = [pool.submit(nursery.wait) for nursery in nurseries]
+            if number == 0:
+                mortal = pids[seed % 4]
+
+                def kill(_: str) -> None:
+                    if server.posts == 30:
+                        os.kill(mortal, signal.SIGKILL)
+
+                server.on_create = kill
+            return [one.result() for one in running]
+
+        told = [at_once(number, fails) for number, fails in ((0, 0.1), (10, 0.1))]
+        assert told[0].count(-signal.SIGKILL) == 1
+        spent = spent_names(server)
+        assert len(spent) <= CAP
+
+        posts = server.posts
+        with Client(KEY, server.url, ledger=ledger) as client:
+            for number in range(NAMES):
+                request = ImgbRequest(model="imgb-2", prompt=prompt_of(number))
+                if request.prompt in spent:
+                    ended = _ended(client, name_of(number), request)
+                    assert ended is CreateAmbiguous or spent[request.prompt]
+        with (
+            Client(KEY, server.url, ledger=ledger, budget=Budget(creates=len(spent))) as client,
+            pytest.raises(OverBudget),
+        ):
+            client.create(ImgbRequest(model="imgb-2", prompt="one horse more"))
+        assert server.posts == posts
+
+
+def _ended(client: Client, name: str, request: ImgbRequest) -> type[Task | CreateAmbiguous]:
+    try:
+        return type(client.create_once(name, request))
+    except CreateAmbiguous as error:
+        return type(error)
