@@ -17,6 +17,20 @@ def write_all(file: BinaryIO, data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
+def make_folders(folder: Path, *, mode: int = 0o777) -> None:
+    """Create *folder* and every missing one above it, and flush each new name to the disk.
+
+    Args:
+        folder: The folder.
+        mode: Its permissions, if it is new. Those above it have the usual ones.
+    """
+    if folder.is_dir():
+        return
+    make_folders(folder.parent)
+    folder.mkdir(mode=mode, exist_ok=True)
+    sync_folders(folder.parent)
+
+
 def sync_folders(*folders: Path) -> None:
     """Flush the names in *folders* to the disk, if the system can."""
     if os.name != "posix":

@@ -14,7 +14,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.files import sqlite
-from muybridge.files.durable import sync_folders
+from muybridge.files.durable import make_folders, sync_folders
 from muybridge.files.state import state_folder
 from muybridge.ledger.budget import Amounts, Measure
 from muybridge.ledger.entries import NAMED, Entry, State
@@ -67,6 +67,10 @@ _GONE: Final = (
     "program to begin a new one, which forgets what was spent and could pay twice for what was "
     "paid under a name."
 )
+_LINKED: Final = (
+    "has a second name, a hard link. Nothing is sent, because programs that use different names of "
+    "it do not know of each other. Remove the other name, or replace it by a symbolic link."
+)
 _WRITABLE: Final = "Nothing is sent. Make the file and its folder writable, or use another ledger."
 _ROOM: Final = "Nothing is sent. Make room on the disk, then run again."
 _ADVICE: Final = {
@@ -91,12 +95,13 @@ class SqliteStore:
     The file is created with its folder if it is missing. Only its owner can read it.
 
     Args:
-        path: The file.
+        path: The file, or a symbolic link to it. It must have no second name (hard link).
         patience: Seconds to wait for other processes that are writing.
     """
 
     def __init__(self, path: Path, *, patience: float = PATIENCE) -> None:
-        self.path: Path = path.absolute()
+        # One file has one name: the owners' folder and SQLite's own files are beside it.
+        self.path: Path = Path(os.path.realpath(path))
         self._patience = patience
         self._salt: bytes | None = None
         self._is_intact = False
@@ -168,7 +173,8 @@ class SqliteStore:
     @property
     def _is_missing(self) -> bool:
         """Whether there is no file yet. One that has been in use and is gone is an error."""
-        return self._salt is None and not self.path.exists()
+        was_in_use = self._salt is not None  # first, as in `_create`
+        return not was_in_use and not self.path.exists()
 
     @contextmanager
     def _opened(self) -> Generator[sqlite3.Connection, None, None]:
@@ -180,9 +186,10 @@ class SqliteStore:
 
     def _create(self) -> None:
         """Create the file and its folder, unless they exist."""
+        was_in_use = self._salt is not None  # first: meanwhile, another thread may create the file
         if self.path.exists():
             return
-        if self._salt is not None:
+        if was_in_use:
             raise LedgerUnusable(f"{self.path} {_GONE}")
 
         def fill(db: sqlite3.Connection) -> None:
@@ -192,13 +199,16 @@ class SqliteStore:
                 db.execute(f"PRAGMA user_version = {VERSION}")
 
         folder = self.path.parent
-        if not folder.exists():
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir(mode=0o700, exist_ok=True)
-            sync_folders(folder.parent)
+        make_folders(folder, mode=0o700)
+        with suppress(PermissionError):  # nobody here makes folders in one that is not to be read
+            sync_folders(folder.parent)  # another process may just have made it
         sqlite.create(self.path, self._patience, fill)
 
     def _check(self, db: sqlite3.Connection) -> None:
+        if self.path.stat().st_nlink > 1:
+            sqlite.remove_unfinished(self.path)  # whoever created it may have died in between
+            if self.path.stat().st_nlink > 1:
+                raise LedgerUnusable(f"{self.path} {_LINKED}")
         if sqlite.pragma(db, "application_id") != APPLICATION:
             raise LedgerUnusable(f"{self.path} is not a ledger, or is damaged. {DAMAGED}.")
         migrate(db)
