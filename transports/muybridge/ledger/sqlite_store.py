@@ -53,19 +53,20 @@ _PUT: Final = (
     f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608  our own names
     f"ON CONFLICT (key) DO UPDATE SET {', '.join(f'{one} = excluded.{one}' for one in _COLUMNS)}"
 )
+_NEWEST: Final = "SELECT key FROM entries ORDER BY number DESC LIMIT 1"
 _SPENT: Final = (
     f"SELECT sum(entries), {', '.join(f'sum({one}), sum({one}_known)' for one in Measure)} "  # noqa: S608  our own names
     "FROM sums WHERE day >= ? HAVING sum(entries) > 0"
 )
 
 DAMAGED: Final = (
-    "Nothing is sent. Restore it from a copy. A new ledger would forget what was spent, and could "
-    "pay twice for what was paid under a name"
+    "Nothing is sent. Repair this file if you can. A copy does not know what was paid since it was "
+    "made, and a new ledger knows nothing: with one, you could pay twice"
 )
 _GONE: Final = (
-    "was removed or replaced while it was in use. Nothing is sent. Put it back, or restart the "
-    "program to begin a new one, which forgets what was spent and could pay twice for what was "
-    "paid under a name."
+    "was removed or replaced while it was in use. Nothing is sent. Put the latest file back. A new "
+    "ledger or an older copy does not know what was paid since: with one, a restarted program "
+    "could pay twice."
 )
 _LINKED: Final = (
     "has a second name, a hard link. Nothing is sent, because programs that use different names of "
@@ -104,6 +105,7 @@ class SqliteStore:
         self.path: Path = Path(os.path.realpath(path))
         self._patience = patience
         self._salt: bytes | None = None
+        self._newest: str | None = None
         self._is_intact = False
         self.begin()
         _STORES.add(self)
@@ -139,14 +141,19 @@ class SqliteStore:
     def writing(self) -> Generator[Rows, None, None]:
         """Begin a transaction. It is on the disk when the context ends without an error."""
         # Threads take turns here, because those that wait for SQLite's lock are not served in turn.
-        with self._turn, self._opened() as db, sqlite.transaction(db):
-            yield SqliteRows(db)
+        with self._turn, self._opened() as db:
+            with sqlite.transaction(db):
+                self._check_freshness(db)
+                yield SqliteRows(db)
+                newest = db.execute(_NEWEST).fetchone()
+            self._newest = self._newest if newest is None else newest[0]
 
     def spent(self, since: float) -> Amounts:
         """Return the same as `Rows.spent`, and write nothing: a missing store is empty."""
         if self._is_missing:
             return dict.fromkeys(Measure, Decimal(0))
         with self._opened() as db:
+            self._check_freshness(db)
             return SqliteRows(db).spent(since)
 
     def entries(self, *states: State) -> Iterator[Entry]:
@@ -154,6 +161,7 @@ class SqliteStore:
         last = 0
         while not self._is_missing:
             with self._opened() as db:
+                self._check_freshness(db)
                 found = db.execute(
                     f"SELECT number, {', '.join(_COLUMNS)} FROM entries WHERE number > ? "  # noqa: S608  our own names
                     f"AND state IN ({listed(states or tuple(State))}) ORDER BY number LIMIT ?",
@@ -227,6 +235,13 @@ class SqliteStore:
             if verdict != "ok":
                 raise LedgerUnusable(f"{self.path} is malformed ({verdict}). {DAMAGED}.")
             self._is_intact = True
+
+    def _check_freshness(self, db: sqlite3.Connection) -> None:
+        """Check that the file has what this process has seen in it: an older copy has not."""
+        if self._newest is None:
+            return
+        if db.execute("SELECT 1 FROM entries WHERE key = ?", (self._newest,)).fetchone() is None:
+            raise LedgerUnusable(f"{self.path} {_GONE}")
 
     @contextmanager
     def _telling(self) -> Generator[None, None, None]:
