@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from muybridge import batch
+from muybridge import Client, ImgbRequest, batch
 from muybridge.batch import Choice, State
 from muybridge.batch.decisions.in_ledger import apply_decisions
 from muybridge.batch.decisions.items import apply, step_of
@@ -21,12 +21,13 @@ from muybridge.batch.sqlite.journal import FOLDER, NAME, SqliteJournal
 from muybridge.ledger import Entry, Ledger, LedgerUnusable, open_ledger
 from muybridge.ledger import State as Spent
 from muybridge.testing.journal_conformance.any_journal import new_items
+from muybridge_protocol.errors import LocalError
 from muybridge_protocol.records.tasks import Task
 from processes import Nursery
 
 from .billing import BillingServer, Fault
 from .conftest import Run
-from .runner_process import horses
+from .runner_process import KEY, horses
 from .test_runs import faults
 
 
@@ -138,6 +139,21 @@ def test_when_a_task_named_in_the_ledger_began(
         item = journal.entry(1)
     assert item.task_id == "task-9"
     assert item.began == (entry.time if submitted_at is None else submitted_at)
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_task_that_another_request_has(run: Run, tmp_path: Path) -> None:
+    """An item cannot be given a task that the ledger has for another request; it stays as it is."""
+    folder = tmp_path / "out"
+    with BillingServer(faults(Fault.ACCEPTED_RESET)) as server:
+        assert run(server, horses(1)).counts == {State.AMBIGUOUS: 1}
+        with Client(KEY, server.url) as client:
+            other = client.create_once("order 1", ImgbRequest(model="imgb-2", prompt="horse"))
+        with pytest.raises(LocalError, match=rf"\(order 1\) already has task {other.id}"):
+            batch.adopt(folder, 1, other.id)
+        assert batch.status(folder).counts == {State.AMBIGUOUS: 1}
+        batch.adopt(folder, 1, server.accepted["horse 1"][0])
+        assert run(server, None).counts == {State.DOWNLOADED: 1}
 
 
 def test_what_was_not_charged(run: Run, tmp_path: Path, ledger: Ledger) -> None:

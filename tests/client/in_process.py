@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Self
@@ -156,6 +156,18 @@ class World:
                 return HttpResponse(410)
             case _:
                 return HttpResponse(404)
+
+
+class Watched(World):
+    """A service at which something happens when a request that costs money arrives."""
+
+    watch: Callable[[], object] = staticmethod(lambda: None)
+    """What happens, before it is answered."""
+
+    def exchange(self, request: HttpRequest, authorization: str | None) -> Reply:
+        if request.method == "POST":
+            self.watch()
+        return super().exchange(request, authorization)
 
 
 class _Reply(FakeReply):

@@ -14,27 +14,15 @@ import pytest
 
 from muybridge import Budget, Client, LedgerUnusable, OverBudget
 from muybridge.ledger import State, open_ledger
-from muybridge_protocol.http import HttpRequest
 
 from .drivers import MakeClient
-from .in_process import InProcessTransport, Reply, World
+from .in_process import InProcessTransport, Watched, World
 from .requests_made import image
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite3"
-
-
-class Watched(World):
-    """A service at which something happens when a create arrives, before it is answered."""
-
-    watch: Callable[[], object]
-
-    def exchange(self, request: HttpRequest, authorization: str | None) -> Reply:
-        if request.method == "POST":
-            self.watch()
-        return super().exchange(request, authorization)
 
 
 def test_another_thread_makes_the_file(

@@ -136,10 +136,13 @@ _ALL = (
             "tests/batch/test_dedupe.py",
             "tests/batch/test_preflight.py",
             "tests/cli/test_ledger.py",
+            "tests/client/test_attempts.py",
             "tests/client/test_budgets.py",
             "tests/client/test_budgets_cancelled.py",
             "tests/client/test_create_once.py",
+            "tests/client/test_ledger_file.py",
             "tests/client/test_run_all_dedupe.py",
+            "tests/client/test_shared_tasks.py",
             "tests/ledger/test_late_and_forked.py",
             "tests/ledger/test_store.py",
             "tests/ledger/test_sums.py",
@@ -902,9 +905,6 @@ EQUIVALENT: dict[_Key, str] = {
             ("later < create.deadline", "(later <= create.deadline)"),
         ),
         "nothing is sent at the deadline, and the failure is the same",
-    ),
-    ("muybridge.ledger.sqlite_store", "sync_folders(folder.parent)", "pass"): (
-        "it shows in nothing but what is on the disk after a power failure"
     ),
     **dict.fromkeys(
         (

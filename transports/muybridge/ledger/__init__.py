@@ -20,6 +20,7 @@ from muybridge.ledger.errors import (
     NameHeld,
     OnceTaken,
     OnceUnderWay,
+    TaskTaken,
 )
 from muybridge.ledger.ledger import Ledger
 from muybridge.ledger.store import Rows, Store
@@ -42,5 +43,6 @@ __all__ = [
     "Rows",
     "State",
     "Store",
+    "TaskTaken",
     "open_ledger",
 ]

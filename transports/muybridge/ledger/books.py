@@ -153,6 +153,8 @@ class Booking:
         self._is_used: bool = False
         self._armed: bool = False
         self._outcome: object = None
+        self.concluded: Entry | None = None
+        """The entry with its outcome, once that is recorded."""
 
     @property
     def ledger(self) -> str:
@@ -220,7 +222,7 @@ class Booking:
 
     async def _conclude(self, state: State, **facts: Any) -> None:
         conclude = partial(self._books.ledger.conclude, self.key, state, **facts)
-        await self._runtime.finish_in_thread(partial(_unless_unusable, conclude))
+        self.concluded = await self._runtime.finish_in_thread(partial(_unless_unusable, conclude))
 
     def _cost(self, usage: UsageMetadata | None) -> Decimal | None:
         """Return what the response's tokens cost, or None if that is not known."""
@@ -253,9 +255,10 @@ class Booking:
 _UNDER_WAY: Final = CreateAmbiguous(reason="its response did not arrive")
 
 
-def _unless_unusable(conclude: partial[None]) -> None:
+def _unless_unusable(conclude: partial[Entry | None]) -> Entry | None:
     with suppress(LedgerUnusable):
-        conclude()
+        return conclude()
+    return None
 
 
 def _verdict(outcome: object) -> tuple[State, dict[str, str | None]]:

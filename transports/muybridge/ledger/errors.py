@@ -25,6 +25,10 @@ class CannotResolve(LocalError):
     """This decision does not apply to the entry."""
 
 
+class TaskTaken(CannotResolve):
+    """Another entry has the task that a person names."""
+
+
 class Exceeded(Exception):
     """A request does not fit into a budget. The message says which limit, and how much is left."""
 

@@ -23,8 +23,16 @@ import attrs
 
 from muybridge.ledger.budget import Amounts, Budget, Measure
 from muybridge.ledger.entries import Entry, Purchase, State
-from muybridge.ledger.errors import CannotResolve, Exceeded, LedgerUnusable, NameHeld, OnceTaken
+from muybridge.ledger.errors import (
+    CannotResolve,
+    Exceeded,
+    LedgerUnusable,
+    NameHeld,
+    OnceTaken,
+    TaskTaken,
+)
 from muybridge.ledger.store import Rows, Store
+from muybridge_protocol.identifiers import shown_id
 from muybridge_protocol.records.tasks import Result, Task, as_task
 
 UNKNOWN_END = (
@@ -95,7 +103,7 @@ class Ledger:
         candidate: str | None = None,
         reason: str | None = None,
         cost: Decimal | None = None,
-    ) -> None:
+    ) -> Entry | None:
         """Record the outcome of a request that was armed.
 
         It is news even if somebody believed this process dead meanwhile, or a person released the
@@ -110,11 +118,15 @@ class Ledger:
             reason: Why it is in this state, on one line, or None.
             cost: What it has cost, or None if nothing more is known about that.
 
+        Returns:
+            The entry as it is then, or None if there is none. It is ambiguous if another entry has
+            its task.
+
         Raises:
             LedgerUnusable: It could not be recorded. The entry stays armed, and so counts as spent.
         """
         self._late[_Conclusion(key, state, token, candidate, reason, cost)] = None
-        self._record_late()
+        return self.find(key)
 
     def spent(self, budget: Budget, wall: float) -> Amounts:
         """Return what counts as spent in the period of *budget* that contains *wall*.
@@ -166,7 +178,7 @@ class Ledger:
         You can name another task later, in case the first was wrong.
 
         Raises:
-            CannotResolve: The entry is not ambiguous.
+            CannotResolve: The entry is not ambiguous, or another one has this task (`TaskTaken`).
         """
         known = as_task(task)
 
@@ -225,6 +237,10 @@ class Ledger:
                     f"entry {key} is {entry.state}: there is nothing to decide about it"
                 )
             decided = decision(entry)
+            other = rows.sharing(decided)
+            if other is not None and decided.task is not None:
+                task = shown_id(decided.task.id)
+                raise TaskTaken(f"entry {_called(other)} already has task {task}")
             rows.put(decided)
         return decided
 
@@ -271,7 +287,7 @@ class Ledger:
             for conclusion in late:
                 entry = rows.find(conclusion.key)
                 if entry is not None:
-                    rows.put(conclusion.after(entry))
+                    rows.put(_with_its_own_task(rows, conclusion.after(entry)))
             yield rows
         for conclusion in late:
             self._late.pop(conclusion, None)
@@ -319,6 +335,27 @@ class _Conclusion:
         if entry.state is State.RELEASED and self.state is State.ACCEPTED:
             return attrs.evolve(known, once=None)  # another request may have the name
         return attrs.evolve(entry, token=self.token if entry.token is None else entry.token)
+
+
+def _with_its_own_task(rows: Rows, entry: Entry) -> Entry:
+    """Return *entry*, ambiguous if its task is that of another entry.
+
+    A service that gives one id to two requests has perhaps lost one of them, or charged once.
+    """
+    other, task = rows.sharing(entry), entry.task
+    if other is None or task is None:
+        return entry
+    return attrs.evolve(
+        entry,
+        state=State.AMBIGUOUS if entry.state is State.ACCEPTED else entry.state,
+        token=None,
+        candidate=task.id,
+        reason=f"the service gave it task {shown_id(task.id)}, which entry {_called(other)} has",
+    )
+
+
+def _called(entry: Entry) -> str:
+    return entry.key if entry.name is None else f"{entry.key} ({entry.name})"
 
 
 def _ambiguous(entry: Entry) -> Entry:

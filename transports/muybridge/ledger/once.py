@@ -43,7 +43,8 @@ async def create_once(
     Raises:
         OnceTaken: The name belongs to another request.
         OnceUnderWay: Another caller is still sending the request.
-        CreateAmbiguous: It may have been accepted, by this call or an earlier one.
+        CreateAmbiguous: It may have been accepted, by this call or an earlier one, or the service
+            gave it the task of another request.
         ServiceError: As `BaseClient.create`.
     """
     runtime = driver.runtime
@@ -58,9 +59,12 @@ async def create_once(
             create = calls.create(request, now=runtime.now(), wall=runtime.wall())
             try:
                 booking = books.booking(create, runtime, once=name, digest=digest)
-                return await driver.finish(create, notes, booking)
+                task = await driver.finish(create, notes, booking)
             except NameHeld:
                 continue  # somebody was faster
+            if booking is not None and booking.concluded is not None:
+                task_of(booking.concluded)  # raises if another request has this task
+            return task
         if entry.state is not State.ARMED:
             return task_of(entry)
         if runtime.now() >= deadline:

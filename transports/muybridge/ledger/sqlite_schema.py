@@ -92,6 +92,7 @@ CREATE TABLE entries (
 );
 CREATE UNIQUE INDEX names ON entries (account, once)
     WHERE once NOT NULL AND state IN ({listed(NAMED)});
+CREATE UNIQUE INDEX tasks ON entries (account, json_extract(token, '$.id')) WHERE token NOT NULL;
 CREATE INDEX states ON entries (state);
 {_SUMS}
 """

@@ -53,6 +53,10 @@ _PUT: Final = (
     f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608  our own names
     f"ON CONFLICT (key) DO UPDATE SET {', '.join(f'{one} = excluded.{one}' for one in _COLUMNS)}"
 )
+_SHARES: Final = (
+    "account = ? AND token NOT NULL AND json_extract(token, '$.id') = json_extract(?, '$.id') "
+    "AND key <> ?"
+)
 _NEWEST: Final = "SELECT key FROM entries ORDER BY number DESC LIMIT 1"
 _SPENT: Final = (
     f"SELECT sum(entries), {', '.join(f'sum({one}), sum({one}_known)' for one in Measure)} "  # noqa: S608  our own names
@@ -286,6 +290,12 @@ class SqliteRows:
     def named(self, account: str, once: str) -> Entry | None:
         """Return the entry of *account* that has the name *once*, or None."""
         return self._one(f"account = ? AND once = ? AND state IN ({listed(NAMED)})", account, once)
+
+    def sharing(self, entry: Entry) -> Entry | None:
+        """Return another entry of the same account that has the task of *entry*, or None."""
+        if entry.token is None:
+            return None
+        return self._one(_SHARES, entry.account, entry.token, entry.key)
 
     def put(self, entry: Entry) -> None:
         """Insert *entry*, or replace the one with its key."""

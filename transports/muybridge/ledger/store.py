@@ -40,6 +40,10 @@ class Rows(Protocol):
         """Return the entry of *account* that has the name *once*, or None."""
         ...
 
+    def sharing(self, entry: Entry) -> Entry | None:
+        """Return another entry of the same account that has the task of *entry*, or None."""
+        ...
+
     def put(self, entry: Entry) -> None:
         """Insert *entry*, or replace the one with its key."""
         ...

@@ -35,15 +35,20 @@ def settle(entry: Entry, decide: Callable[[Ledger, str], object]) -> None:
 
     Raises:
         LedgerUnusable: The ledger cannot be read or written.
+        TaskTaken: The task that the decision names belongs to another entry.
     """
     ledger = _ledger_of(entry)
     if ledger is None or entry.purchase is None:
         return
-    from muybridge.ledger import CannotResolve  # noqa: PLC0415  few batches have a ledger
+    from muybridge.ledger import CannotResolve, TaskTaken  # noqa: PLC0415  few batches have a ledger
 
-    # A process that died earlier has left no entry there, and a finished one needs no decision.
-    with suppress(CannotResolve):
+    try:
         decide(ledger, entry.purchase or "")
+    except TaskTaken:
+        raise
+    except CannotResolve:
+        # A process that died earlier has left no entry there, and a finished one needs no decision.
+        pass
 
 
 def apply_decisions(journal: Journal) -> None:
