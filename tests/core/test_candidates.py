@@ -115,3 +115,22 @@ def test_a_task_in_megabytes() -> None:
     for before in (b"[" * 500, b'["' + b"x" * 7_000_000 + b'",', b"[" + b"1," * 200_000):
         assert find_id(before + task) == "t9"
         assert holds_task(before + task)
+
+
+@pytest.mark.parametrize("layers", range(10))
+def test_layers_of_json(layers: int) -> None:
+    """JSON in the texts of JSON is looked into, in so many layers, whole or cut off."""
+    value = '{"jobId":"t1","state":"IN_PROGRESS"}'
+    for _ in range(layers):
+        value = json.dumps({"said": value})
+    assert find_id(value.encode()) == ("t1" if layers < 8 else None)
+    assert holds_task(value.encode()[:-1]) is (layers < 8)
+
+
+def test_a_text_with_many_layers() -> None:
+    """However deep the layers are, a body takes little time and no stack."""
+    value = '{"id":"t1","status":"queued"}'
+    while len(value) < 1_000_000:
+        value = value.replace("\\", "\\u005c").replace('"', "\\u0022")
+        value = f'{{"said":"{value}"}}'
+    assert not holds_task(value.encode())

@@ -7,7 +7,12 @@ The rule is as follows, and the names below are its data:
   that is a number, begins with a digit or is the name of a refusal is an HTTP status, and some
   texts denote errors.
 - An object with a `task_id` is a task, whatever else it has. Integers below 1 are not ids.
-- An `id` alone is not a task: it may be that of the request.
+- An object with an id under any other name, such as `jobId`, `uuid` or `request_id`, is a task if
+  it has the state of one that waits, runs or is done, such as `IN_QUEUE`. Unknown states do not
+  count here.
+- Otherwise an id is not that of a task: it may be that of the request.
+
+Objects count in UTF-8, UTF-16 and UTF-32, and also in JSON that is the text of other JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ _SAID_BY_ERRORS: Final = frozenset(
         *("ALREADY_EXISTS", "PERMISSION_DENIED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED"),
         *("FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL"),
         *("UNAVAILABLE", "DATA_LOSS"),  # so far the names of google.rpc.Code
-        *("error", "fail", "failure"),
+        *("error", "fail", "failure", "throttled", "rate_limited"),
     }
 )
 """Values of `status` or `object` in errors."""
@@ -45,17 +50,45 @@ _HTTP_STATUSES: Final = frozenset(
 )
 """Names of the HTTP statuses that refuse a request, as `_plain` returns them."""
 
+_TASK_IDS: Final = frozenset({"id", "taskid"})
+"""Names of a task's id, as `_plain` returns them."""
+_ANY_IDS: Final = ("id", "identifier")
+"""How the names of other ids end: `jobId`, `uuid`, `request_id`."""
+_NO_IDS: Final = ("valid", "paid", "void")
+"""How names end that are no ids."""
+_REQUEST_IDS: Final = ("request", "trace", "correlation")
+"""How the names of ids begin that count only if the task has no other one."""
+_ANY_STATES: Final = ("status", "state", "phase", "stage")
+"""How the names of states end: `state`, `task_status`."""
+_PROGRESS: Final = re.compile(
+    "(?:task|job|state|status)*"  # as in TASK_STATUS_QUEUED
+    "(?:queued|inqueue|enqueued|queueing|queuing|pending|waiting|scheduled|created|submitted|"
+    "accepted|received|notstarted|starting|started|initializing|preparing|processing|inprogress|"
+    "running|generating|rendering|executing|working|dreaming|completed|complete|succeeded|succeed|"
+    "success|successful|finished|done|ready)"
+)
+"""States of tasks that wait, run or are done, as `_plain` returns them."""
+_MOST_LAYERS: Final = 8
+"""Layers of JSON that are looked into: JSON, JSON in its texts, and so on. Beyond the first, a text
+may have 1 MiB."""
+
 # For bodies that are truncated or malformed.
 _STRING = rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")'
-_ANY_ID = rb'"(?i:((?:task[_-]?)?id))"\s*:\s*(?:' + _STRING + rb"|(-?[0-9]{1,4000})(?=[\s,}\]]))"
-_ANY_STATE = rb'"(?i:status|object)"\s*:\s*(?:' + _STRING + rb"|null|[{\[])"
+_ANY_ID = (
+    rb'"(?i:([\w -]{0,60}?(?:id|identifier)))"\s*:\s*'
+    rb"(?:" + _STRING + rb"|(-?[0-9]{1,4000})(?=[\s,}\]]))"
+)
+_ANY_STATE = (
+    rb'"(?i:([\w -]{0,60}?(?:object|status|state|phase|stage)))"\s*:\s*'
+    rb"(?:" + _STRING + rb"|null|[{\[])"
+)
 _MOST_PIECES = 10_000
 """Ids and states that are examined in such a body at most."""
 
 
 def holds_task(body: bytes) -> bool:
     """Whether *body*, which need not be valid JSON, contains a task."""
-    return _find_task(body) is not None
+    return _find_task(_in_utf8(body)) is not None
 
 
 def find_id(body: bytes) -> str | None:
@@ -70,27 +103,32 @@ def find_id(body: bytes) -> str | None:
 
 def find_any_id(body: bytes) -> str | None:
     """Return the same as `find_id`, but also ids that cannot be shown or stored unchanged."""
+    body = _in_utf8(body)
     task_id = _find_task(body)
     return next(_ids(body), None) if task_id is None else task_id
 
 
-def _find_task(body: bytes) -> str | None:
+def _find_task(body: bytes, layers: int = _MOST_LAYERS) -> str | None:
     is_json, value = _read(body)
-    if not is_json:
-        ids = _ids_in_pieces(body)
-        states = any(map(_is_state, _states_in_pieces(body)))
-        return next((found for name, found in ids if states or _names_task(name, found)), None)
-    tasks = (_task_id(record) for record in _records(value))
-    return next((found for found in tasks if found is not None), None)
+    tasks = map(_task_id, _records(value)) if is_json else iter([_task_in_pieces(body)])
+    found = next(filter(None, tasks), None)
+    if found is not None or layers == 1:
+        return found
+    texts = _texts_of(value) if is_json else _unescaped(body)
+    return next(filter(None, (_find_task(text, layers - 1) for text in texts)), None)
+
+
+def _task_in_pieces(body: bytes) -> str | None:
+    ids, states = _ids_in_pieces(body), list(_states_in_pieces(body))
+    is_stateful = any(_is_state(value) for name, value in states if name in _STATES)
+    progresses = any(_tells_progress(value) for _, value in states)
+    return _id_of_task(ids, is_stateful=is_stateful, progresses=progresses)
 
 
 def _ids(body: bytes) -> Iterator[str]:
     is_json, value = _read(body)
-    if not is_json:
-        yield from (found for _, found in _ids_in_pieces(body))
-        return
-    for record in _records(value):
-        yield from (found for _, found in _ids_of(record))
+    records = [_ids_of(record) for record in _records(value)] if is_json else [_ids_in_pieces(body)]
+    yield from (found for ids in records for name, found in ids if name in _TASK_IDS)
 
 
 def _read(body: bytes) -> tuple[bool, Any]:
@@ -101,22 +139,64 @@ def _read(body: bytes) -> tuple[bool, Any]:
         return False, None
 
 
+def _in_utf8(body: bytes) -> bytes:
+    """Return *body* in the encoding of JSON, if it is in UTF-16 or UTF-32."""
+    encoding = json.detect_encoding(body)
+    return body if encoding.startswith("utf-8") else body.decode(encoding, "replace").encode()
+
+
+def _texts_of(value: Any) -> Iterator[bytes]:
+    """Yield the texts in the JSON *value* that may hold JSON themselves."""
+    level = deque([value])
+    while level:
+        outer = level.popleft()
+        if isinstance(outer, str):
+            if '"' in outer and len(outer) <= MEBIBYTE:
+                yield outer.encode(errors="replace")
+        elif isinstance(outer, dict | list):
+            level.extend(outer.values() if isinstance(outer, dict) else outer)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]  of anything
+
+
+def _unescaped(body: bytes) -> Iterator[bytes]:
+    """Yield what the texts in *body*, which is not JSON, hold, if they may hold JSON."""
+    if rb"\"" in body and len(body) <= MEBIBYTE:
+        yield body.replace(rb"\"", b'"').replace(rb"\\", b"\\")
+
+
 def _task_id(record: JsonObject) -> str | None:
     """Return the id of the task that *record* is, or None."""
+    ids = _ids_of(record)
+    if not ids:
+        return None
     is_stateful = any(_is_state(value) for name, value in record.items() if name.lower() in _STATES)
-    for name, found in _ids_of(record):
-        if is_stateful or _names_task(name, found):
+    progresses = any(
+        _tells_progress(value) for name, value in record.items() if _is_for_state(name)
+    )
+    return _id_of_task(ids, is_stateful=is_stateful, progresses=progresses)
+
+
+def _id_of_task(ids: list[tuple[str, str]], *, is_stateful: bool, progresses: bool) -> str | None:
+    """Return which of *ids* is that of a task, or None.
+
+    Args:
+        ids: Names and values, those of outer objects first.
+        is_stateful: Whether there is a status that may be that of a task.
+        progresses: Whether there is the state of a task that waits, runs or is done.
+    """
+    for name, found in ids:
+        if _names_task(name, found) or (name in _TASK_IDS and (is_stateful or progresses)):
             return found
-    return None
+    if not progresses or not ids:
+        return None
+    return min(ids, key=lambda each: each[0].startswith(_REQUEST_IDS))[1]
 
 
-def _ids_of(record: JsonObject) -> Iterator[tuple[str, str]]:
+def _ids_of(record: JsonObject) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
     for name, value in record.items():
-        if len(name) <= len("task_id") and (plain := _plain(name)) in ("id", "taskid"):
-            if isinstance(value, str) and value:
-                yield plain, value
-            elif type(value) is int:
-                yield plain, str(value)
+        if _is_for_id(name) and ((isinstance(value, str) and value) or type(value) is int):
+            found.append((_plain(name), str(value)))
+    return found
 
 
 _SEPARATORS: Final = str.maketrans("", "", " _-")
@@ -124,6 +204,15 @@ _SEPARATORS: Final = str.maketrans("", "", " _-")
 
 def _plain(name: str) -> str:
     return name.lower().translate(_SEPARATORS)
+
+
+def _is_for_id(name: str) -> bool:
+    lower = name.lower()
+    return lower.endswith(_ANY_IDS) and not lower.endswith(_NO_IDS)
+
+
+def _is_for_state(name: str) -> bool:
+    return name.lower().endswith(_ANY_STATES)
 
 
 def _names_task(name: str, found: str) -> bool:
@@ -135,6 +224,13 @@ def _is_state(value: object) -> bool:
         return not isinstance(value, int | float)
     is_errors = {value, value.lower()} & _SAID_BY_ERRORS or _plain(value) in _HTTP_STATUSES
     return not is_errors and not value[:1].isdigit()
+
+
+def _tells_progress(value: object) -> bool:
+    """Whether *value* is the state of a task that waits, runs or is done."""
+    if isinstance(value, dict):
+        return any(map(_tells_progress, cast("JsonObject", value).values()))
+    return isinstance(value, str) and _PROGRESS.fullmatch(_plain(value)) is not None
 
 
 def _records(value: Any) -> Iterator[JsonObject]:
@@ -163,8 +259,9 @@ def _ids_in_pieces(body: bytes) -> list[tuple[str, str]]:
         depth -= sum(marks.count(mark, end, begin) for mark in (b"}", b"]"))
         end = match.end()
         value = match[3].decode() if match[2] is None else _unquoted(match[2])
-        if value:
-            found.append((depth, _plain(match[1].decode()), value))
+        name = match[1].decode()
+        if value and _is_for_id(name):
+            found.append((depth, _plain(name), value))
     found.sort(key=itemgetter(0))
     return [(name, value) for _, name, value in found]
 
@@ -173,9 +270,9 @@ def _blank(text: re.Match[bytes]) -> bytes:
     return b" " * len(text[0])
 
 
-def _states_in_pieces(body: bytes) -> Iterator[str | None]:
+def _states_in_pieces(body: bytes) -> Iterator[tuple[str, str | None]]:
     for match in islice(re.finditer(_ANY_STATE, body, re.DOTALL), _MOST_PIECES):
-        yield None if match[1] is None else _unquoted(match[1])
+        yield match[1].decode().lower(), None if match[2] is None else _unquoted(match[2])
 
 
 def _unquoted(string: bytes) -> str | None:

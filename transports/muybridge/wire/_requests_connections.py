@@ -158,7 +158,8 @@ class RequestsExchange(Exchange):
         self.link = self.reply = None
         if link is None:
             return
-        if is_whole and reply and reply.keeps_alive() and not self.send_error and not self.is_spare:
+        is_clean = is_whole and not (self.send_error or self.followed)
+        if is_clean and reply and reply.keeps_alive() and not self.is_spare:
             self.route.keep(link)
         else:
             link.close()
@@ -223,8 +224,9 @@ class Incoming(io.RawIOBase):
             if not self.marks_end:
                 raise Fault(Reason.TRUNCATED, "TLS ended without a closing alert") from None
             count = 0
-        if not count or self._exchange.phase is Phase.HEAD:
-            self._exchange.receive(bytes(buffer[:count]))
+        exchange = self._exchange
+        if not count or exchange.phase is Phase.HEAD or exchange.request.paid:
+            exchange.receive(bytes(buffer[:count]))
         return count
 
     def makefile(self, *_: object) -> io.BufferedReader:
@@ -282,7 +284,7 @@ class Connection(HTTPConnection):
         except Exception as error:
             exchange.error = error
             raise
-        self.sock = exchange.link.sock
+        self.sock = exchange.sock = exchange.link.sock
 
     def request(
         self,

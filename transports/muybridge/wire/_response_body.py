@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from io import BytesIO
 from typing import Protocol
 
 import attrs
 
-from muybridge.wire.exchange import PIECE, Fault
+from muybridge.wire.exchange import PIECE, Exchange, Fault
 from muybridge_protocol.http import HttpHead, Reason
 
 LARGE_PIECE = 256 * 1024
@@ -22,6 +25,8 @@ LARGE_PIECE = 256 * 1024
 takes a third longer."""
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
+_HEADS = re.compile(rb"(?:HTTP/1\.[01] 1[0-9]{2}[ \r\n].*?\n\r?\n)*.*?\n\r?\n", re.DOTALL)
+"""The head of a response, and those of the informational ones before it."""
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\r?\n")
 _LINE_LIMIT = 16 * 1024
 _TRAILER_LIMIT = 64 * 1024
@@ -99,6 +104,37 @@ class Framing:
     def ends_with_connection(self) -> bool:
         """Whether only the end of the connection marks the end of the body."""
         return not self.bodiless and not self.chunked and self.length is None
+
+
+def refuse_second_response(exchange: Exchange, head: HttpHead, unread: Callable[[], bytes]) -> None:
+    """Refuse a refusal of a paid request if more has arrived behind it, such as another response.
+
+    A paid request has its connection for itself, so nobody knows which response is the true one.
+    HTTP libraries drop what follows a response. So this reads again what has arrived. What follows
+    the response that accepts a request does not undo it.
+
+    Args:
+        exchange: The exchange, whose response has been read to its end.
+        head: The head of the response.
+        unread: Returns what has arrived on the connection, but was not read. It does not wait.
+
+    Raises:
+        Fault: More has arrived.
+    """
+    if not exchange.request.paid or 200 <= head.status <= 299:  # noqa: PLR2004  the class of success
+        return
+    behind = unread()
+    heads = _HEADS.match(exchange.raw)
+    if heads is not None:
+        source = BytesIO(exchange.raw[heads.end() :])
+        framing = Framing.of(exchange.request.method, head.status, listed(head))
+        with suppress(Fault):  # the record may be incomplete
+            deque(framing.pieces(source), maxlen=0)
+            behind = source.read() + behind
+    if behind:
+        exchange.keep(behind)
+        exchange.followed = True
+        raise Fault(Reason.MALFORMED, "more bytes follow the response")
 
 
 def listed(head: HttpHead) -> Listed:

@@ -24,8 +24,15 @@ from muybridge.wire._addressing import (
 )
 from muybridge.wire._environment import checked_proxy
 from muybridge.wire._network_errors import network_error
-from muybridge.wire._response_body import Framing, Inflation, listed
-from muybridge.wire.exchange import PIECE, Exchange, Fault, reason_of, refuse_early_bytes
+from muybridge.wire._response_body import Framing, Inflation, listed, refuse_second_response
+from muybridge.wire.exchange import (
+    PIECE,
+    Exchange,
+    Fault,
+    reason_of,
+    refuse_early_bytes,
+    unread_bytes,
+)
 from muybridge.wire.transport import TransportError
 from muybridge_protocol.http import HttpHead, HttpRequest, Phase, TransportFailure
 from muybridge_protocol.http import Reason as Reason  # noqa: PLC0414  # re-exported
@@ -163,6 +170,8 @@ class Reply:
             exchange.keep(piece)
             if limit is not None and self._size > limit:
                 raise Fault(Reason.TOO_LARGE, f"the body is larger than {limit} bytes")  # noqa: TRY301  # all failures take one path
+            if not piece and self._opened is not None:
+                refuse_second_response(exchange, self._head, lambda: unread_bytes(exchange.sock))
         except BaseException as error:  # noqa: BLE001  # whatever is not a network error is raised again
             return self._failure(error, handled)
         if not piece:

@@ -13,6 +13,7 @@ All transports share these rules:
   only if the operating system reports that it took nothing (`took_nothing`).
 - If sending fails, there may still be a response: a server that refuses a request early explains
   why, and then closes the connection. The error is kept, and counts only if no response arrives.
+- A refusal of a paid request counts only if nothing follows it (`refuse_second_response`).
 - All steps share one deadline. A server that sends a byte at a time cannot extend it.
 - A failure is described without keeping the exception: its text or its frames may show the key.
 """
@@ -30,7 +31,7 @@ import attrs
 
 from muybridge.drivers.interrupts import raised_by_handler
 from muybridge.wire.transport import PARTIAL_LIMIT
-from muybridge_protocol.http import HttpRequest, Phase, Reason, TransportFailure
+from muybridge_protocol.http import MEBIBYTE, HttpRequest, Phase, Reason, TransportFailure
 
 PIECE = 64 * 1024
 """The most bytes sent or decoded at a time."""
@@ -84,6 +85,9 @@ class Exchange:
         status: The status of the response, once its head has arrived.
         arrived: The first bytes that arrived: of the head, then of the decoded body.
         ended: Whether the peer has closed its end.
+        raw: The response to a paid request as it arrived, at most 1 MiB.
+        sock: The socket that the request was sent on, if a library told it.
+        followed: Whether more followed a refusal. The connection must not be used again.
     """
 
     request: HttpRequest
@@ -99,6 +103,9 @@ class Exchange:
     status: int | None = attrs.field(default=None, init=False)
     arrived: bytes = attrs.field(default=b"", init=False)
     ended: bool = attrs.field(default=False, init=False)
+    raw: bytearray = attrs.field(factory=bytearray, init=False)
+    sock: socket.socket | None = attrs.field(default=None, init=False)
+    followed: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.deadline = self.clock() + self.timeout
@@ -150,7 +157,7 @@ class Exchange:
         sending = self.phase is Phase.SEND
         if sending and not self.sent and self.request.paid and sock is not None:
             refuse_early_bytes(sock)
-        self.sent = self.sent or sending
+        self.sent, self.sock = self.sent or sending, sock
         for start in range(0, len(data), PIECE):
             piece = data[start : start + PIECE]
             try:
@@ -198,6 +205,8 @@ class Exchange:
         self.ended = not data
         if self.phase is Phase.HEAD:
             self.keep(data)
+        if self.request.paid and self.phase in (Phase.HEAD, Phase.BODY):
+            self.raw += data[: MEBIBYTE - len(self.raw)]
         return data
 
     def keep(self, data: bytes) -> None:
@@ -286,6 +295,17 @@ def refuse_early_bytes(sock: socket.socket) -> None:
     except (BlockingIOError, ssl.SSLWantReadError):
         return
     raise early_fault(early)
+
+
+def unread_bytes(sock: socket.socket | None) -> bytes:
+    """Return up to 64 KiB that have arrived on *sock*, if it is known, without waiting."""
+    if sock is None:
+        return b""
+    try:
+        sock.settimeout(0)
+        return sock.recv(PIECE)
+    except OSError:
+        return b""
 
 
 def early_fault(early: bytes) -> Fault:

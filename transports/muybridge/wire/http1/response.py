@@ -22,6 +22,7 @@ import attrs
 
 from muybridge.wire._addressing import fields_to_send, request_head
 from muybridge.wire._network_errors import network_error
+from muybridge.wire._response_body import refuse_second_response
 from muybridge.wire.exchange import PIECE, TIME_IS_UP, Exchange, Fault
 from muybridge.wire.http1.byte_streams import EventLoop
 from muybridge.wire.http1.connections import Connection, connect
@@ -233,11 +234,18 @@ class Reply:
     def _finish(self, exchange: Exchange) -> None:
         """Keep the connection if it can be used again."""
         reader = self._reader
+        refuse_second_response(exchange, self.head, self._unread)
         is_clean = not (reader.is_followed or exchange.ended or exchange.send_error)
         if self._connection and reader.keeps_alive and is_clean and not self._is_spare:
             self._route.keep(self._connection)
             self._connection = None
         self._close()
+
+    def _unread(self) -> bytes:
+        try:
+            return self._in_use().stream.receive_nowait(PIECE)
+        except OSError:
+            return b""
 
     def _failure(
         self, exchange: Exchange, error: BaseException, handled: BaseException | None
