@@ -180,7 +180,7 @@ def retry_after(reply: HttpResponse | HttpHead) -> float | None:
     asked = (reply.header("Retry-After") or "").strip()
     if re.fullmatch(r"[0-9]{1,10}", asked, re.ASCII):
         return float(asked)
-    until, sent = _http_date(asked), _http_date(reply.header("Date") or "")
+    until, sent = http_date(asked), http_date(reply.header("Date") or "")
     return None if until is None or sent is None else max(0.0, until - sent)
 
 
@@ -191,7 +191,8 @@ _HTTP_DATE = (
 )
 
 
-def _http_date(text: str) -> float | None:
+def http_date(text: str) -> float | None:
+    """Return the Unix seconds of an HTTP date, or None if *text* is none."""
     match = re.fullmatch(_HTTP_DATE, text.strip(), re.ASCII)
     if match is None or match[2] not in _MONTHS:
         return None

@@ -119,6 +119,17 @@ class HttpRequest:
         return self.paid and not self.interruptible
 
 
+_CODINGS = frozenset(
+    {
+        *("aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip"),
+        *("pack200-gzip", "x-compress", "x-gzip", "zstd"),
+    }
+)
+"""The registered content codings (RFC 9110, section 8.4.1) except identity. Stores also keep other
+labels in `Content-Encoding`, such as aws-chunked, none or an empty one, which say nothing about the
+body. Browsers ignore those."""
+
+
 @attrs.frozen
 class HttpHead:
     """The status line and headers of a response."""
@@ -129,6 +140,17 @@ class HttpHead:
     def header(self, name: str) -> str | None:
         """Return the first value of the header *name*, whatever its case, or None."""
         return find_header(self.headers, name)
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """Return the value of each header *name*, whatever its case, without white space."""
+        wanted = name.lower()
+        return tuple([value.strip() for field, value in self.headers if field.lower() == wanted])
+
+    @property
+    def codings(self) -> tuple[str, ...]:
+        """The content codings of the body, in the order in which they were applied."""
+        labels = [label for value in self.values("Content-Encoding") for label in value.split(",")]
+        return tuple([coding for label in labels if (coding := label.strip().lower()) in _CODINGS])
 
     @property
     def announces_end(self) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
 import threading
+import zlib
+from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -197,6 +200,145 @@ def test_changed_and_the_server_does_not_care(make_client: MakeClient, tmp_path:
         broken_off(make_client, server, target)
         make_client(server.url).download(f"{server.url}/film.mp4", target)
     assert target.read_bytes() == changed
+
+
+ALIKE = bytes(255 - byte for byte in MEDIA)
+"""Another version, of the same size."""
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [],
+        ['ETag: "v2"'],
+        ['ETag: W/"v1"'],
+        ["ETag: v1"],
+        ['ETag: "v2'],
+        ["ETag:"],
+        ['ETag: "v2", "v1"'],
+        ['ETag: "v1"', 'ETag: "v2"'],
+        ["Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"],
+    ],
+    ids=str,
+)
+def test_versions_are_never_mixed(
+    make_client: MakeClient, tmp_path: Path, fields: list[str]
+) -> None:
+    """A rest that does not name the very validator of the part is not joined to it."""
+    film, target = Film(ALIKE, etag='"v2"', content_type="image/png"), tmp_path / "film.mp4"
+    stretch = f"Content-Range: bytes 300-{len(MEDIA) - 1}/{len(MEDIA)}"
+    length = f"Content-Length: {len(MEDIA) - 300}"
+    head = "\r\n".join(["HTTP/1.1 206 Partial Content", stretch, length, *fields, "", ""])
+    film.instead.append(head.encode() + ALIKE[300:])
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == ALIKE
+    assert film.ranges == ["bytes=300-", None]
+
+
+def test_a_date_as_a_validator(make_client: MakeClient, tmp_path: Path) -> None:
+    """Without an ETag, a download resumes by its date, and no file of another date is joined."""
+    times = {"date": "Sun, 06 Nov 1994 08:59:37 GMT"}
+    dates = [f"Sun, 06 Nov 1994 08:49:3{second} GMT" for second in (7, 8)]
+    size = len(MEDIA)
+    for there, saved, asked in ((MEDIA, dates[0], 2), (ALIKE, dates[1], 3)):
+        film = Film(there, etag=None, cuts=(0,))
+        film.instead.append(
+            reply_bytes(200, MEDIA[:300], content_length=str(size), last_modified=dates[0], **times)
+        )
+
+        def script(peer: Peer, film: Film = film, saved: str = saved, there: bytes = there) -> None:
+            film.asked.append(peer.read_request())
+            if film.instead:
+                peer.send(film.instead.popleft())
+                return
+            if film.ranges[-1] is None:
+                peer.send(reply_bytes(200, there))
+                return
+            stretch = f"bytes 300-{size - 1}/{size}"
+            peer.send(
+                reply_bytes(206, there[300:], content_range=stretch, last_modified=saved, **times)
+            )
+
+        with ScriptedServer(script) as server:
+            path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
+        assert path.read_bytes() == there
+        assert film.ranges[:2] == [None, "bytes=300-"]
+        assert f"If-Range: {dates[0]}".encode() in film.asked[1]
+        assert len(film.asked) == asked
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_a_result_that_its_store_has_encoded(
+    make_client: MakeClient, tmp_path: Path, coding: str
+) -> None:
+    """A result that its store labels as encoded is decoded, and starts over if it is cut off."""
+    packed = gzip.compress(MEDIA) if coding == "gzip" else zlib.compress(MEDIA)
+    whole = reply_bytes(200, packed, content_encoding=coding, etag='"v1"')
+    film = Film()
+    film.instead.extend([whole, whole])
+
+    def script(peer: Peer) -> None:
+        film.asked.append(peer.read_request())
+        reply = film.instead.popleft()
+        peer.send(reply[: -len(packed) // 2] if film.instead else reply)
+
+    with ScriptedServer(script) as server:
+        path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
+    assert path.read_bytes() == MEDIA
+    assert film.ranges == [None, None]
+
+
+@pytest.mark.parametrize("label", ["", "none", "aws-chunked", "utf-8", "identity"])
+def test_a_label_that_is_no_coding(make_client: MakeClient, tmp_path: Path, label: str) -> None:
+    """A result with a label that names no content coding is saved as it is, and resumes."""
+    stretch = f"bytes 300-{len(MEDIA) - 1}/{len(MEDIA)}"
+    fields = {"content_encoding": label, "etag": '"v1"'}
+    replies = deque(
+        [
+            reply_bytes(200, MEDIA, **fields)[: 300 - len(MEDIA)],
+            reply_bytes(206, MEDIA[300:], content_range=stretch, **fields),
+        ]
+    )
+
+    def script(peer: Peer) -> None:
+        peer.read_request()
+        peer.send(replies.popleft())
+
+    with ScriptedServer(script) as server:
+        path = make_client(server.url).download(f"{server.url}/film.mp4", tmp_path)
+    assert path.read_bytes() == MEDIA
+
+
+@pytest.mark.parametrize(
+    ("coding", "says"),
+    [
+        ("br", "the response is encoded as br, and only gzip and deflate can be decoded"),
+        ("zstd", "the response is encoded as zstd, and only gzip and deflate can be decoded"),
+        ("gzip", "the response is not gzip, as it says"),
+    ],
+)
+def test_a_result_that_cannot_be_decoded(
+    make_client: MakeClient, tmp_path: Path, coding: str, says: str
+) -> None:
+    """A result that cannot be decoded is asked for once, and no error says that it resumes."""
+    with ScriptedServer(serve(200, MEDIA, content_encoding=coding, etag='"v1"')) as server:
+        error = failed(make_client, server.url, tmp_path / "film.mp4")
+        assert server.received.count(b"GET ") == 1
+    assert says in str(error)
+    assert "resume" not in str(error)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_encoded_result_is_bounded(make_client: MakeClient, tmp_path: Path) -> None:
+    """A file that decodes to more than the limit is given up once the limit is reached."""
+    bomb = gzip.compress(bytes(16 * 1024 * 1024), 9)
+    with ScriptedServer(serve(200, bomb, content_encoding="gzip")) as server:
+        error = failed(make_client, server.url, tmp_path / "film.mp4", size_limit=100_000)
+        assert server.received.count(b"GET ") == 1
+    assert "100000 bytes" in str(error)
+    assert not list(tmp_path.rglob("*.mp4"))
 
 
 def test_no_validator(make_client: MakeClient, tmp_path: Path) -> None:

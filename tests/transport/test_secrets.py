@@ -47,7 +47,7 @@ FAULTS: list[Script] = [
     [read_request, send(f"HTTP/1.1 {KEY} {AUTHORIZATION}\r\n\r\n".encode())],
     [read_request, send(b"HTTP/1.1 200 OK\r\n" + ECHO)],
     [read_request, send(f"HTTP/1.1 200 OK\r\nContent-Length: {KEY}\r\n\r\n".encode())],
-    [read_request, reply(200, b"{}", content_encoding=KEY)],
+    [read_request, reply(200, b"{}", content_encoding=f"br, {KEY}")],
     [read_request, reply(200, b"{}", transfer_encoding=KEY)],
 ]
 

@@ -8,9 +8,14 @@ The operation decides what to fetch and where its bytes go; the driver moves the
     operation.end(now)          -> the body is complete, or has to be resumed
 
 Nothing paid is lost by a failed download, so it is retried for as long as each attempt brings new
-bytes. It resumes with a `Range` request if the server has given a validator, so that parts of two
-different files are never joined; otherwise it starts over. If the link has expired and the task is
-known, the service is queried for a fresh one, once.
+bytes. It resumes with a `Range` request if the server has given a strong validator, and only a
+response that names the very same one continues the file. If a response names another validator or
+none, it may be of another version: the download starts over, so that two versions are never joined.
+If the link has expired and the task is known, the service is queried for a fresh one, once.
+
+The transport decodes gzip and deflate, which some stores apply although the request asks for the
+file as it is. A range counts the bytes of the encoded file, of which none are kept, so an encoded
+download starts over. The size limit counts decoded bytes.
 
 A link comes from the service, but may point anywhere. So every URL and every redirect is checked by
 `Service.check_download`, and the requests have `authorized=False`: they never carry the key. A
@@ -32,6 +37,7 @@ from muybridge_protocol.delivery import (
     POLL,
     Verdict,
     backoff,
+    http_date,
     refusal,
     retry_after,
 )
@@ -50,6 +56,7 @@ from muybridge_protocol.http import (
     HttpHead,
     HttpRequest,
     HttpResponse,
+    Phase,
     Reason,
     TransportFailure,
     shown_url,
@@ -68,7 +75,7 @@ from muybridge_protocol.operations.operation import (
 )
 from muybridge_protocol.operations.poll import result_query
 from muybridge_protocol.operations.ranges import content_range, whole_number
-from muybridge_protocol.records.json import InvalidJson, read_object, readable
+from muybridge_protocol.records.json import InvalidJson, read_object
 from muybridge_protocol.records.tasks import Result, Status, Task, read_result
 from muybridge_protocol.service import ALLOW_DOWNLOADS, Service, resolve_location
 
@@ -94,7 +101,8 @@ class Saved:
     Args:
         size: Bytes.
         content_type: The media type that the server named, such as `video/mp4`, or "".
-        length_verified: Whether the server announced the length, and it was right.
+        length_verified: Whether the server announced the length of the file, and it was right. The
+            length of an encoded file is not that of the file.
     """
 
     size: int
@@ -108,14 +116,16 @@ class Part:
 
     Args:
         offset: Bytes saved so far.
-        validator: A strong `ETag` or a `Last-Modified` of the file. If it is None, the download
-            starts over.
+        validator: A strong `ETag` of the file, or its `Last-Modified` if that is as good. If it is
+            None, the download starts over.
         total: Bytes of the whole file, or None if unknown.
+        codings: The content codings that the transport undoes. Such a part cannot be resumed.
     """
 
     offset: int = 0
     validator: str | None = None
     total: int | None = None
+    codings: tuple[str, ...] = ()
 
 
 class Stage(Enum):
@@ -322,6 +332,10 @@ class Download(Operation[Saved]):
             return self._settle(self._lasting(f"{failure}; {ALLOW_DOWNLOADS}"))
         if DOWNLOAD.judge_failure(failure) is Verdict.NOT_SENT:
             return self._settle(self._lasting(str(failure)))
+        undecodable = failure.phase is Phase.BODY and failure.reason is Reason.MALFORMED
+        if self.stage is Stage.READING and self.part.codings and undecodable:
+            coding = self.part.codings[0]
+            return self._settle(self._lasting(f"the response is not {coding}, as it says"))
         return self._retry(str(failure), now)
 
     def _steps(self) -> tuple[Step, ...]:
@@ -379,16 +393,19 @@ class Download(Operation[Saved]):
 
     def _begin(self, head: HttpHead, now: float) -> Self:
         content_type = (head.header("Content-Type") or "").partition(";")[0].strip().lower()
-        encoding = (head.header("Content-Encoding") or "identity").lower()
+        codings = head.codings
         if content_type in _NO_MEDIA:
             return self._settle(self._lasting(f"the response is {content_type}, not media"))
-        if encoding != "identity":
-            used = readable(encoding, 40)
-            return self._settle(self._lasting(f"the response is encoded as {used}"))
+        if codings and codings not in _DECODED:
+            used = ", ".join(codings)
+            reason = f"the response is encoded as {used}, and only gzip and deflate can be decoded"
+            return self._settle(self._lasting(reason))
         match head.status:
+            case 200 if codings:
+                part: Part | None = Part(codings=codings)
             case 200:
                 length = whole_number(head.header("Content-Length"))
-                part: Part | None = Part(validator=_validator(head), total=length)
+                part = Part(validator=_validator(head), total=length)
             case 206:
                 part = self._rest(head)
             case _:  # a success without a file
@@ -407,18 +424,16 @@ class Download(Operation[Saved]):
 
     def _rest(self, head: HttpHead) -> Part | None:
         """Return the saved part if *head* announces the rest of the same file, or None."""
-        first, last, total = content_range(head.header("Content-Range"))
         saved, validator = self.part, _validator(head)
-        if saved.offset:
-            # Without a validator no range was requested, and this may be part of another file.
-            if saved.validator is None or validator not in (None, saved.validator):
-                return None
-            validator = saved.validator
-        total = saved.total if total is None else total
-        if first != saved.offset or saved.total not in (None, total):
+        first, last, total = content_range(_only(head, "Content-Range"))
+        if head.codings or first != saved.offset:
             return None
-        if total is not None and last != total - 1:
-            return None
+        if saved.offset and (saved.validator is None or saved.validator != validator):
+            return None  # without a validator, no range was requested
+        if total is None:
+            total = saved.total
+        if total is None or last != total - 1 or saved.total not in (None, total):
+            return None  # this may be another file, or not all of the rest
         return Part(offset=saved.offset, validator=validator, total=total)
 
     def _redirect(self, head: HttpHead, now: float) -> Self:
@@ -493,9 +508,30 @@ def _looks_like_text(piece: bytes) -> bool:
     return piece[:1] in (b"<", b"{", b"[", b" ", b"\t", b"\r", b"\n", b"\xef")
 
 
+_DECODED = (("gzip",), ("x-gzip",), ("deflate",))
+"""The content codings that every transport decodes."""
+
+
+def _only(head: HttpHead, name: str) -> str | None:
+    """Return the value of the header *name*, or None if it is absent or given more than once."""
+    values = head.values(name)
+    return values[0] if len(values) == 1 else None
+
+
 def _validator(head: HttpHead) -> str | None:
-    etag = (head.header("ETag") or "").strip()
-    if re.fullmatch(r'"[\x21\x23-\x7e]*"', etag, re.ASCII):
-        return etag
-    modified = (head.header("Last-Modified") or "").strip()
-    return modified if re.fullmatch(r"[A-Za-z0-9,: ]{10,40}", modified, re.ASCII) else None
+    """Return what proves that two responses are of the same file, or None.
+
+    That is a strong `ETag`. If the server sends no `ETag` at all, a `Last-Modified` is as good,
+    provided that the file had not just been modified (RFC 9110, sections 8.8.2.2 and 13.1.5).
+    """
+    if head.values("ETag"):
+        etag = _only(head, "ETag") or ""
+        return etag if re.fullmatch(r'"[\x21\x23-\x7e]+"', etag, re.ASCII) else None
+    modified = _only(head, "Last-Modified") or ""
+    then, sent = http_date(modified), http_date(_only(head, "Date") or "")
+    return None if then is None or sent is None or sent - then < _SETTLED else modified
+
+
+_SETTLED = 60.0
+"""Seconds for which a file must have been unmodified, because dates have whole seconds and clocks
+differ."""

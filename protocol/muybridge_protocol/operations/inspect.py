@@ -39,7 +39,6 @@ from muybridge_protocol.operations.operation import (
     Wait,
 )
 from muybridge_protocol.operations.ranges import content_range, whole_number
-from muybridge_protocol.records.json import readable
 from muybridge_protocol.service import Service, resolve_location
 
 if TYPE_CHECKING:
@@ -134,9 +133,8 @@ class Inspection(Operation[MediaFacts]):
         self._check_step("accept", head, HttpHead, now=now)
         if DOWNLOAD.judge_status(head.status) is Verdict.REDIRECT:
             return self._redirect(head)
-        encoding = (head.header("Content-Encoding") or "identity").lower()
-        if encoding != "identity":
-            return self._close(f"the response is encoded as {readable(encoding, 40)}")
+        if head.codings:
+            return self._close(f"the response is encoded as {', '.join(head.codings)}")
         match head.status:
             case 206:
                 return self._accept_part(head)

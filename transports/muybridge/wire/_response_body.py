@@ -32,7 +32,7 @@ _LINE_LIMIT = 16 * 1024
 _TRAILER_LIMIT = 64 * 1024
 _BODILESS = (204, 304)
 _ZLIB, _RAW_DEFLATE, _GZIP = 15, -15, 31
-_LISTED = ("connection", "content-encoding", "content-length", "transfer-encoding")
+_LISTED = ("connection", "content-length", "transfer-encoding")
 
 Listed = Mapping[str, list[str]]
 """The items of each header that tells how to read a response, by its name, all in lower case."""
@@ -187,39 +187,28 @@ class Inflation:
     """Decodes a content coding, piece by piece.
 
     Args:
-        gzip: Whether it is gzip, else deflate.
+        codings: The codings of the body. Only gzip and deflate, alone, can be decoded.
     """
 
-    def __init__(self, *, gzip: bool) -> None:
-        self._gzip = gzip
+    def __init__(self, codings: tuple[str, ...]) -> None:
+        self._gzip = codings in (("gzip",), ("x-gzip",))
+        self._decodable = self._gzip or codings == ("deflate",)
         self._decoder: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # no other name
 
     @classmethod
-    def of(cls, items: Listed) -> Inflation | None:
-        """Return a decoder for the content coding of a response, or None if it has none.
-
-        Args:
-            items: What `listed` found in its head.
-
-        Raises:
-            Fault: There is more than one coding, or one other than gzip and deflate.
-        """
-        match [name for name in items["content-encoding"] if name != "identity"]:
-            case []:
-                return None
-            case ["gzip" | "x-gzip"]:
-                return cls(gzip=True)
-            case ["deflate"]:
-                return cls(gzip=False)
-            case _:
-                raise Fault(Reason.MALFORMED, "Content-Encoding is neither gzip nor deflate")
+    def of(cls, head: HttpHead) -> Inflation | None:
+        """Return a decoder for the body of a response, or None if it is not coded."""
+        return cls(head.codings) if head.codings else None
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Decode *piece*, the next of the body; yield at most `PIECE` bytes at a time.
 
         Raises:
-            Fault: The piece violates its coding.
+            Fault: The piece violates its coding, or cannot be decoded. The head has been passed on
+                by then, so whoever reads it may do without the body.
         """
+        if not self._decodable:
+            raise Fault(Reason.MALFORMED, "Content-Encoding is neither gzip nor deflate")
         decoder = self._decoder
         if decoder is None:
             decoder = zlib.decompressobj(_GZIP if self._gzip else _deflate_format(piece))

@@ -254,14 +254,13 @@ def _decoded(method: str, opened: Opened) -> Iterator[bytes]:
     """Return the body without its content coding.
 
     Raises:
-        Fault: The headers are ambiguous about where the body ends or how it is coded; or, while
-            reading, the body ended early.
+        Fault: The headers are ambiguous about where the body ends; or, while reading, the body
+            ended early or cannot be decoded.
     """
-    items = listed(opened.head)
-    inflation = Inflation.of(items)
+    inflation = Inflation.of(opened.head)
     whole: Iterator[bytes] = filter(None, opened.pieces)
     if not opened.delimited:
-        framing = Framing.of(method, opened.head.status, items)
+        framing = Framing.of(method, opened.head.status, listed(opened.head))
         if framing.length is not None and not framing.bodiless:
             whole = _counted(whole, framing.length)
     return whole if inflation is None else _inflated(whole, inflation)

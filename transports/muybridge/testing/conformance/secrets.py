@@ -47,7 +47,7 @@ _MOST_OBJECTS = 20_000
 _HEAD = f"HTTP/1.1 200 OK\r\nX: {AUTHORIZATION}\r\n"
 _ECHOES: dict[str, Script] = {
     "key as status": [read_request, send(f"HTTP/1.1 {KEY} {AUTHORIZATION}\r\n\r\n".encode())],
-    "key as content coding": [read_request, reply(200, b"{}", content_encoding=KEY)],
+    "key as content coding": [read_request, reply(200, b"{}", content_encoding=f"br, {KEY}")],
 }
 _IN_DOUBT: dict[str, Script] = {
     "key in no field": [read_request, send(f"{_HEAD}none {KEY}\r\n\r\n".encode())],

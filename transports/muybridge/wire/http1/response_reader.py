@@ -167,7 +167,7 @@ class ResponseReader:
         head = HttpHead(status, tuple([(name, value.strip(" \t")) for name, _, value in fields]))
         items = listed(head)
         framing = self._framing = Framing.of(self._method, status, items)
-        self._inflation = Inflation.of(items)
+        self._inflation = Inflation.of(head)
         self._pieces = deque()
         options = items["connection"]
         usual = not first.startswith("HTTP/1.0") or "keep-alive" in options
