@@ -10,21 +10,24 @@ from urllib.parse import quote
 from muybridge_protocol.errors import InvalidAddress
 
 _PARTS: Final = r"(?s)([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*)(.*)"
-_KEPT: Final = "".join(map(chr, range(0x80))).replace(" ", "")
+_ENCODED: Final = " \\"
+_KEPT: Final = "".join(char for char in map(chr, range(0x80)) if char not in _ENCODED)
 _LONGEST_LABEL: Final = 63
 
 
 def ascii_url(url: str) -> str:
     """Return *url* in ASCII.
 
-    Surrounding white space is removed. Spaces and non-ASCII characters are percent-encoded as
-    UTF-8 in the path and query, and encoded by IDNA in the host. Existing escapes are kept.
+    Surrounding white space is removed. Spaces, backslashes and non-ASCII characters are
+    percent-encoded as UTF-8 in the path and query. Non-ASCII characters in the host are encoded by
+    IDNA. Existing escapes are kept. A backslash in the host stays: programs differ in which host
+    that means.
 
     Raises:
         InvalidAddress: It contains lone surrogates, or its host is too long.
     """
     url = url.strip(" \t\r\n")
-    if url.isascii() and " " not in url:
+    if url.isascii() and not any(char in url for char in _ENCODED):
         return url
     found = re.fullmatch(_PARTS, url)
     if found is None:

@@ -139,8 +139,8 @@ def origin_of(url: str) -> tuple[str, str, int]:
         InvalidAddress: It lacks one of them, or contains a user name or password. Text that is not
             an http(s) URL is not quoted: it may be the API key, or contain a password.
     """
-    if _UNSENDABLE.search(url):
-        raise InvalidAddress("The address contains white space, control or non-ASCII characters.")
+    if found := _UNSENDABLE.search(url):
+        raise InvalidAddress(f"The address contains {_kind_of(found[0])}.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -153,6 +153,15 @@ def origin_of(url: str) -> tuple[str, str, int]:
     if "@" in parts.netloc:
         raise InvalidAddress(f"{_shown(url)}: remove the user name and password from the address.")
     return parts.scheme, host, port if port is not None else _DEFAULT_PORTS[parts.scheme]
+
+
+def _kind_of(char: str) -> str:
+    """Return what a character is that an address cannot have."""
+    if char == "\\":
+        return "a backslash"
+    if char.isspace():
+        return "white space"
+    return "a control character" if char.isascii() else "a non-ASCII character"
 
 
 def _without_login(url: str) -> str:

@@ -404,6 +404,45 @@ def test_without_a_length(make_client: MakeClient, tmp_path: Path) -> None:
     assert path.read_bytes() == MEDIA
 
 
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("/a\\b.mp4?sig=c\\d", b"/a%5Cb.mp4?sig=c%5Cd"),
+        ("/a b|c.mp4?sig={d e}", b"/a%20b|c.mp4?sig={d%20e}"),
+        ("/é%5C.mp4?sig=a%2Fb+c#part", b"/%C3%A9%5C.mp4?sig=a%2Fb+c"),
+        ("/a//%2e./b;c=[d]^`.mp4", b"/a//%2e./b;c=[d]^`.mp4"),
+    ],
+)
+def test_paths_that_no_rule_allows(
+    make_client: MakeClient, tmp_path: Path, path: str, sent: bytes
+) -> None:
+    """A link with characters that URLs must not have is followed, and its signature is kept."""
+    film = Film()
+    with ScriptedServer(film) as server:
+        film.instead.append(reply_bytes(302, b"", location=path.encode().decode("latin-1")))
+        client = make_client(server.url)
+        client.download(f"{server.url}/film.mp4", tmp_path / "a.mp4")
+        client.download(f"{server.url}{path}", tmp_path / "b.mp4")
+    assert [head.split(b" ")[1] for head in film.asked[1:]] == [sent, sent]
+    assert (tmp_path / "b.mp4").read_bytes() == MEDIA
+
+
+@pytest.mark.parametrize(
+    ("link", "says"),
+    [
+        ("https://cdn.test\\@127.0.0.1/a.mp4", "contains a backslash"),
+        ("https://cdn.test/a\tb.mp4", "contains white space"),
+        ("https://cdn.test/a\0b.mp4", "contains a control character"),
+    ],
+)
+def test_links_that_cannot_be_sent(
+    make_client: MakeClient, tmp_path: Path, link: str, says: str
+) -> None:
+    """A link that may be meant for two hosts, or would split the request, is refused by name."""
+    with pytest.raises(InvalidAddress, match=says):
+        make_client("https://service.test").download(link, tmp_path / "a.mp4")
+
+
 @pytest.mark.parametrize("hops", [1, 5])
 def test_redirects(make_client: MakeClient, tmp_path: Path, hops: int) -> None:
     """Up to five redirects within the service's own host are followed, to any port of it."""

@@ -28,6 +28,8 @@ SERVICE = Service(base_url="https://api.example.com", allow_insecure_downloads=T
         ("https://cdn.example/%zz é", "https://cdn.example/%zz%20%C3%A9"),
         ("https://cdn.example/é?sig=%2B%c3%a9+/=", "https://cdn.example/%C3%A9?sig=%2B%c3%a9+/="),
         ("https://cdn.example/\u2028\u00a0", "https://cdn.example/%E2%80%A8%C2%A0"),
+        ("https://cdn.example/a\\b.png?q=c\\d", "https://cdn.example/a%5Cb.png?q=c%5Cd"),
+        ("https://cdn.example\\a/b\\c", "https://cdn.example\\a/b%5Cc"),
         ("https://bücher.example/a", "https://xn--bcher-kva.example/a"),
         ("https://BÜCHER.example:8443/a", "https://xn--bcher-kva.example:8443/a"),
         ("https://bu\u0308cher.example/a", "https://xn--bcher-kva.example/a"),
