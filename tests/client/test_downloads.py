@@ -661,6 +661,44 @@ def test_a_link_in_the_way(make_client: MakeClient, tmp_path: Path, name: str) -
     assert elsewhere.read_bytes() == b"precious"
 
 
+@posix
+@pytest.mark.parametrize("name", ["film.mp4.part", "film.mp4.part.json", "film.mp4.part.json.new"])
+def test_another_name_of_a_part(make_client: MakeClient, tmp_path: Path, name: str) -> None:
+    """A file that has a name of ours as a second name, such as in a backup, is not written to."""
+    target, copies = tmp_path / "film.mp4", tmp_path / "copies"
+    copies.mkdir()
+    film = Film()
+    with ScriptedServer(film) as server:
+        broken_off(make_client, server, target)
+        if not (tmp_path / name).exists():
+            (tmp_path / name).write_bytes(b"precious")
+        before = (tmp_path / name).read_bytes()
+        (copies / name).hardlink_to(tmp_path / name)
+        make_client(server.url).download(f"{server.url}/film.mp4", target)
+    assert target.read_bytes() == MEDIA
+    assert (copies / name).read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copies", "film.mp4"]
+
+
+@posix
+def test_a_new_folder_is_on_the_disk(
+    make_client: MakeClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of each folder that a download makes is flushed to the disk before its file is."""
+    flushed: list[int] = []
+    fsync = os.fsync
+
+    def watched(handle: int) -> None:
+        flushed.append(os.fstat(handle).st_ino)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    with ScriptedServer(Film()) as server:
+        path = make_client(server.url).download(f"{server.url}/a.mp4", tmp_path / "a" / "b" / "c")
+    folders = [tmp_path, tmp_path / "a", path, tmp_path / "a" / "b"]
+    assert flushed == [folder.stat().st_ino for folder in folders]
+
+
 @pytest.mark.parametrize(
     "target", ["taken/film.mp4", "x" * 300, "x" * 300 + "/film.mp4", "taken/"], ids=len
 )

@@ -115,6 +115,21 @@ def test_what_is_no_file(
     assert [path for path in (tmp_path / "in").iterdir() if path.suffix == ".png"] in ([taken], [])
 
 
+@posix
+@pytest.mark.parametrize("make", [_fifo, _socket, _device])
+def test_a_note_that_is_no_file(
+    make_client: MakeClient, tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    """A device, a pipe or a socket under the name of a part's note is neither read nor replaced."""
+    note = tmp_path / "film.mp4.part.json"
+    make(note)
+    before = note.lstat()
+    with ScriptedServer(Film()) as server:
+        refused(make_client(server.url), f"{server.url}/film.mp4", tmp_path / "film.mp4")
+        assert not server.peers
+    assert (note.lstat().st_ino, note.lstat().st_mode) == (before.st_ino, before.st_mode)
+
+
 IDS = (
     "a-b", "a:b", "a.b", "a=b", "a~b", "a+b", "a@b", "a_b", "con", "_con", "nul.png", "-a", "a-",
     "a", "x" * 100, "x" * 101, "x" * 256, "x" * 255 + "y", ":", "=", "@@",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from muybridge.drivers.calls import Calls
 from muybridge.drivers.driver import Drive, Driver, Stream
 from muybridge.drivers.interrupts import raised_by_handler
+from muybridge.files.durable import make_folders
 from muybridge.files.saving import PartFile, SaveTarget, unsaved
 from muybridge.files.suffixes import warn_of_name
 from muybridge_protocol.http import HttpRequest
@@ -53,6 +54,8 @@ async def download(
         calls.service.check_download(url)  # before a folder is made for it
     try:
         target = SaveTarget.choose(path, url, task, right_suffix=right_suffix)
+        if not target.folder.is_dir():
+            await driver.runtime.in_thread(partial(make_folders, target.folder))
         with PartFile(target, source=task.id if task is not None else str(url)) as part:
             operation = calls.download(
                 url,

@@ -141,9 +141,9 @@ class PartFile:
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
-        self._target.folder.mkdir(parents=True, exist_ok=True)
         if self._target.suffix is not None:
             _refuse_odd(self._target.path(""))
+        _refuse_odd(self._note_path)
         while True:
             with ExitStack() as opening:
                 file = opening.enter_context(_open_part(self._path))
@@ -152,9 +152,13 @@ class PartFile:
                         errno.EWOULDBLOCK, "another download is being saved there right now"
                     )
                 if _is_at(file, self._path):
-                    opening.pop_all()
-                    self._file = file
-                    return self
+                    if os.fstat(file.fileno()).st_nlink == 1:
+                        opening.pop_all()
+                        self._file = file
+                        return self
+                    # It has another name, such as in a backup: leave that one its content.
+                    self._path.unlink()
+                    continue
             if self._path.is_symlink():  # on systems without O_NOFOLLOW
                 raise OSError(errno.ELOOP, "the part is a symbolic link")
             # The lock's previous holder renamed the part to the whole file: start a new part.
@@ -180,6 +184,8 @@ class PartFile:
     def found(self) -> Part:
         """The part of the same download that an earlier run saved, or an empty one."""
         try:
+            if self._note_path.is_symlink():
+                return Part()
             note = json.loads(self._note_path.read_bytes())
             validator, total, source = note["validator"], note["total"], note["source"]
             same = note["inode"] == os.fstat(self._opened.fileno()).st_ino
@@ -206,8 +212,8 @@ class PartFile:
             "inode": os.fstat(self._opened.fileno()).st_ino,
         }
         temporary = self._note_path.with_name(f"{self._note_path.name}.new")
-        with _open_part(temporary) as file:
-            file.truncate()
+        temporary.unlink(missing_ok=True)  # it may be a link to another file
+        with temporary.open("xb", buffering=0) as file:
             write_all(file, json.dumps(note).encode())
         temporary.replace(self._note_path)
 
