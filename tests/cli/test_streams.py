@@ -63,6 +63,19 @@ def test_without_a_path_the_url_is_printed(invoke: Invoke, settings: dict[str, s
     assert "the URL works until 2" in ended.stderr
 
 
+@pytest.mark.parametrize("status", ["queued", "processing", "failed", "cancelled", "completed"])
+def test_get_says_when_a_url_expires(invoke: Invoke, status: str) -> None:
+    """`get` names the time at which a URL expires only if the task has one."""
+    is_completed = status == "completed"
+    link = "https://cdn.example.com/a.png" if is_completed else None
+    found = record(status=status, model="imgb-2", created=1_795_000_000, image_url=link)
+    with CrookedService(always(reply(200, found))) as service:
+        plain = invoke("get", "task-1", env=service.settings)
+        told = json.loads(invoke("get", "task-1", "--json", env=service.settings).stdout)
+    assert ("URL works until" in plain.stdout) is is_completed
+    assert told["expires_at"] == (1_795_000_000 + 86_400 if is_completed else None)
+
+
 def test_create_prints_the_id_alone(invoke: Invoke, settings: dict[str, str]) -> None:
     """`create` prints the bare id for scripts, and the command that waits for it on stderr."""
     ended = invoke("create", *RUN[1:6], env=settings)

@@ -112,6 +112,9 @@ def test_result_records(name: str) -> None:
         waiting = result_of({**base, "status": status, url: None}, name)
         assert (waiting.status, waiting.url, waiting.error) == (status, None, None)
         assert not waiting.is_terminal
+        assert waiting.expires_at is None
+        early = result_of({**base, "status": status, url: "https://x.example/a"}, name)
+        assert early.expires_at is None
     done = result_of({**base, "status": "completed", url: "https://x.example/a"}, name)
     assert done.is_terminal
     assert done.url == "https://x.example/a"
@@ -120,9 +123,14 @@ def test_result_records(name: str) -> None:
     assert done.object == (result_object or "x")
     assert done.family == name
     assert done.expires_at == (None if retention is None else CREATED + retention)
+    without_url = result_of({**base, "status": "completed", url: None}, name)
+    assert without_url.expires_at is None
     failed = result_of({**base, "status": "failed", "error": "bad", url: None}, name)
     assert failed.is_terminal
     assert failed.error == "bad"
+    for status in ("failed", "cancelled"):
+        with_url = result_of({**base, "status": status, url: "https://x.example/a"}, name)
+        assert failed.expires_at is with_url.expires_at is None
 
 
 @pytest.mark.parametrize(

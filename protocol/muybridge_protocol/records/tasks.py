@@ -267,12 +267,11 @@ class Result:
     def expires_at(self) -> int | None:
         """When the URL expires, Unix seconds, or None if that is not specified.
 
-        The retention time (spec, "Result retention") is counted from `created`.
+        A task that is not completed, or has no URL, has nothing that expires.
         """
-        family = None if self.family is None else FAMILIES.get(self.family)
-        if family is None or family.retention.seconds is None or self.created is None:
+        if self.status != Status.COMPLETED or self.url is None:
             return None
-        return self.created + family.retention.seconds
+        return retained_until(self)
 
     @property
     def unknown(self) -> Mapping[str, Any]:
@@ -292,6 +291,18 @@ class Result:
         from muybridge_protocol.notebook import result_html  # noqa: PLC0415  for notebooks alone
 
         return result_html(self)
+
+
+def retained_until(record: Task | Result) -> int | None:
+    """Return until when the service keeps a result, Unix seconds, or None if not specified.
+
+    The retention time (spec, "Result retention") is counted from `created`. So it is known before
+    the task is completed.
+    """
+    family = None if record.family is None else FAMILIES.get(record.family)
+    if family is None or family.retention.seconds is None or record.created is None:
+        return None
+    return record.created + family.retention.seconds
 
 
 def _shared(value: Task | Result) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from muybridge_protocol.http import HttpResponse, TransportFailure
 from muybridge_protocol.operations import Create
 from muybridge_protocol.records.candidates import find_id
 from muybridge_protocol.records.json import RAW_LIMIT, read_object
-from muybridge_protocol.records.tasks import Task
+from muybridge_protocol.records.tasks import Task, retained_until
 from muybridge_protocol.service import Service
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def verdict(outcome: Created) -> tuple[State, dict[str, Any]]:
                 **_NO_REPLY,
                 "token": task.to_token(),
                 "began": task.submitted_at,
-                "expires": _expiry(task),
+                "expires": retained_until(task),
                 "reason": None,
             }
         case CreateAmbiguous() as error:
@@ -196,11 +196,6 @@ def request_of(entry: Entry) -> MediaRequest:
 
 def _what(error: ServiceError) -> str:
     return f"{error.what()} {error.next_step()}".strip()
-
-
-def _expiry(task: Task) -> float | None:
-    """Return when the result's link will expire, if that is known in advance."""
-    return task.to_result().expires_at
 
 
 _NO_REPLY: dict[str, Any] = {"reply_status": None, "reply": None}
