@@ -292,6 +292,20 @@ class Service:
         except InvalidAddress:
             return False
 
+    def gave_out(self, url: str) -> bool:
+        """Whether *url* can be a link that the service gave out, if both are on this machine.
+
+        This machine has several names, so that of the host may differ.
+        """
+        if self.base_url is None or not self.is_local:
+            return False
+        try:
+            scheme, host, port = origin_of(url)
+        except InvalidAddress:
+            return False
+        own_scheme, _, own_port = origin_of(self.base_url)
+        return is_loopback(host) and (scheme, port) == (own_scheme, own_port)
+
     def check_download(self, url: str) -> str:
         """Return *url* in ASCII if a result may be downloaded from there.
 

@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from muybridge import Client, TrioClient, batch
-from muybridge.batch import BatchEvent, JournalUnusable, Report, State, What
+from muybridge.batch import BatchEvent, InvalidBatch, JournalUnusable, Report, State, What
 from muybridge.batch.item_work import ItemWork
 from muybridge.batch.run_state import Stopped
 from muybridge.batch.runner_files import Runner
@@ -489,3 +489,24 @@ def test_where_a_run_that_is_to_stop_breaks_off() -> None:
     with pytest.raises(Stopped):
         work.noticed(DownloadProgress(1, 2))
     assert told == [*passed, DownloadProgress(1, 2)]
+
+
+def test_links_of_the_service(run: Run, server: BillingServer, tmp_path: Path) -> None:
+    """An item may have a picture from the service on this machine, and from no other server there.
+
+    One that cannot be sent is found before any is; in a batch that moves on to another service, it
+    is left behind.
+    """
+    item = {"family": "vidd", "model": "viddq3-pro", "prompt": "It runs"}
+    own, other = f"{server.url}/media/a.png", "http://127.0.0.1:9/media/a.png"
+    with pytest.raises(InvalidBatch, match=r"item 2: first_image: .* is not a public address"):
+        run(server, [{**item, "first_image": url} for url in (own, other)])
+    assert not (tmp_path / "out").exists()
+    run(server, [{**item, "first_image": own}], limit=0)
+    with BillingServer() as elsewhere:
+        report = run(elsewhere, None)
+        assert (elsewhere.posts, report.counts) == (0, {State.QUEUED: 1})
+    (entry,) = report.entries
+    assert "is not a public address" in (entry.reason or "")
+    run(server, None)
+    assert server.posts == 1

@@ -363,6 +363,24 @@ def test_a_signature_is_not_shown() -> None:
     assert "cdn.example.net/a" in str(caught.value)
 
 
+def test_links_of_a_local_service() -> None:
+    """A service on this machine gave out the links at its own port, whatever the host is called."""
+    local = Service(base_url="http://localhost:8000")
+    for host in ("localhost", "127.0.0.1", "[::1]"):
+        assert local.gave_out(f"http://{host}:8000/media/a.png")
+        assert not local.gave_out(f"http://{host}:8001/media/a.png")
+        assert not local.gave_out(f"https://{host}:8000/media/a.png")
+    others = (
+        "http://10.0.0.1:8000/a",
+        "http://user:s@localhost:8000/a",
+        "http://localhost:x/a",
+        "",
+    )
+    assert not any(map(local.gave_out, others))
+    elsewhere = (SERVICE, Service(text_base_url="http://localhost:8000"))
+    assert not any(service.gave_out("http://localhost:8000/a") for service in elsewhere)
+
+
 def test_the_services_own_host() -> None:
     """The service's own host may be private, and plain http where the service itself is."""
     local = Service(base_url="http://127.0.0.1:8000")

@@ -142,11 +142,11 @@ def assert_request(request: HttpRequest, told: Json) -> None:
 
 def problems(case: Json) -> list[tuple[str, str]]:
     """Return the field and the rule of each problem of an invalid request."""
+    if case["kind"] == "create":
+        found = find_family(case["family"]).check(case["input"]).problems
+        return [(problem.field, problem.rule) for problem in found]
     try:
-        if case["kind"] == "create":
-            find_family(case["family"]).parse(case["input"])
-        else:
-            text_request(case)
+        text_request(case)
     except InvalidRequest as error:
         return [(problem.field, problem.rule) for problem in error.problems]
     return []

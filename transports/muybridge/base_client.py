@@ -20,6 +20,7 @@ from muybridge.drivers.driver import Drive, Driver
 from muybridge.drivers.notes import InterruptedTasks, PaidNotes, note_download, note_task
 from muybridge_protocol.arguments import check_callable, check_type
 from muybridge_protocol.events import Polled
+from muybridge_protocol.families import check_request
 from muybridge_protocol.families.request import MediaRequest
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.operations.defaults import (
@@ -422,9 +423,8 @@ class BaseClient(AsyncTextClient):
             ValueError: The family has no such field for media, or the timeout is not positive.
         """
         from muybridge.media.checking import check_media  # noqa: PLC0415  not all check
-        from muybridge_protocol.families import check_request  # noqa: PLC0415  the same
 
-        made = check_request(await self._request(request, fields))
+        made = check_request(await self._request(request, fields), self.service)
         return await check_media(
             self._driver, self._calls, made, {} if files is None else files, timeout
         )

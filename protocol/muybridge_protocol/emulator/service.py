@@ -27,6 +27,7 @@ from muybridge_protocol.emulator.text import Script, answer_text, read_answers, 
 from muybridge_protocol.families import FAMILIES, IMGB, VIDSA, Family
 from muybridge_protocol.http import HttpResponse
 from muybridge_protocol.rules.values import Problem
+from muybridge_protocol.service import Service
 
 _FAMILIES_BY_PATH: Mapping[str, Family] = {
     family.create_path: family for family in FAMILIES.values()
@@ -69,6 +70,7 @@ class Emulator:
         self._script = Script(read_answers(answers))
         self._keys = dict(keys)
         self._public_url = public_url.rstrip("/")
+        self._here = Service(base_url=public_url, allow_plain_http=True)
         self._timing = timing if timing is not None else Timing()
         # They can only be deleted: how assets are uploaded is not shown.
         self._assets = dict.fromkeys(assets, True)
@@ -190,7 +192,9 @@ class Emulator:
             raise wrong_method("POST")
         body = read_body(request)
         check_model(access, body.get("model"))
-        problems = family.check(body, keep_unknown=not self._strict).problems
+        problems = family.check(
+            body, keep_unknown=not self._strict, own=self._here.gave_out
+        ).problems
         if problems and (family is not IMGB or _concerns_model(problems)):
             raise _bad_request(problems)
         task = accept(family, body, sent=request.body, task_id=new_id, now=now, timing=self._timing)

@@ -5,13 +5,15 @@ by being here: `vidx.py` defines `VIDX` and `VidxRequest`. The names of single f
 there for type checkers only.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
-from muybridge_protocol.errors import UnknownFamily
+from muybridge_protocol.errors import InvalidRequest, UnknownFamily
 from muybridge_protocol.families.family import (
     Billing,
     Family,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from muybridge_protocol.families.vidsa import VIDSA, VidsaRequest
     from muybridge_protocol.families.vidsb import VIDSB, VidsbRequest
     from muybridge_protocol.families.vidv import VIDV, VidvRequest
+    from muybridge_protocol.service import Service
 
 _NO_FAMILIES: Final = {
     "docstrings",
@@ -171,13 +174,22 @@ def family_of_model(model: str | None) -> Family | None:
     return found[0] if len(found) == 1 else None
 
 
-def check_request(value: object) -> MediaRequest:
-    """Return *value*, which must be a request.
+def check_request(value: object, service: Service) -> MediaRequest:
+    """Return *value*, which must be a request that *service* can be sent.
+
+    A request is made before its service is known, so its links to this machine are checked here.
 
     Raises:
+        InvalidRequest: It has a URL on this machine that is none of the service's own.
         TypeError: It is something else. The message says how to build a request.
     """
     if isinstance(value, MediaRequest):
+        problems = value.family.out_of_reach(value.to_body(), service.gave_out)
+        if problems:
+            from muybridge_protocol.families.naming import python_names, with_names  # noqa: PLC0415  needed only after a mistake
+
+            names = python_names(value.family)
+            raise InvalidRequest(value.family.name, with_names(problems, names))
         return value
     kind, seen = type(value).__name__, shown(value)
     if isinstance(value, type) and issubclass(value, MediaRequest):

@@ -13,7 +13,7 @@ set is sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
@@ -43,6 +43,19 @@ HOUR = 3600
 DAY = 24 * HOUR
 
 _UNLISTED_RULE = ModelName()
+
+OwnLinks = Callable[[str], bool]
+"""Whether a URL on this machine is one that the service gave out, so that it can reach it."""
+
+
+def no_link(url: str) -> bool:  # noqa: ARG001  none is
+    """Return False: the service is elsewhere, and cannot reach this machine."""
+    return False
+
+
+def any_link(url: str) -> bool:  # noqa: ARG001  each may be
+    """Return True: the client that will send the request, and so the service, is not known yet."""
+    return True
 
 
 @attrs.frozen
@@ -255,6 +268,7 @@ class Family:
         *,
         extra: Mapping[str, object] | None = None,
         keep_unknown: bool = False,
+        own: OwnLinks = no_link,
     ) -> Report:
         """Check a create request's *body*, given by wire names.
 
@@ -262,6 +276,8 @@ class Family:
             body: The fields as they would be sent.
             extra: Additional fields that are sent unchecked.
             keep_unknown: Whether to allow fields and models that the tables do not know.
+            own: Whether a URL on this machine is one that the service gave out:
+                `Service.gave_out`. Where public URLs are required, no other is accepted.
 
         Returns:
             All problems and notices, in the order of the family's fields.
@@ -293,6 +309,7 @@ class Family:
                 problem = unwritable(wire, value)
             if problem is not None:
                 problems.append(attrs.evolve(problem, field=given.get(wire, wire)))
+        problems += self.out_of_reach(body, own)
         problems += self._problems_of_unknown(body, keep=keep_unknown or not self.body_shown)
         problems += self._problems_of_extra({} if extra is None else extra)
         effective = {wire: value for wire, value in body.items() if wire not in void}
@@ -300,6 +317,23 @@ class Family:
             found = relation.problems(effective, model.name if model is not None else None)
             problems += (_as_given(problem, given) for problem in found)
         return Report(tuple(problems), tuple(void.values()))
+
+    def out_of_reach(self, body: Mapping[str, object], own: OwnLinks) -> tuple[Problem, ...]:
+        """Return which URLs of a request with *body* are on this machine, out of service's reach.
+
+        It is the part of `check` that depends on where the request would be sent.
+        """
+        name = body.get("model")
+        model = self.model(name) if isinstance(name, str) else None
+        limits = model.limits if model is not None else _NO_LIMITS
+        return tuple(
+            Problem(field.wire, body[field.wire], rule.name, complaint, rule.accepted)
+            for field in self.fields
+            if field.wire in body
+            for rule in (*field.rules, *limits.get(field.wire, ()))
+            if isinstance(rule, MediaUrl)
+            and (complaint := rule.out_of_reach(body[field.wire], own)) is not None
+        )
 
     def parse(
         self,
@@ -319,7 +353,7 @@ class Family:
         Raises:
             InvalidRequest: The service would reject the request.
         """
-        report = self.check(body, extra=extra, keep_unknown=keep_unknown)
+        report = self.check(body, extra=extra, keep_unknown=keep_unknown, own=any_link)
         if not report.ok:
             raise InvalidRequest(self.name, report.problems)
         arguments: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from typing import cast
 
 import attrs
 
-from muybridge_protocol.families.family import Family
+from muybridge_protocol.families.family import Family, any_link
 from muybridge_protocol.rules.values import Problem
 
 
@@ -53,4 +53,4 @@ def problems_of_names(family: Family, fields: Mapping[str, object]) -> tuple[Pro
     other = python_names(family)
     wrong = with_names((family.unknown(name, fields[name]) for name in unknown), other)
     as_typed = (attrs.evolve(problem, named=problem.field) for problem in wrong)
-    return (*as_typed, *with_names(family.check(body, extra=extra).problems, other))
+    return (*as_typed, *with_names(family.check(body, extra=extra, own=any_link).problems, other))

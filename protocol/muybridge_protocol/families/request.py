@@ -21,7 +21,7 @@ import attrs
 
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import IgnoredSetting, InvalidRequest
-from muybridge_protocol.families.family import Family, Unlisted
+from muybridge_protocol.families.family import Family, Unlisted, any_link
 from muybridge_protocol.families.field import Field
 from muybridge_protocol.rules.media_urls import MediaUrl
 from muybridge_protocol.rules.values import (
@@ -94,7 +94,7 @@ class MediaRequest:
 
     def __attrs_post_init__(self) -> None:
         family = self.family
-        report = family.check(self._body(), extra=self.extra)
+        report = family.check(self._body(), extra=self.extra, own=any_link)
         problems = report.problems or self._problems_of_files()
         if problems:
             from muybridge_protocol.families.naming import python_names, with_names  # noqa: PLC0415  needed only after a mistake

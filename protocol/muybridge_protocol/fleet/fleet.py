@@ -167,12 +167,13 @@ class Fleet(Generic[K]):
 
         Raises:
             ValueError: The key is in use.
+            InvalidRequest: It has a URL on this machine that is none of the service's own.
             TypeError: The work is neither a request nor a task.
         """
         if key in self._keys:
             raise ValueError(f"the key {key!r} is in use")
         if not isinstance(work, Task):
-            check_request(work)
+            check_request(work, self._service)
         self._keys.add(key)
         self._numbers += 1
         if isinstance(work, Task):

@@ -40,7 +40,7 @@ def encode(request: MediaRequest, service: Service) -> HttpRequest:
     """
     fields = request.to_body()
     # The value is frozen, but the contents of its `extra` may have changed since its check.
-    report = request.family.check(fields, keep_unknown=True)
+    report = request.family.check(fields, keep_unknown=True, own=service.gave_out)
     if not report.ok:
         raise InvalidRequest(request.family.name, report.problems)
     body = write_json(fields)
@@ -88,10 +88,11 @@ class Create(PaidOperation[Task]):
             timeout: Timeout of one exchange, in seconds.
 
         Raises:
-            InvalidRequest: Its `extra` was changed to something that the service would reject.
+            InvalidRequest: It has a URL on this machine that is none of the service's own, or its
+                `extra` was changed to something that the service would reject.
             TypeError: It is not a request.
         """
-        check_request(request)
+        check_request(request, service)
         return cls(
             service=service,
             seed=seed,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 import attrs
 
-from muybridge_protocol.hosts import is_public_host
+from muybridge_protocol.hosts import has_public_name, is_loopback
 from muybridge_protocol.media.kinds import MediaKind
 from muybridge_protocol.rules.values import either, is_array, shown
 
@@ -46,8 +47,8 @@ class MediaUrl:
             it is silent, so a local file is only sent if its user has said so.
         assets: Whether `asset://<id>` is accepted.
         kind: What it is.
-        public: Whether the service requires a public URL, so that hosts which only this machine or
-            network can reach are rejected.
+        public: Whether the service requires a public URL, so that hosts which only this network
+            can reach are rejected. URLs on this machine are left to `out_of_reach`.
     """
 
     name: ClassVar[str] = "media_url"
@@ -88,6 +89,20 @@ class MediaUrl:
                 return complaint
         return None
 
+    def out_of_reach(self, value: object, own: Callable[[str], bool]) -> str | None:
+        """Return which URL in *value* is on this machine and none of the service's own, or None.
+
+        Args:
+            value: The URL, or the array of them.
+            own: Whether a URL on this machine is one that the service gave out.
+        """
+        for item in value if is_array(value) else (value,):
+            if self.public and isinstance(item, str) and re.fullmatch(URL, item):
+                host = _host_of(item)
+                if host is not None and is_loopback(host) and not own(item):
+                    return _not_public(item)
+        return None
+
     def _addresses(self) -> list[str]:
         """Return the kinds of addresses that are accepted."""
         http = "a public http(s) URL" if self.public else "an http(s) URL"
@@ -111,9 +126,8 @@ class MediaUrl:
             host = _host_of(url)
             if host is None:
                 return f"{shown(url)} names no host"
-            if self.public and not is_public_host(host):
-                return f"{shown(url)} is not a public address"
-            return None
+            is_open = not self.public or is_loopback(host) or has_public_name(host)
+            return None if is_open else _not_public(url)
         if re.fullmatch(BARE_BASE64, url):
             return None if self.bare_base64 else "plain base64 is not accepted here"
         return f"{shown(url)} is not a URL"
@@ -128,6 +142,10 @@ class MediaUrl:
             f"{text!r}: the specification does not say that the service reads files in this field, "
             "so it may charge for the request and ignore the file"
         )
+
+
+def _not_public(url: str) -> str:
+    return f"{shown(url)} is not a public address"
 
 
 def _host_of(url: str) -> str | None:

@@ -28,6 +28,7 @@ from muybridge.media.loading import local_media, with_files
 from muybridge_protocol.arguments import check_type
 from muybridge_protocol.errors import InvalidRequest, LocalError, UnknownFamily
 from muybridge_protocol.families import Family, Field, MediaRequest, Unlisted, find_family
+from muybridge_protocol.families.family import OwnLinks, any_link
 from muybridge_protocol.problems import list_problems
 from muybridge_protocol.records.json import InvalidJson, read_json
 from muybridge_protocol.rules.media_urls import ALLOWED
@@ -151,8 +152,12 @@ def read_items(source: Source) -> list[NewItem]:
 
 
 @contextmanager
-def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
+def checked_items(source: Source, own: OwnLinks = any_link) -> Generator[CheckedItems, None, None]:
     """Check all items of *source*, and provide them as long as the context lasts.
+
+    Args:
+        source: The items.
+        own: Whether a URL on this machine is one that the service gave out.
 
     Raises:
         InvalidBatch: Some items are not valid; all problems are listed.
@@ -167,7 +172,7 @@ def checked_items(source: Source) -> Generator[CheckedItems, None, None]:
             try:
                 if isinstance(value, WrongItem):
                     raise value
-                name, request = read_item(value, folder)
+                name, request = read_item(value, folder, own)
             except WrongItem as wrong:
                 problems += [BatchProblem(where, field, said) for field, said in wrong.problems]
                 continue
@@ -335,16 +340,27 @@ def parsed(text: str | bytes) -> Any:
         return WrongItem(("", str(error)))
 
 
-def read_item(item: object, folder: Path | None = None) -> tuple[str, MediaRequest]:
+def read_item(
+    item: object, folder: Path | None = None, own: OwnLinks = any_link
+) -> tuple[str, MediaRequest]:
     """Return the name and the request of *item*.
 
     Args:
         item: A request, or an object with the keys of a file's items.
         folder: Where the file with the item is, or None if it comes from Python code.
+        own: Whether a URL on this machine is one that the service gave out.
 
     Raises:
         WrongItem: It is not valid.
     """
+    name, request = _made(item, folder)
+    problems = request.family.out_of_reach(request.to_body(), own)
+    if problems:
+        raise WrongItem(*map(told, problems))
+    return name, request
+
+
+def _made(item: object, folder: Path | None) -> tuple[str, MediaRequest]:
     if isinstance(item, MediaRequest):
         return "", item
     fields = read_fields(item, folder)
@@ -463,7 +479,7 @@ def _with_files(
     found, wrong = with_files(family, body, file_in, allow_inline=allow_inline)
     if wrong:
         blamed = {problem.field for problem in wrong}
-        others = family.check(found, extra=item.get("extra")).problems
+        others = family.check(found, extra=item.get("extra"), own=any_link).problems
         wrong += [problem for problem in others if problem.field not in blamed]
         raise WrongItem(*map(told, wrong))
     return found

@@ -161,7 +161,7 @@ def _journal(
     """Open the journal in *folder*, or begin it, and add new items from *source*."""
     if source is None:
         return _open_journal(service, None, folder, settings)
-    with checked_items(source) as items:
+    with checked_items(source, service.gave_out) as items:
         return _open_journal(service, items, folder, settings)
 
 

@@ -34,9 +34,11 @@ from muybridge_protocol.estimates import (
     media_quantities,
 )
 from muybridge_protocol.families import find_family
+from muybridge_protocol.families.family import any_link
 
 if TYPE_CHECKING:
     from muybridge.ledger import Budget, BudgetUse, Ledger
+    from muybridge_protocol.service import Service
 
 _UNSENT = frozenset({State.QUEUED, State.CLAIMED})
 
@@ -74,6 +76,7 @@ def preview(
     local: bool = False,
     budget: Budget | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
+    service: Service | None = None,
 ) -> Preview:
     """Return what `run` would send, without sending it or writing anything.
 
@@ -89,6 +92,8 @@ def preview(
         local: Whether the service is an embedded one, as for `run`. Budgets do not apply to it.
         budget: The client's, or None. The environment's limits count as well.
         ledger: The client's, or its file, or None for the default one.
+        service: Where they would be sent, or None if that is not known yet. Links to this machine
+            are then not checked.
 
     Raises:
         InvalidBatch: Some items are not valid.
@@ -107,7 +112,8 @@ def preview(
     check_spending(budget, ledger)
     folder = Path(out)
     with ExitStack() as stack:
-        items = None if source is None else stack.enter_context(checked_items(source))
+        own = any_link if service is None else service.gave_out
+        items = None if source is None else stack.enter_context(checked_items(source, own))
         journal: Journal | None = None
         try:
             journal = stack.enter_context(SqliteJournal(folder, writes=False))

@@ -170,7 +170,7 @@ def submit(
     place = None if out is None else place_for_all(out)
     named = service.require_base_url()
     with ExitStack() as stack:
-        items = stack.enter_context(checked_items(source))
+        items = stack.enter_context(checked_items(source, service.gave_out))
         check_budget(budget, items, prices)
         journal = stack.enter_context(
             PostgresJournal.create(

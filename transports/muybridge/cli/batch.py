@@ -220,6 +220,7 @@ class _Chosen:
             local=self.invocation.local,
             budget=self.invocation.read_budget(),
             ledger=self.invocation.ledger,
+            service=self.invocation.unopened_service(),
         )
 
 

@@ -36,21 +36,21 @@ from muybridge_protocol.rules.values import Kind
 if TYPE_CHECKING:
     from muybridge import Client
 
-_NOWHERE = "https://check.invalid"
-"""Stands for the service, and for the URL of a file that has none yet. Neither is connected to."""
+_NO_URL = "https://media.example.com/file"
+"""Stands for the URL of a file that has none yet. It is not connected to."""
 _NO_KEY = "check-needs-no-key"
 
 
 @contextmanager
 def checking_client(invocation: Invocation) -> Generator[Client, None, None]:
-    """Open a client that looks at media, and knows neither the key nor the service."""
+    """Open a client that looks at media, without the key. Only a service nearby is known to it."""
     from muybridge import Client, RequestsTransport  # noqa: PLC0415  it loads the HTTP libraries
 
     with (
         closing(RequestsTransport()) as transport,
         Client(
             _NO_KEY,
-            _NOWHERE,
+            invocation.unopened_service().base_url,
             "",
             transport=transport,
             allow_insecure_downloads=invocation.allow_insecure_downloads,
@@ -126,11 +126,11 @@ def _read_files(
             )
         files.setdefault(field.wire, []).append(path)
         if field.kind is Kind.STRINGS:
-            values[field.name] = (_NOWHERE,) * len(files[field.wire])
+            values[field.name] = (_NO_URL,) * len(files[field.wire])
         elif len(files[field.wire]) > 1:
             raise click.UsageError(f"--file {text!r}: {field.wire} takes one")
         else:
-            values[field.name] = _NOWHERE
+            values[field.name] = _NO_URL
     return files
 
 

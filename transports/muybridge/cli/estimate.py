@@ -13,6 +13,7 @@ from muybridge.cli.options import JSON, PRICES
 from muybridge.cli.request_files import folder_of, items
 from muybridge.cli.terminal import document, say, show
 from muybridge.cli.validate import findings
+from muybridge_protocol.families.family import OwnLinks, no_link
 from muybridge_protocol.records.json import JsonObject, as_object
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def estimate(context: click.Context, invocation: Invocation, file: BinaryIO) -> 
     prices = invocation.read_prices()
     wrong = Wrong()
     currency = None if prices is None else prices.currency
-    totals = Totals.of(estimates_of(file, prices, wrong), currency)
+    own = invocation.unopened_service().gave_out
+    totals = Totals.of(estimates_of(file, prices, wrong, own), currency)
     if invocation.json:
         told = {**totals_record(totals), "invalid": wrong.count, "errors": wrong.records}
         noted = {"warnings": invocation.warnings} if invocation.warnings else {}
@@ -91,7 +93,9 @@ class Wrong:
             say(f"{place}: {field}: {message}" if field else f"{place}: {message}")
 
 
-def estimates_of(file: BinaryIO, prices: PriceList | None, wrong: Wrong) -> Iterator[Estimate]:
+def estimates_of(
+    file: BinaryIO, prices: PriceList | None, wrong: Wrong, own: OwnLinks = no_link
+) -> Iterator[Estimate]:
     """Yield the estimate of each valid item."""
     from muybridge.batch.items import WrongItem, read_item  # noqa: PLC0415  it loads all families
 
@@ -99,7 +103,7 @@ def estimates_of(file: BinaryIO, prices: PriceList | None, wrong: Wrong) -> Iter
         try:
             if isinstance(item, WrongItem):
                 raise item
-            _, request = read_item(item, folder_of(file))
+            _, request = read_item(item, folder_of(file), own)
         except WrongItem as error:
             wrong.add(where, item, error.problems)
         else:

@@ -6,7 +6,7 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TextIO, TypeVar
 
@@ -16,7 +16,7 @@ import click
 from muybridge.cli.progress import Progress, showing_progress
 from muybridge.cli.terminal import say
 from muybridge.clock import SystemClock
-from muybridge.configuration import LIMIT_VARIABLES
+from muybridge.configuration import BASE_URL_VARIABLE, LIMIT_VARIABLES, find_address
 from muybridge_protocol.errors import (
     DownloadFailed,
     IgnoredSetting,
@@ -37,7 +37,7 @@ from muybridge_protocol.operations.operation import API_TIMEOUT
 from muybridge_protocol.operations.poll import WAIT_TIMEOUT
 from muybridge_protocol.records.convert import attributes
 from muybridge_protocol.records.tasks import Result, Status, Task, is_bare
-from muybridge_protocol.service import shown_id
+from muybridge_protocol.service import Service, shown_id
 
 if TYPE_CHECKING:
     from muybridge import Client, Sidecar
@@ -61,6 +61,8 @@ LIMIT_NAMES = (
 )  # fmt: skip
 """Where the options of the budget are stored."""
 
+_NOWHERE = "https://service.invalid"
+"""Stands for a service that is not connected to."""
 _KEY_FILE_LIMIT = 64 * 1024
 _OUR_WARNINGS = (IgnoredSetting, NameChanged, PlainHttpWarning, PollingTooOften)
 
@@ -210,6 +212,20 @@ class Invocation:
             "ledger": None if self.local else self.ledger,
             "prices": self.read_prices(),
         }
+
+    def unopened_service(self) -> Service:
+        """Return the service for a command that sends it nothing, and needs no address.
+
+        It is that of the options and the environment if it is on this machine, because then its
+        links are, too. Otherwise it makes no difference where it is.
+        """
+        address = None if self.local else find_address(self.base_url, BASE_URL_VARIABLE)
+        if address is not None:
+            with suppress(InvalidAddress):
+                service = Service(base_url=address, allow_plain_http=True)
+                if service.is_local:
+                    return service
+        return Service(base_url=_NOWHERE)
 
     def refuse_with_local(self, *names: str) -> None:
         """Refuse options that name another service, where the embedded one is to be used.

@@ -24,6 +24,7 @@ from muybridge_protocol.records.json import JsonObject, as_object
 if TYPE_CHECKING:
     from muybridge import Client, MediaReport
     from muybridge.batch.items import ItemFields
+    from muybridge_protocol.families.family import OwnLinks
     from muybridge_protocol.rules.media import Finding
 
 
@@ -61,10 +62,12 @@ def validate(context: click.Context, file: BinaryIO, *, media: bool) -> None:
     write = sys.stdout.write
     sound = True
     empty = True
+    invocation = invocation_of(context)
+    own = invocation.unopened_service().gave_out
     with ExitStack() as stack:
-        client = stack.enter_context(checking_client(invocation_of(context))) if media else None
+        client = stack.enter_context(checking_client(invocation)) if media else None
         for where, item in items(file):
-            told = where | _judge(item, client, folder_of(file))
+            told = where | _judge(item, client, folder_of(file), own)
             sound = sound and told["ok"]
             empty = False
             write(json.dumps(told) + "\n")
@@ -81,7 +84,7 @@ def _empty() -> JsonObject:
     return {"family": None, "ok": False, "errors": findings([("", NO_ITEM)])}
 
 
-def _judge(item: Any, client: Client | None, folder: Path) -> JsonObject:
+def _judge(item: Any, client: Client | None, folder: Path, own: OwnLinks) -> JsonObject:
     """Return the verdict on *item*; *client* looks at its media, if there is one."""
     from muybridge.batch.items import WrongItem, read_fields, told  # noqa: PLC0415  it loads all families
 
@@ -96,7 +99,7 @@ def _judge(item: Any, client: Client | None, folder: Path) -> JsonObject:
     except WrongItem as wrong:
         errors = list(wrong.problems)
     else:
-        report = fields.family.check(fields.body, extra=fields.extra)
+        report = fields.family.check(fields.body, extra=fields.extra, own=own)
         problems = report.problems or problems_of_files(fields.family, fields.body)
         errors = [*map(told, problems)]
         warnings = [(notice.field, notice.message) for notice in report.notices]

@@ -15,7 +15,7 @@ import attrs
 from muybridge.media.loading import local_media, with_files
 from muybridge_protocol.errors import InvalidRequest
 from muybridge_protocol.families import find_family
-from muybridge_protocol.families.family import Family
+from muybridge_protocol.families.family import Family, any_link
 from muybridge_protocol.families.naming import python_names, with_names
 from muybridge_protocol.families.request import MediaRequest, with_loading
 from muybridge_protocol.rules.media_urls import ALLOWED
@@ -54,7 +54,7 @@ def request_by_name(family: object, fields: object) -> MediaRequest:
         message = f"{shown(allow_inline)} is not a boolean"
         wrong.append(Problem(_ALLOW_INLINE, allow_inline, "type", message, "use True or False"))
     body, wrong_files = with_files(known, body, local_media, allow_inline=allow_inline is True)
-    report = known.check(body, extra=extra)
+    report = known.check(body, extra=extra, own=any_link)
     blamed = {problem.field for problem in wrong_files}
     found = [_in_mapping(one) for one in report.problems if one.field not in blamed]
     if wrong or wrong_files or found:
